@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Tests of the source itself (length of files, names, layers, contracts, what is unused), which start no
 # server and end within a minute.
 HOUSE = $(addprefix tests/unit/test_,suite.py pipeline_names.py pipeline_names_in_pages.py \
-  import_contracts.py import_circles.py unused_names.py used_contracts.py contract_bounds.py parkable.py \
+  import_contracts.py import_circles.py steps.py unused_names.py used_contracts.py contract_bounds.py parkable.py \
   determinism.py) tests/replay/test_contracts.py tests/mutations
 
 .PHONY: install tools demo dev test house chaos fuzz smoke lint bench lock clean

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from adapters.database import upgrade
+from adapters.database.schema import upgrade
 from stack.embedded import QUEUE, service_bus
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from workers.cli.errors import CommandError
+from workers.shared.cli.errors import CommandError
 
 _PR_SET_PDEATHSIG = 1
 SLOW_SECONDS = 60.0

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from adapters.scanning.samples import eicar
+from adapters.clamd import eicar
 from stack.children import StackError, child, free_port, wait_for_port
 
 PLANTED: Final = b"docflow plants this signature in files of tests"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stack.demo import command as demo
-from workers.cli.errors import CommandError, UsageError, run
+from workers.shared.cli.errors import CommandError, UsageError, run
 
 if TYPE_CHECKING:
     from stack.embedded import EmbeddedStack

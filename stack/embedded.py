@@ -15,7 +15,8 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.aws.session import AwsSettings, open_aws
-from adapters.database import open_database, upgrade
+from adapters.database.engine import open_database
+from adapters.database.schema import upgrade
 from stack.batch_times import BATCH_TIMES
 from stack.children import StackError, free_port, listens
 from stack.loader_function import Installation, install
@@ -25,9 +26,9 @@ from stack.ports import take_ports
 from stack.sample_club import SampleClub, sample_club
 from stack.supervision import Keeper, supervised
 from stack.temporal import TemporalServer, server_at, temporal_part
-from workers.gateway.http.auth import mint_token
-from workers.services.identity import IMPORTER, OPERATOR
-from workers.settings.gateway import TokenSettings
+from workers.shared.gateway.http.auth import mint_token
+from workers.shared.services.identity import IMPORTER, OPERATOR
+from workers.shared.settings.gateway import TokenSettings
 
 QUEUE = "import-queue"
 JOB_QUEUE = "job-queue"

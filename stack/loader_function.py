@@ -9,8 +9,7 @@ from typing import Final
 
 from botocore.exceptions import ClientError
 
-from adapters.aws.errors import code_of
-from adapters.aws.session import AwsClients
+from adapters.aws.session import AwsClients, code_of
 
 FUNCTION: Final = "docflow_document_loader"
 ROLE: Final = "docflow_document_loader"
@@ -22,7 +21,7 @@ MEMORY_MB: Final = 512
 
 _SHIM: Final = '''"""Where Lambda looks for the handler."""
 
-from workers.bridges.batch_loader_lambda import handler
+from workers.batches.loader_lambda import handler
 
 __all__ = ["handler"]
 '''

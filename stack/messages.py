@@ -16,11 +16,12 @@ from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po, write_po
 
 from workers import catalogue
-from workers.gateway.pages.language import CATALOGUE, LOCALE
-from workers.services.errors import ServiceError
+from workers.shared.gateway.pages.renderer import CATALOGUE, LOCALE
+from workers.shared.register import load
+from workers.shared.services.errors import ServiceError
 
 _ROOT: Final = Path(__file__).parents[1]
-_GATEWAY: Final = _ROOT / "workers" / "gateway"
+_WORKERS: Final = _ROOT / "workers"
 _KEYWORDS: Final[dict[str, Any]] = {
     "_": None,
     "gettext": None,
@@ -33,7 +34,7 @@ _WIDTH: Final = 100
 def extracted() -> Catalog:
     """Every message, in English."""
     found = Catalog(project="docflow", charset="utf-8", fuzzy=False)
-    for path in sorted([*_GATEWAY.rglob("*.py"), *_GATEWAY.rglob("*.html")]):
+    for path in sorted([*_WORKERS.rglob("*.py"), *_WORKERS.rglob("*.html")]):
         method = "python" if path.suffix == ".py" else "jinja2.ext:babel_extract"
         options = {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}
         place = path.relative_to(_ROOT).as_posix()
@@ -48,17 +49,16 @@ def extracted() -> Catalog:
 
 def _declared() -> Iterator[str]:
     for pipeline in catalogue.PIPELINES:
-        name = f"workers.gateway.{pipeline.name}.declared_words"
+        name = f"workers.{pipeline.name}.declared_words"
         if find_spec(name) is not None:
             yield from import_module(name).declared_words()
-        errors = f"workers.services.{pipeline.name}.errors"
-        if find_spec(errors) is not None:
-            import_module(errors)
+        if pipeline.gateway is not None:
+            load(pipeline.gateway)
     kinds: list[type[ServiceError]] = [ServiceError]
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
-        if kind.__module__.startswith("workers.services.") and kind.__module__.endswith("errors"):
+        if kind.__module__.startswith("workers."):
             yield kind.title
 
 

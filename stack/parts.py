@@ -10,7 +10,7 @@ from typing import Final
 
 from stack.children import child, require_free, wait_until
 
-DOCFLOW: Final = (sys.executable, "-m", "workers.cli")
+DOCFLOW: Final = (sys.executable, "-m", "workers.shared.cli")
 
 
 def _nothing() -> None:

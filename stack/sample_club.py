@@ -9,9 +9,10 @@ from typing import Any, Final
 from sqlalchemy import Table, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.dialects import bulk_of
+from activities.spreadsheets.import_rows import acquire_organisation_lock
+from adapters.database.bulk_engines import bulk_of
 from adapters.database.engine import Database
-from adapters.database.models.people import (
+from adapters.database.models.spreadsheets import (
     custom_list_items,
     custom_lists,
     event_categories,
@@ -20,7 +21,6 @@ from adapters.database.models.people import (
     membership_types,
     races,
 )
-from adapters.database.spreadsheets.locked_import import acquire_organisation_lock
 
 _CATEGORIES: Final = {
     "Junior (U18)": ("U18", "Jugend", "Youth"),

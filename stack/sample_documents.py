@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from contracts.batches import BatchKey, DocumentProcessed, DocumentState, Relation, RelationKind
 from stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
+from workflows.batches.loads import DocumentProcessed, DocumentState, Relation, RelationKind
+from workflows.batches.names import BatchKey
 
 FOUND_INSIDE: Final = {DocumentState.LOADED: 5, DocumentState.DUPLICATE: 3}
 """What becomes of the files in them, which are documents of their own."""

@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 
 from stack.children import StackError, free_port
 from stack.parts import Part
-from workers.services import search_attributes
+from workers.shared.services import search_attributes
 
 TUNING = (
     # With its defaults the dev server polls its own queues so rarely that one idle run takes

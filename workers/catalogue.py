@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from workers.pipelines.base import Pipeline, RunGroup
-from workers.pipelines.batches import BATCHES
-from workers.pipelines.imports import IMPORTS
-from workers.pipelines.jobs import JOBS
-from workers.pipelines.outages import OUTAGE_RUNS
-from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.pipelines.transfers import TRANSFERS
+from workers.batches.register import BATCHES
+from workers.imports.register import IMPORTS
+from workers.jobs.register import JOBS
+from workers.shared.outage_runs import OUTAGE_RUNS
+from workers.shared.register import Pipeline, RunGroup
+from workers.spreadsheets.register import SPREADSHEETS
+from workers.transfers.register import TRANSFERS
 
 __all__ = ["OUTAGE_RUNS", "PIPELINES", "run_groups"]
 

@@ -10,25 +10,17 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.document_load import DocumentLoads
-from activities.batches.extracts import derived_tags, missing
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from activities.scratch import scratch_folder
-from adapters.ports import (
-    BlobNotFound,
-    Blobs,
-    DocumentTexts,
-    LoadFacts,
-    LoadStore,
-    WholeDocument,
-)
-from contracts.batches import (
+from activities.batches.document_load import DocumentLoads, derived_tags, missing
+from activities.shared.failures import Heartbeater, translate_failures
+from activities.shared.scratch import scratch_folder
+from adapters.ports.blobs import Blobs
+from adapters.ports.documents import DocumentTexts, LoadFacts, LoadStore, WholeDocument
+from adapters.ports.errors import BlobNotFound
+from workflows.batches.loads import (
     STEPS,
     AwaitedByMessage,
     DocumentAttachments,
     DocumentEvent,
-    DocumentId,
     DocumentProcessed,
     DocumentRelations,
     DocumentState,
@@ -39,8 +31,9 @@ from contracts.batches import (
     GroupProgress,
     LoadStep,
 )
-from contracts.blobs import BlobRef
-from contracts.errors import PERMANENT, THROTTLING, UNAVAILABLE
+from workflows.batches.names import DocumentId
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import PERMANENT, THROTTLING, UNAVAILABLE
 
 SMALL_BYTES: Final = 1 << 20
 """A larger document takes a load of its own."""

@@ -1,32 +1,56 @@
-"""What a batch needs in the cloud, made one resource at a time.
+"""What a batch has in the cloud: made, removed, and found when runs have left it behind.
+
+What a batch needs in the cloud, made one resource at a time.
 
 Each step may run twice and may find its work half done; its compensation stands in
-`activities.batches.teardown`.
+`activities.batches.provisioning`.
+
+What a batch had in the cloud, removed one resource at a time.
+
+Nothing has to be remembered for it: resources are found by their names, and one that is gone
+already is removed.
+
+Finds what runs that were terminated left behind.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from temporalio import activity
 
-from activities.batches.calls import to_its_end
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic
-from contracts.batches import (
+from activities.batches.validation import to_its_end
+from activities.shared.failures import Heartbeater, translate_failures
+from adapters.ports.batches import (
+    BatchFunctions,
+    BatchGrants,
+    BatchQueues,
+    BatchStore,
+    BatchTopic,
+    OpenRuns,
+)
+from adapters.ports.errors import Denied
+from workflows.batches.names import BatchKey, BatchPlan, Names, ResourceState, names_of
+from workflows.batches.runs import (
+    LEFT_ALONE,
     DeliveryOrder,
     DeliverySeen,
-    Names,
-    ResourceState,
+    Orphans,
     StepDone,
     StepInput,
-    names_of,
+    SweepOrder,
 )
-from domain.batches.resources import unproven
-from domain.errors import RuleViolation
+from workflows.batches.validation import (
+    FoundResource,
+    is_strange,
+    is_young,
+    only_dead_letters,
+    unproven,
+)
+from workflows.shared.errors import RuleViolation
 
 TIMEOUTS_HIDDEN: Final = 6
 """How often a function may time out before a message that it holds is seen by another: AWS asks
@@ -220,3 +244,228 @@ class BatchProvisioning:
 
 def _names(work: StepInput) -> Names:
     return names_of(work.plan.prefix, work.key)
+
+
+_FUNCTION_GONE: Final = StepDone(
+    state=ResourceState.GONE, note="no function: polled by docflow bridge batch-loader"
+)
+
+
+class BatchTeardown:
+    """Removes the resources of batches.
+
+    Args:
+        queues: Queues and dead letters.
+        topic: Where documents are published.
+        functions: Functions, and what feeds them.
+        grants: What functions may do.
+    """
+
+    def __init__(
+        self,
+        queues: BatchQueues,
+        topic: BatchTopic,
+        functions: BatchFunctions,
+        grants: BatchGrants,
+    ) -> None:
+        self._queues = queues
+        self._topic = topic
+        self._functions = functions
+        self._grants = grants
+
+    @activity.defn(name="batches.unsubscribe")
+    @translate_failures
+    @to_its_end
+    async def unsubscribe(self, work: StepInput) -> StepDone:
+        """Let nothing more come in."""
+        return _gone(await self._topic.unsubscribe(_names_of(work), work.plan))
+
+    @activity.defn(name="batches.detach_mapping")
+    @translate_failures
+    @to_its_end
+    async def detach_mapping(self, work: StepInput) -> StepDone:
+        """Stop invocations of the function; retried until the mapping is gone."""
+        if not work.plan.with_function:
+            return _FUNCTION_GONE
+        return _gone(await self._functions.detach(_names_of(work)))
+
+    @activity.defn(name="batches.delete_function")
+    @translate_failures
+    @to_its_end
+    async def delete_function(self, work: StepInput) -> StepDone:
+        """Delete the function, and its reservation with it."""
+        if not work.plan.with_function:
+            return _FUNCTION_GONE
+        return _gone(await self._functions.delete(_names_of(work).function, work.key.workflow_id))
+
+    @activity.defn(name="batches.revoke_permissions")
+    @translate_failures
+    @to_its_end
+    async def revoke_permissions(self, work: StepInput) -> StepDone:
+        """Take back what the function's role was allowed for this batch.
+
+        Batches have no policy any more; a sweep looks for one that a release before has left, as
+        far as the worker may.
+        """
+        if not work.plan.with_function:
+            return _FUNCTION_GONE
+        try:
+            source = await self._functions.source(work.plan)
+            return _gone(await self._grants.revoke(_names_of(work), source.role))
+        except Denied as error:
+            if not work.plan.static_permissions:
+                raise
+            return StepDone(state=ResourceState.GONE, note=f"not looked for: {error}"[:500])
+
+    @activity.defn(name="batches.delete_queue")
+    @translate_failures
+    @to_its_end
+    async def delete_queue(self, work: StepInput) -> StepDone:
+        """Delete the queue with everything in it."""
+        return _gone(await self._queues.delete_queue(_names_of(work).queue, work.key.workflow_id))
+
+    @activity.defn(name="batches.delete_dead_letters")
+    @translate_failures
+    @to_its_end
+    async def delete_dead_letters(self, work: StepInput) -> StepDone:
+        """Delete the dead-letter queue, unless it holds something that is to be kept."""
+        queue = _names_of(work).dead_letters
+        if work.keep_dead_letters:
+            depth = await self._queues.depth(queue)
+            if depth is not None and depth.total > 0:
+                return StepDone(
+                    state=ResourceState.KEPT, note=f"{depth.total} dead letters are in {queue}"
+                )
+        return _gone(await self._queues.delete_queue(queue, work.key.workflow_id))
+
+
+def _gone(was_there: bool) -> StepDone:
+    return StepDone(state=ResourceState.GONE, note=None if was_there else "was gone already")
+
+
+def _names_of(work: StepInput) -> Names:
+    return names_of(work.plan.prefix, work.key)
+
+
+class BatchOrphans:
+    """Finds orphans.
+
+    Args:
+        queues: Queues and dead letters.
+        topic: Where documents are published.
+        functions: Functions, and what feeds them.
+        grants: What functions may do.
+        runs: The open runs in Temporal.
+        plan_defaults: What every batch of the installation has in common.
+        store: Which batches have ended unannounced; None: that is not asked.
+    """
+
+    def __init__(
+        self,
+        queues: BatchQueues,
+        topic: BatchTopic,
+        functions: BatchFunctions,
+        grants: BatchGrants,
+        runs: OpenRuns,
+        plan_defaults: BatchPlan,
+        store: BatchStore | None = None,
+    ) -> None:
+        self._queues = queues
+        self._topic = topic
+        self._functions = functions
+        self._grants = grants
+        self._runs = runs
+        self._plan = plan_defaults
+        self._store = store
+
+    @activity.defn(name="batches.orphans")
+    @translate_failures
+    async def orphans(self, order: SweepOrder) -> Orphans:
+        """Name batches that left something, or the word of their end, and have no open run.
+
+        Changes nothing.
+
+        Whatever was made a moment ago is left alone, and so is a batch of which anything carries
+        another owner's tag: names alone are not proof. A dead-letter queue that is alone and not
+        empty was kept on purpose. A batch whose LOADER_FINISHED is not published is swept although
+        nothing of it exists: its run was terminated at the very end.
+
+        Returns:
+            Up to `order.most` batches, by case and id, and those met on the way that are not ours.
+        """
+        grace = timedelta(seconds=order.grace)
+        keys: list[BatchKey] = []
+        strange: list[BatchKey] = []
+        async with Heartbeater():
+            unsaid = await self._unannounced(grace)
+            batches = await self._batches()
+            # Asked after the listing: a run that is open now may have made what was listed.
+            now = datetime.now(UTC)
+            for key in unsaid:
+                batches.setdefault(key, [])
+            for key in sorted(batches, key=lambda key: (key.case_id, key.batch_id)):
+                made = batches[key]
+                if is_young(made, now, grace) or await self._runs.is_open(key.workflow_id):
+                    continue
+                if not _all_ours(key, made):
+                    strange.append(key)
+                elif key in unsaid or not await self._are_kept(made):
+                    keys.append(key)
+                if len(keys) > order.most:
+                    break
+        return Orphans(
+            keys=tuple(keys[: order.most]),
+            more=len(keys) > order.most,
+            not_ours=tuple(strange[:LEFT_ALONE]),
+        )
+
+    async def _unannounced(self, grace: timedelta) -> frozenset[BatchKey]:
+        if self._store is None:
+            return frozenset()
+        return frozenset(await self._store.unannounced(datetime.now(UTC) - grace))
+
+    async def _batches(self) -> dict[BatchKey, list[FoundResource]]:
+        batches: dict[BatchKey, list[FoundResource]] = defaultdict(list)
+        async for found in self.everything():
+            batches[found.key].append(found)
+        return batches
+
+    async def everything(self) -> AsyncIterator[FoundResource]:
+        """Whatever exists in the cloud and is called as docflow would call it."""
+        plan = self._plan
+        async for found in self._queues.found(plan.prefix):
+            yield found
+        async for found in self._topic.found(plan.prefix, plan.topic_arn):
+            yield found
+        if not plan.with_function:
+            return
+        async for found in self._functions.found(plan.prefix):
+            yield found
+        try:
+            # Someone may have deleted it, which is no reason to leave everything else.
+            source = await self._functions.source(plan)
+            async for found in self._grants.found(plan.prefix, source.role):
+                yield found
+        except Denied as error:
+            if not plan.static_permissions:
+                raise
+            activity.logger.info("policies of releases before are not looked for: %s", error)
+
+    async def _are_kept(self, made: Sequence[FoundResource]) -> bool:
+        """Whether all there is are dead letters that were kept on purpose."""
+        alone = only_dead_letters(made)
+        if alone is None:
+            return False
+        depth = await self._queues.depth(alone.name)
+        return depth is None or depth.total > 0
+
+
+def _all_ours(key: BatchKey, made: Sequence[FoundResource]) -> bool:
+    strange = [found for found in made if is_strange(found)]
+    if strange:
+        activity.logger.warning(
+            "%s is not swept: %s has one of our names but is not tagged as %s",
+            *(key, ", ".join(f"{each.resource} {each.name}" for each in strange)),
+            key.workflow_id,
+        )
+    return not strange

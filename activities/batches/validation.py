@@ -1,32 +1,266 @@
-"""Whether a batch that was started may be built; the answer that lets it claims the case."""
+"""Whether a batch that was started may be built: its plan, its leases, the case that it claims.
 
-from collections.abc import Awaitable, Callable
+How the steps of a batch call the cloud.
+
+What a batch is built from.
+
+Events of a case, and which of its batches wait.
+
+What batches take of the limits of an account, before anything of them is built.
+
+Whether a batch that was started may be built; the answer that lets it claims the case.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
-from activities.batches.leases import BatchLeases
-from activities.batches.plans import BatchPlans
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from adapters.ports import (
+from activities.shared.failures import Heartbeater, translate_failures
+from adapters.ports.batches import (
     BatchFacts,
     BatchFunctions,
     BatchQueues,
     BatchStore,
+    Claim,
+    Leases,
+    LeaseWait,
     OpenRuns,
-    Unavailable,
 )
-from contracts.batches import BatchKey, Validate, Validation, ValidationOutcome, names_of
-from domain.batches.validation import (
+from adapters.ports.errors import Unavailable
+from workflows.batches.names import (
+    FEWEST_AT_ONCE,
+    MOST_AT_ONCE,
+    BatchKey,
+    BatchPlan,
+    LoaderStatus,
+    ResourceState,
+    ValidationOutcome,
+    names_of,
+)
+from workflows.batches.runs import (
+    NoteEvents,
+    SkipBatch,
+    StepDone,
+    StepInput,
+    Validate,
+    Validation,
+    WaitingBatches,
+)
+from workflows.batches.validation import (
     ASK_AGAIN,
     Neighbour,
+    granted,
     of_infrastructure,
     of_neighbours,
     of_status,
 )
-from domain.errors import RuleViolation
+from workflows.shared.errors import NOT_YET, RuleViolation
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def to_its_end(run: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Awaitable[R]]:
+    """Decorate a step that changes something: once begun it ends, cancelled or not.
+
+    A sent request is carried out even when its answer is no longer awaited. If teardown began
+    before, it would find nothing to delete, and the resource would be made behind its back. Calls
+    of ports are short, so this holds a cancel up for seconds. What is not there yet is asked for
+    again by a retry of the server, which takes no slot meanwhile.
+
+    Goes below `translate_failures`; heartbeats meanwhile.
+    """
+
+    @wraps(run)
+    async def finished(*args: P.args, **kwargs: P.kwargs) -> R:
+        async with Heartbeater():
+            return await _ended(asyncio.create_task(run(*args, **kwargs)))
+
+    return finished
+
+
+async def _ended(call: asyncio.Task[R]) -> R:
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        # Whatever it raised was about work that is given up.
+        await asyncio.gather(call, return_exceptions=True)
+        raise
+
+
+class BatchPlans:
+    """Makes plans.
+
+    Args:
+        store: Tables.
+        defaults: What every batch of the installation has in common.
+    """
+
+    def __init__(self, store: BatchStore, defaults: BatchPlan) -> None:
+        self._store = store
+        self._defaults = defaults
+
+    @activity.defn(name="batches.plan")
+    @translate_failures
+    async def plan(self, key: BatchKey) -> BatchPlan:
+        """Read what a batch is built from; the run keeps it.
+
+        Returns:
+            The installation's plan, with the concurrency of the case where it has one.
+
+        Raises:
+            ApplicationError: `Permanent` when a resource's name would be too long.
+        """
+        return await self.read(key)
+
+    async def read(self, key: BatchKey) -> BatchPlan:
+        """As the step does it, inside another one.
+
+        Raises:
+            RuleViolation: A resource's name would be too long.
+        """
+        try:
+            names_of(self._defaults.prefix, key)
+        except ValueError as error:
+            raise RuleViolation(f"{key} cannot be built: {error}") from error
+        facts = await self._store.facts(key)
+        if facts is None or facts.concurrency is None:
+            return self._defaults
+        wanted = facts.concurrency
+        concurrency = granted(wanted)
+        if concurrency != wanted:
+            activity.logger.warning(
+                "max_processing_daemons of case %d is %d: %s runs with %d, because an event source "
+                "mapping takes %d to %d",
+                *(key.case_id, wanted, key, concurrency, FEWEST_AT_ONCE, MOST_AT_ONCE),
+            )
+        return self._defaults.model_copy(update={"concurrency": concurrency})
+
+
+class CaseBacklog:
+    """Keeps the batches of a case in order.
+
+    Args:
+        store: Tables.
+        runs: Open runs in Temporal.
+    """
+
+    def __init__(self, store: BatchStore, runs: OpenRuns) -> None:
+        self._store = store
+        self._runs = runs
+
+    @activity.defn(name="batches.note")
+    @translate_failures
+    async def record_events(self, notes: NoteEvents) -> WaitingBatches:
+        """Write events down, and read who waits; a second run writes nothing.
+
+        Returns:
+            The batches that are not done, lowest id first, and which of those that are loading
+            have a run that is open.
+        """
+        line = await self._store.note(notes.case_id, notes.events)
+        asked = {
+            batch.batch_id for batch in line.batches if batch.status is LoaderStatus.PROCESSING
+        }
+        if notes.running is not None:
+            asked.add(notes.running)
+        running = {batch_id for batch_id in sorted(asked) if await self._is_open(notes, batch_id)}
+        return WaitingBatches(
+            batches=tuple(
+                batch.model_copy(
+                    update={
+                        "open_run": batch.status is LoaderStatus.PROCESSING
+                        and batch.batch_id in running
+                    }
+                )
+                for batch in line.batches
+            ),
+            running_open=notes.running in running,
+        )
+
+    @activity.defn(name="batches.skip")
+    @translate_failures
+    async def skip(self, skipped: SkipBatch) -> None:
+        """Record that a batch no longer blocks its case; a second run changes nothing."""
+        await self._store.skip(skipped.key, skipped.reason)
+
+    async def _is_open(self, notes: NoteEvents, batch_id: int) -> bool:
+        key = BatchKey(case_id=notes.case_id, batch_id=batch_id)
+        return await self._runs.is_open(key.workflow_id)
+
+
+SHORTEST: Final = timedelta(seconds=5)
+"""Until the first of those that wait are asked again; others are asked less often."""
+FIRST: Final = 10
+"""How many are asked that often: room that several batches have left is not idle for long, as none
+is passed over by those behind it."""
+LONGEST: Final = timedelta(minutes=5)
+"""However many wait: those far behind are not asked for nothing every minute."""
+KEPT: Final = timedelta(minutes=15)
+"""A place is lost when nothing has asked for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLimits:
+    """What the account takes of all batches together."""
+
+    filter_policies: int
+    """Of the topic, for batches."""
+    concurrency: int
+    """That may be reserved for functions."""
+    again: timedelta = SHORTEST
+    """Until the first of those that wait are asked again."""
+
+
+class BatchLeases:
+    """Takes leases for batches; they are released in the transaction that ends a batch.
+
+    Args:
+        leases: Those of all runs.
+        limits: Of the account.
+    """
+
+    def __init__(self, leases: Leases, limits: AccountLimits) -> None:
+        self._leases = leases
+        self._limits = limits
+
+    @activity.defn(name="batches.take_leases")
+    @translate_failures
+    async def take_leases(self, work: StepInput) -> StepDone:
+        """Take what the batch needs of the account, in the order in which batches first asked.
+
+        Raises:
+            ApplicationError: `NotYet`, with the position of the batch; the server asks again, as
+                often as it takes, and nothing of it is in the history.
+        """
+        wait = await self._take(work.key, work.plan)
+        if wait is None:
+            return StepDone(state=ResourceState.READY)
+        raise ApplicationError(
+            f"position {wait.position} of those that wait for {wait.resource}",
+            type=NOT_YET,
+            next_retry_delay=min(self._limits.again * -(-wait.position // FIRST), LONGEST),
+        )
+
+    async def have_room(self, key: BatchKey, plan: BatchPlan) -> bool:
+        """Take what the batch needs if there is room; else it has its place from now on."""
+        return await self._take(key, plan) is None
+
+    async def _take(self, key: BatchKey, plan: BatchPlan) -> LeaseWait | None:
+        return await self._leases.take(key.workflow_id, list(self._claims(plan)), KEPT)
+
+    def _claims(self, plan: BatchPlan) -> Iterator[Claim]:
+        yield Claim(f"filter policies of {plan.topic_arn}", 1, self._limits.filter_policies)
+        if plan.with_function:
+            most = self._limits.concurrency
+            yield Claim("reserved concurrency of functions", plan.concurrency, most)
+
 
 OVERTAKEN: Final = timedelta(seconds=5)
 """After another batch was claimed between the look and the claim."""
@@ -93,7 +327,7 @@ class BatchValidation:
 
         Raises:
             ApplicationError: `Permanent` when there is no such batch; failures of the cloud and
-                of Temporal as in `activities.failures`.
+                of Temporal as in `activities.shared.failures`.
         """
         async with Heartbeater():
             try:

@@ -1,35 +1,61 @@
-"""The rows of a text table that are plain enough to be read by columns; blocking."""
+"""Tables that are read by columns, and rows that are kept until one of them is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import marshal
+import pickle
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import dropwhile, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final, cast
 
-from adapters.ports import ColumnBlock, ColumnBlocks, TableSource
-from contracts.imports import Strategy, TableMessage
-from domain.imports.chunks import RowChunk
-from domain.imports.header import TableHeader
-from domain.imports.letter_case import LetterCases
-from domain.imports.lines import LineSorter
-from domain.imports.packing import KEY_CHARACTERS
-from domain.imports.plain_columns import NUMBER_DIGITS, column_text, form_of
-from domain.imports.sections import figures_of
-from domain.imports.sheets import FoundSheet
-from domain.imports.survey import ReadingOptions, Survey, Surveyed
-from domain.imports.tables import SECTION, SEQUENCE, TableSpec, scope_of
-from domain.tabular.columns import NULL, CellForm, ColumnText, NotPlain
-from domain.tabular.fields import FieldSpec
-from domain.tabular.packed import PackedLines, PackedRows, text_of
-from domain.tabular.rows import Cell
+from adapters.ports.documents import ColumnBlock, ColumnBlocks, TableSource
+from workflows.imports.header import TableHeader
+from workflows.imports.lines import (
+    FoundSheet,
+    LineSorter,
+    figures_of,
+)
+from workflows.imports.messages import Strategy, TableMessage
+from workflows.imports.runs import RowChunk
+from workflows.imports.survey import (
+    NUMBER_DIGITS,
+    LetterCases,
+    ReadingOptions,
+    Survey,
+    Surveyed,
+    column_text,
+    form_of,
+)
+from workflows.imports.types import SECTION, SEQUENCE, TableSpec, scope_of
+from workflows.imports.validation import KEY_CHARACTERS
+from workflows.shared.cells import (
+    Cell,
+)
+from workflows.shared.conversion import (
+    NULL,
+    CellForm,
+    ColumnText,
+    NotPlain,
+    PackedLines,
+    PackedRows,
+    text_of,
+)
+from workflows.shared.fields import FieldSpec
 
 COLUMN_BYTES: Final = 1_000_000
 """Texts from this size on are read by columns: a smaller one is read in less time than it takes
 to begin with that."""
+
+
 TOGETHER: Final = 2
 """How many times as many rows as otherwise go in with one transaction: they take less time."""
+
+
 _COMPARED: Final = 20
 """First rows that are read in both ways."""
+
+
 _STRATEGIES: Final = frozenset({Strategy.MERGE, Strategy.CREATE_ONLY})
 """Strategies under which no other row matters for what becomes of one."""
 
@@ -221,3 +247,81 @@ def _compare(rows: Sequence[tuple[int, Sequence[Cell]]], block: ColumnBlock) -> 
     for (line, cells), (number, texts) in zip(rows, enumerate(top, block.first_line), strict=False):
         if line != number or [*cells, *[""] * (len(texts) - len(cells))] != [*texts]:
             raise NotPlain
+
+
+KEPT_ROWS: Final = 20_000
+"""So many rows are kept in memory."""
+
+
+KEPT_CELLS: Final = 400_000
+"""Some 40 MB."""
+
+
+Row = tuple[int, list[Cell]]
+
+
+class KeptRows:
+    """Keeps rows, the first of them in memory and all of many in a file.
+
+    A text is read again as quickly as such a file, a workbook takes three times as long. The rows
+    of a call of `rows` may be changed; those of another are as they were.
+
+    Args:
+        folder: Scratch folder of the step.
+        held: Closes the file.
+        memory: Keep few rows in memory.
+        aside: Keep many rows in a file.
+    """
+
+    def __init__(self, folder: Path, held: ExitStack, *, memory: bool, aside: bool) -> None:
+        self._folder = folder
+        self._held = held
+        self._memory = memory
+        self._aside = aside
+        self._rows: list[Row] = []
+        self._file: IO[bytes] | None = None
+        self._parts: list[tuple[int, bool]] = []
+        """Size of each, and whether it is pickled."""
+        self._given_up = False
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """The next rows; not empty."""
+        if self._given_up:
+            return
+        if self._file is None:
+            self._rows.extend(rows)
+            if self._memory and _are_few(self._rows):
+                return
+            rows, self._rows = self._rows, []
+            if not self._aside:
+                self._given_up = True
+                return
+            file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - `held` closes it
+            self._file = self._held.enter_context(file)
+        try:
+            part, pickled = marshal.dumps(cast("Any", rows)), False
+        except ValueError:  # days and formulas, which only the slower format knows
+            part, pickled = pickle.dumps(rows, protocol=pickle.HIGHEST_PROTOCOL), True
+        self._file.write(part)
+        self._parts.append((len(part), pickled))
+
+    def rows(self) -> Iterator[Row] | None:
+        """All rows from the first on; None: they have to be read again."""
+        if self._given_up:
+            return None
+        if self._file is None:
+            return ((line, list(cells)) for line, cells in self._rows)
+        return chain.from_iterable(self._read(self._file))
+
+    def _read(self, file: IO[bytes]) -> Iterator[Iterable[Row]]:
+        position = 0
+        for size, pickled in self._parts:
+            file.seek(position)
+            part = file.read(size)
+            position += size
+            # Written above, into a file without a name.
+            yield pickle.loads(part) if pickled else marshal.loads(part)  # noqa: S301, S302
+
+
+def _are_few(rows: Sequence[Row]) -> bool:
+    return len(rows) <= KEPT_ROWS and len(rows) * len(rows[-1][1]) <= KEPT_CELLS

@@ -1,47 +1,298 @@
-"""The tables of a document before their rows are validated: which, and how they are written."""
+"""The tables of a document before their rows are validated: which, and how they are written.
 
+The rows of a text table that are plain enough to be read by columns; blocking.
+
+Rows of a table between the two looks at it: what is quicker to keep is not read again.
+
+Whether several sheets hold the same keys, and with the same values; in bounded memory.
+
+One table of a document: its rows, and what must be so about several of them.
+"""
+
+import hashlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
-from itertools import chain, islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, dropwhile, islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from activities.imports.column_table import ColumnTable
-from activities.imports.document_table import (
-    DocumentTable,
-    Rows,
-    below,
-    fields_of,
-    refuse_keys_alone,
-    refuse_lines_of_several,
-)
-from activities.imports.kept_rows import KeptRows
-from activities.imports.sheet_keys import SheetKeys
-from activities.seen_keys import SeenKeys
-from adapters.ports import TableBook, TableSource, UnreadableDocument
-from contracts.imports import TableMessage
-from domain.errors import InvalidDocument
-from domain.imports.findings import Findings, HiddenParts
-from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
-from domain.imports.memory import ReportMemory, read_memory
-from domain.imports.sheets import (
+from activities.imports.column_table import ColumnTable, KeptRows
+from activities.shared.scratch import ScratchDatabase, SeenKeys
+from adapters.ports.documents import TableBook, TableSource
+from adapters.ports.errors import UnreadableDocument
+from workflows.imports.findings import Findings, HiddenParts, ReportMemory, read_memory
+from workflows.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
+from workflows.imports.lines import (
     FoundSheet,
+    LineSorter,
     choose_sheets,
     conflict_between,
     fitting_instead,
     left_sheets,
 )
-from domain.imports.survey import ReadingOptions, Survey
-from domain.imports.tables import TableSpec
-from domain.imports.validation import Place
-from domain.tabular.columns import NotPlain
-from domain.tabular.fields import normalise
-from domain.tabular.notations import Notation
-from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET
-from domain.tabular.values import column_letters
+from workflows.imports.messages import EstimationMasterMessage, Strategy, TableMessage
+from workflows.imports.survey import (
+    ReadingOptions,
+    Survey,
+    Surveyed,
+)
+from workflows.imports.types import TableSpec, scope_of
+from workflows.imports.validation import Place, RowValidator
+from workflows.shared.cells import (
+    LEFT_OUT_SHEET,
+    MEMORY_SHEET,
+    Cell,
+    Merge,
+    column_letters,
+    filled_down,
+    is_blank,
+    is_filled,
+    merged_down,
+)
+from workflows.shared.conversion import (
+    NotPlain,
+)
+from workflows.shared.errors import InvalidDocument
+from workflows.shared.fields import ColumnKind, normalise
+from workflows.shared.notations import Notation
+
+_MASK: Final = (1 << 40) - 1
+"""Sums of as many as a million of these fit into SQLite's integers."""
+_TABLE: Final = "CREATE TABLE keys (key INTEGER, sheet INTEGER, line INTEGER, value INTEGER)"
+
+
+class Overlap(NamedTuple):
+    """Two sheets that hold keys with different values."""
+
+    first: int
+    second: int
+    keys: int
+    first_line: int
+    second_line: int
+
+
+class SheetKeys:
+    """Collects the keys of sheets with a digest of their values; to be closed.
+
+    Args:
+        folder: Scratch folder of the step.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._disk = ScratchDatabase.open(folder, "sheet-keys-", _TABLE)
+        self._connection = self._disk.connection
+
+    def close(self) -> None:
+        """Give the disk back."""
+        self._disk.close()
+
+    def add(
+        self,
+        sheet: int,
+        lines: Sequence[int],
+        keys: Sequence[tuple[Any, ...]],
+        values: Sequence[tuple[Any, ...]],
+    ) -> None:
+        """Take the next rows of a sheet.
+
+        Args:
+            sheet: Number of the sheet.
+            lines: Line number of each row.
+            keys: Its key.
+            values: Everything else of it.
+        """
+        rows = zip(map(_digest, keys), lines, map(_digest, values), strict=True)
+        self._connection.executemany(
+            "INSERT INTO keys VALUES (?, ?, ?, ?)",
+            ((key, sheet, line, value & _MASK) for key, line, value in rows),
+        )
+
+    def overlap(self) -> Overlap | None:
+        """The first two sheets that hold keys with different values; None: no sheets do."""
+        self._connection.execute(
+            "CREATE TEMP TABLE sums AS SELECT key, sheet, min(line) AS line, count(*) AS rows,"
+            " sum(value) AS value FROM keys GROUP BY key, sheet"
+        )
+        self._connection.execute("CREATE INDEX temp.of_key ON sums (key)")
+        row = self._connection.execute(
+            "SELECT a.sheet, b.sheet, count(*), min(a.line), min(b.line) FROM sums a"
+            " JOIN sums b ON a.key = b.key AND a.sheet < b.sheet"
+            " WHERE a.value <> b.value OR a.rows <> b.rows"
+            " GROUP BY a.sheet, b.sheet ORDER BY a.sheet, b.sheet LIMIT 1"
+        ).fetchone()
+        return None if row is None else Overlap(*row)
+
+
+def _digest(parts: tuple[Any, ...]) -> int:
+    text = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
+
+
+Rows = Iterator[tuple[int, list[Cell]]]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentTable:
+    """One table of a document, looked at as a whole.
+
+    Attributes:
+        sheet: The sheet and its header.
+        source: Its rows.
+        surveyed: How they are written.
+        merges: Merged cells of the sheet.
+        kept: The rows, where they need not be read again; None: they are read by columns.
+        last_line: Line number of the last one.
+        place: Where they stand in the document.
+        by_columns: Reads the rows by columns, as far as they are plain enough.
+        hidden: What of it the user's program does not show.
+    """
+
+    sheet: FoundSheet
+    source: TableSource
+    surveyed: Surveyed
+    merges: Sequence[Merge]
+    kept: KeptRows | None
+    last_line: int
+    place: Place = field(default_factory=Place)
+    by_columns: ColumnTable | None = None
+    hidden: HiddenParts = field(default_factory=HiddenParts)
+
+    @property
+    def header_line(self) -> int:
+        """Line of the header's last row."""
+        return self.surveyed.header.line
+
+    @property
+    def _width(self) -> int:
+        """Fields of a text table's header; 0: it is a sheet."""
+        return fields_of(self.surveyed.header, self.source)
+
+    def rows(self, spec: TableSpec, filled: Counter[str]) -> Rows:
+        """The rows below the header, merged cells filled down."""
+        header = self.surveyed.header
+        kept = None if self.kept is None else self.kept.rows()
+        rows = kept or below(self.source.rows(), header.line)
+        begins = merged_down(self.merges, header.line)
+        if not begins:
+            return iter(rows)
+        titles = {
+            place: header.titles[place]
+            for name, place in header.positions.items()
+            if spec.by_name[name].kind not in (ColumnKind.DECIMAL, ColumnKind.INTEGER)
+        }
+
+        def fills(place: int, value: Cell) -> bool:
+            if place in titles:
+                filled[titles[place]] += 1
+            return place in titles
+
+        return filled_down(rows, begins, fills)
+
+    def validator(
+        self,
+        message: TableMessage,
+        spec: TableSpec,
+        seen: SeenKeys,
+        findings: Findings,
+        *,
+        keep_cells: bool = False,
+        pack: bool = False,
+    ) -> RowValidator:
+        """What checks its rows."""
+        return RowValidator(
+            spec,
+            scope_of(message),
+            self.surveyed,
+            LineSorter(spec, self.surveyed.header, self.surveyed.keys),
+            seen,
+            findings,
+            date1904=self.source.date1904,
+            place=replace(self.place, width=self._width),
+            keeps=_keeps(message, self.sheet.name, findings),
+            keep_cells=keep_cells,
+            pack=pack,
+        )
+
+
+def _keeps(message: TableMessage, sheet: str | None, findings: Findings) -> Callable[[int], bool]:
+    """Whether a person keeps a row of a sheet that is no data; such lines are noted."""
+    wanted = {text.casefold(): text for text in message.keep_lines}
+
+    def keeps(line: int) -> bool:
+        names = (str(line), f"{sheet}!{line}".casefold())
+        found = {wanted[name] for name in names if name in wanted}
+        findings.kept_lines |= found
+        return bool(found) or message.left_out == "keep"
+
+    return keeps
+
+
+def refuse_lines_of_several(lines: Sequence[str], tables: Sequence[DocumentTable]) -> None:
+    """Refuse lines to keep that stand on several sheets.
+
+    Raises:
+        InvalidDocument: There is one.
+    """
+    for line in filter(str.isdecimal, lines):
+        sheets = [
+            f"{table.sheet.name}!{line}"
+            for table in tables
+            if table.header_line < int(line) <= table.last_line
+        ]
+        if len(sheets) > 1:
+            raise InvalidDocument(
+                f"keep_lines: line {line} stands on {len(sheets)} sheets; write {sheets[0]!r} or "
+                f"{sheets[1]!r}"
+            )
+
+
+def refuse_keys_alone(
+    spec: TableSpec, message: TableMessage, tables: Sequence[DocumentTable]
+) -> None:
+    """Refuse a document of which no row with a key fills the field that its table needs.
+
+    The rows of a report that comes back were part of such a document.
+
+    Raises:
+        InvalidDocument: There are rows, none does, and the message does not permit it.
+    """
+    needed = spec.needed
+    is_permitted = isinstance(message, EstimationMasterMessage) and message.without_quantities
+    if needed is None or is_permitted or message.strategy is Strategy.UPDATE_ONLY:
+        return
+    for table in tables:
+        if table.surveyed.header.wrong is not None:
+            return
+        positions = table.surveyed.header.positions
+        places = (positions[spec.key[0]], positions.get(needed, -1))
+        for _, cells in table.rows(spec, Counter()) if places[1] >= 0 else ():
+            if max(places) < len(cells) and all(_is_said(cells[place]) for place in places):
+                return
+    if any(table.surveyed.rows for table in tables):
+        raise InvalidDocument(
+            f"no row with its {spec.key[0]} has a {needed}. Name the column that holds it with "
+            "map, or put figures that stand one row below their item beside it. If the list has "
+            f"no {needed}, set without_quantities (--set without_quantities=true)"
+        )
+
+
+def _is_said(cell: Cell) -> bool:
+    return is_filled(cell) and not is_blank(cell)
+
+
+def fields_of(header: TableHeader, source: TableSource) -> int:
+    """Fields of a text table's header; 0: it is a sheet."""
+    lines = range(header.line - len(header.rows) + 1, header.line + 1)
+    return max((source.widths.get(line, 0) for line in lines), default=0)
+
+
+def below(rows: Rows, line: int) -> Rows:
+    """The rows below a line."""
+    return dropwhile(lambda row: row[0] <= line, rows)
+
 
 PART_ROWS: Final = 5_000
 """Rows that are looked at together."""

@@ -1,44 +1,274 @@
-"""First and last step of every import: the plan, and the record."""
+"""First and last step of every import, and the steps of messages without rows.
 
+Moves an uploaded schedule file to its place, verified, and registers it.
+
+Deletes the data of one service.
+
+Reads a small table whole, where nothing but its rows is to be written.
+
+First and last step of every import: the plan, and the record.
+"""
+
+import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from temporalio import activity
 
-from activities.failures import announces, translate_failures
-from activities.handover import carried_through, hands_over
-from activities.heartbeat import Heartbeater
-from activities.imports.small_tables import SmallTables
-from activities.run_sweep import reason_of
-from adapters.ports import (
-    BlobNotFound,
-    Blobs,
-    EarlierImport,
-    ImportStore,
-    RejectedMessages,
-    Runs,
-    Unavailable,
-    WholeImport,
+from activities.imports.ports import EarlierImport, ImportStore, WholeImport
+from activities.imports.rows import INLINE_BYTES, note_of
+from activities.imports.table_reader import TableReader
+from activities.shared.failures import (
+    Heartbeater,
+    WorkerThread,
+    announces,
+    carried_through,
+    hands_over,
+    translate_failures,
 )
-from contracts.blobs import BlobRef
-from contracts.errors import KEY_REUSED
-from contracts.imports import (
-    Closing,
+from activities.shared.records import reason_of
+from activities.shared.scratch import refuse_replaced, scratch_folder
+from adapters.ports.blobs import Blobs
+from adapters.ports.documents import Documents
+from adapters.ports.errors import BlobNotFound, PortError, Unavailable
+from adapters.ports.records import RejectedMessages, Runs
+from workflows.imports.findings import foreign_blob
+from workflows.imports.messages import (
+    AnyTableMessage,
+    DeleteMessage,
     FileMessage,
-    HandlerOutcome,
     ImportMessage,
+    ScheduleUploadMessage,
+    Strategy,
+    TableMessage,
+)
+from workflows.imports.messages import workflow_id as workflow_id_of
+from workflows.imports.runs import (
+    Closing,
+    Handler,
+    HandlerInput,
+    HandlerOutcome,
     ImportOrder,
     ImportPlan,
     ImportState,
     Preparation,
-    ScheduleUploadMessage,
+    RowChunk,
+    TaskKey,
     TypeFacts,
 )
-from contracts.imports import workflow_id as workflow_id_of
-from contracts.origins import body_of
-from domain.errors import RuleViolation
-from domain.imports.places import foreign_blob
-from domain.imports.registry import REGISTRY
+from workflows.imports.types import REGISTRY, SECTION, TABLES
+from workflows.imports.validation import code_columns
+from workflows.shared.contracts import BlobRef, body_of
+from workflows.shared.errors import KEY_REUSED, InvalidDocument, RuleViolation
+
+
+class UploadImports:
+    """Uploads of schedule files.
+
+    Args:
+        store: Tables.
+        blobs: Where the files are, before and after.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(self, store: ImportStore, blobs: Blobs, scratch: Path) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._scratch = scratch
+
+    @activity.defn(name=Handler.STORE_UPLOAD)
+    @translate_failures
+    @hands_over(HandlerOutcome(unfinished=True))
+    async def store_upload(self, work: HandlerInput) -> HandlerOutcome:
+        """Copy, verify by hash and register; the temporary file goes with the record of the import.
+
+        A second run finds what the first one left: a target that is a copy already stays as it is.
+        In a run that an earlier release planned, the step itself deletes the temporary file, and
+        when that is gone after a verified copy, the target is registered as it stands.
+        """
+        message = work.message
+        if not isinstance(message, ScheduleUploadMessage):
+            raise RuleViolation(f"{work.plan.facts.document_type} is not an upload")
+        source, target = message.source_blob_name, message.target_blob_name
+        assert source is not None, "the message is checked to have a source"
+        async with Heartbeater():
+            original = None if message.direct_upload else await self._original(source)
+            if message.direct_upload:
+                stored = await self._hashed(target)
+            elif original is not None:
+                refuse_replaced(original, work.plan.source)
+                stored = await self._copy_of(original, target)
+            else:
+                stored = await self._moved_before(source, target, work.plan.source)
+            key = TaskKey(message.project_id, message.task_id)
+            counts = await self._store.register_upload(
+                key, stored, message.original_filename or message.filename
+            )
+            if original is not None and not work.plan.delete_source:
+                # What was put there meanwhile is a later upload.
+                await self._blobs.delete(source, etag=original.etag)
+        return HandlerOutcome(
+            counts=counts, note=f"{target}: {stored.size} bytes, sha256 {stored.sha256}"[:500]
+        )
+
+    async def _original(self, source: str) -> BlobRef | None:
+        """The temporary file; None when it is gone."""
+        try:
+            return await self._hashed(source)
+        except BlobNotFound:
+            return None
+
+    async def _copy_of(self, original: BlobRef, target: str) -> BlobRef:
+        """The target with the bytes of the original, copied unless they are there."""
+        try:
+            if (await self._blobs.stat(target)).size == original.size:
+                stored = await self._hashed(target)
+                if stored.sha256 == original.sha256:
+                    return stored
+        except BlobNotFound:
+            pass
+        await self._blobs.copy(original.name, target)
+        stored = await self._hashed(target)
+        if stored.sha256 != original.sha256:
+            raise Unavailable(f"the copy {target} differs from {original.name}")
+        return stored
+
+    async def _moved_before(self, source: str, target: str, expected: BlobRef | None) -> BlobRef:
+        """The target of an earlier attempt, which deleted the source last of all."""
+        missing = f"{source} is not there and {target} is not a copy of it"
+        try:
+            stored = await self._hashed(target)
+        except BlobNotFound as error:
+            raise BlobNotFound(missing) from error
+        if expected is None or stored.size != expected.size:
+            raise BlobNotFound(missing)
+        return stored
+
+    async def _hashed(self, name: str) -> BlobRef:
+        with scratch_folder(self._scratch) as folder:
+            return await self._blobs.download(name, folder / "document")
+
+
+class DeleteImports:
+    """Deletes of take-offs and estimates.
+
+    Args:
+        store: Tables.
+    """
+
+    def __init__(self, store: ImportStore) -> None:
+        self._store = store
+
+    @activity.defn(name=Handler.DELETE_SERVICE)
+    @translate_failures
+    @hands_over(HandlerOutcome(unfinished=True))
+    async def delete_service(self, work: HandlerInput) -> HandlerOutcome:
+        """Delete a service's rows; a service without any is not an error."""
+        message, table = work.message, work.plan.facts.table
+        if not isinstance(message, DeleteMessage) or table is None:
+            raise RuleViolation(f"{work.plan.facts.document_type} deletes no service")
+        key = TaskKey(message.project_id, message.task_id)
+        async with Heartbeater():
+            counts = await self._store.delete_service(key, table, message.service_id)
+        note = None if counts.deleted else f"Service {message.service_id} had no rows."
+        return HandlerOutcome(counts=counts, note=note)
+
+
+SMALL_BYTES: Final = INLINE_BYTES
+"""Up to this size a document is read before its import begins: twice, where that takes steps."""
+_ROW_BY_ROW: Final = frozenset({Strategy.MERGE, Strategy.CREATE_ONLY})
+"""Strategies under which a row goes in for what it is, whatever the others are."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTable:
+    """A table without problems.
+
+    Attributes:
+        message: What to import.
+        chunk: All of its rows.
+        note: What the person who reads the result has to know.
+    """
+
+    message: AnyTableMessage
+    chunk: RowChunk
+    note: str | None
+
+
+class SmallTables:
+    """Reads small tables.
+
+    Args:
+        blobs: Where documents are.
+        documents: Opens files.
+        scratch: Folder for temporary files; a text needs none.
+    """
+
+    def __init__(self, blobs: Blobs, documents: Documents, scratch: Path) -> None:
+        self._blobs = blobs
+        self._documents = documents
+        self._scratch = scratch
+
+    async def read(self, message: ImportMessage, plan: ImportPlan) -> SmallTable | None:
+        """All rows of a document; None: its import takes the usual steps, which say why."""
+        if not isinstance(message, TableMessage) or not _is_simple(message, plan):
+            return None
+        try:
+            return await self._read(message, plan)
+        except (PortError, RuleViolation, InvalidDocument):
+            # The step that loads rows meets the same, and the run parks or waits there.
+            return None
+
+    async def _read(self, message: AnyTableMessage, plan: ImportPlan) -> SmallTable | None:
+        etag = None if plan.source is None else plan.source.etag
+        blocks = self._blobs.read(message.blob_name, etag=etag)
+        content = b"".join([block async for block in blocks])
+        if not self._documents.is_container(content):
+            return await self._table(message, content, self._scratch)
+        with scratch_folder(self._scratch) as folder:
+            path = folder / "document"
+            await asyncio.to_thread(path.write_bytes, content)
+            return await self._table(message, path, folder)
+
+    async def _table(
+        self, message: AnyTableMessage, content: Path | bytes, folder: Path
+    ) -> SmallTable | None:
+        spec = TABLES[message.document_type]
+        reading = TableReader(self._documents, content, message, spec, folder=folder)
+        async with WorkerThread(inline=isinstance(content, bytes)) as thread:
+            try:
+                await thread.run(reading.open)
+                chunk = await thread.run(reading.next_chunk)
+            finally:
+                await thread.run(reading.close)
+        is_whole = chunk is not None and reading.exhausted and not reading.findings.skipped
+        if chunk is None or not is_whole or chunk.rejected or not chunk.rows:
+            return None
+        if SECTION in chunk.columns and any(code_columns(chunk, [SECTION])[0]):
+            # Whether its lines are stored without their sections is looked up by the usual step.
+            return None
+        return SmallTable(message, chunk, note_of(reading))
+
+
+def _is_simple(message: AnyTableMessage, plan: ImportPlan) -> bool:
+    """Whether a document may go in by a single transaction, as far as its message shows.
+
+    Only the first attempt of a local step tries: a later one does what is known to work.
+    """
+    step = activity.info()
+    return (
+        step.is_local
+        and step.attempt == 1
+        and plan.facts.handler is Handler.LOAD_ROWS
+        and plan.source is not None
+        and plan.source.size <= SMALL_BYTES
+        and message.strategy in _ROW_BY_ROW
+        and not message.all_or_nothing
+        and message.leading_zeros is None
+    )
+
 
 SMALL_DOCUMENT_BYTES: Final = 1_000_000
 """Up to this size a document's steps are short enough to run inside the workflow's worker."""

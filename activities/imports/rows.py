@@ -1,27 +1,39 @@
-"""Loads the rows of the seven table types."""
+"""Loads the rows of the seven table types.
+
+One load of rows: which work its progress mark belongs to, and how its rows go in.
+
+Settles, chunk by chunk, whether rows of a file are stored ones that are written otherwise.
+
+The report of rejected rows: the user's own rows, each with what is wrong with it.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+import hashlib
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Final
 
 from temporalio import activity
 
-from activities.failures import translate_failures
-from activities.handover import hands_over
-from activities.heartbeat import Heartbeater
-from activities.imports.loads import Load, begin
-from activities.imports.reports import first_problems, no_rejected_rows, write_report
-from activities.imports.spelling import CodeSpelling
+from activities.imports.ports import ImportStore
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
-from activities.scratch import fetched
-from activities.threads import WorkerThread
-from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
-from contracts.base import Contract
-from contracts.blobs import BlobRef
-from contracts.imports import (
+from activities.shared.failures import (
+    Heartbeater,
+    WorkerThread,
+    from_thread,
+    hands_over,
+    translate_failures,
+)
+from activities.shared.scratch import fetched, scratch_folder
+from adapters.ports.blobs import Blobs
+from adapters.ports.documents import Documents, ReportWriter
+from workflows.imports.findings import Findings, ReportMemory
+from workflows.imports.messages import DocumentType, Strategy, TableMessage, encoded
+from workflows.imports.runs import (
     NOTE_CHARACTERS,
     PROBLEMS_IN_RESULT,
     Choice,
@@ -29,15 +41,360 @@ from contracts.imports import (
     Handler,
     HandlerInput,
     HandlerOutcome,
-    Problem,
+    LoadMark,
     Question,
-    Strategy,
+    RowChunk,
+    TaskKey,
 )
-from domain.imports.chunks import LoadMark, RowChunk
-from domain.imports.findings import Findings
-from domain.imports.leading_zeros import code_fields
-from domain.imports.tables import scope_of
-from domain.tabular.rows import RejectedRow
+from workflows.imports.types import SECTION, TABLES, TableSpec, scope_of
+from workflows.imports.validation import (
+    DISTINCT,
+    QUESTION,
+    code_columns,
+    code_fields,
+    codes_of,
+    may_differ,
+    settled,
+    spellings,
+)
+from workflows.shared.cells import RejectedRow, SkippedTable
+from workflows.shared.contracts import BlobRef, Contract, Problem
+from workflows.shared.conversion import PackedRows
+from workflows.shared.errors import InvalidDocument, RuleViolation
+
+_LATER: Final = (
+    *("unknown_fields", "map", "date_order"),
+    *("decimal", "leading_zeros", "max_rejected_share", "left_out", "keep_lines"),
+    "without_quantities",
+)
+"""Fields of a message that earlier releases did not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One import of rows on its way: the work that its progress mark belongs to."""
+
+    message: TableMessage
+    kind: DocumentType
+    spec: TableSpec
+    key: TaskKey
+    identity: str
+    """First part of the load's header; the titles of the report follow."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person is to be asked about rows that are no data."""
+        return self.message.left_out == "ask"
+
+    def is_under_way(self, mark: LoadMark) -> bool:
+        """Whether the mark is one of this very work, and not of what a person has corrected."""
+        return mark.header[:1] == (self.identity,)
+
+    def is_done(self, mark: LoadMark) -> bool:
+        """Whether nothing is left to read; a closed import's mark is finished without header."""
+        return mark.finished and (not mark.header or self.is_under_way(mark))
+
+    def reader(self, documents: Documents, path: Path, chunk_rows: int) -> TableReader:
+        """What reads the document."""
+        return TableReader(documents, path, self.message, self.spec, chunk_rows)
+
+    @property
+    def staged(self) -> bool:
+        """Whether no row is seen before all are.
+
+        `append` is staged as well: its rows get their numbers once, in the one transaction that
+        finishes the load, so that no restart can append them again. So are rows of which one ends
+        another: what becomes of them must not depend on where chunks end.
+        """
+        return self._needs_all or self.spec.period is not None
+
+    @property
+    def _needs_all(self) -> bool:
+        return self.message.all_or_nothing or self.message.strategy in (
+            Strategy.REPLACE,
+            Strategy.APPEND,
+        )
+
+    def is_single(self, chunk: RowChunk, exhausted: bool) -> bool:
+        """Whether one transaction is all that a document costs: it is small, without problems."""
+        return exhausted and not chunk.rejected and not self._needs_all
+
+    def held_back(self, mark: LoadMark) -> bool:
+        """Whether rejected rows keep the whole document out."""
+        return self.message.all_or_nothing and mark.counts.rejected > 0
+
+    def refuse_to_append_again(self, mark: LoadMark) -> None:
+        """An append that has gone in cannot be corrected by another one.
+
+        Raises:
+            RuleViolation: Rows of another version of this work are in.
+        """
+        appended = mark.finished and mark.counts.created > 0 and not self.is_done(mark)
+        if appended and self.message.strategy is Strategy.APPEND:
+            raise RuleViolation(
+                f"{mark.counts.created} rows of this task were appended already; skip this run "
+                "and send what is left as a new task"
+            )
+
+    def swap_strategy(self, mark: LoadMark, stored: Sequence[str]) -> Strategy:
+        """What to do with the staged rows.
+
+        A row that the file holds but that was rejected must not count as gone: with any rejected
+        row, `replace` removes nothing. Nor does it where a row was left out that holds the key of
+        a stored one.
+        """
+        if self.message.strategy is Strategy.REPLACE and (mark.counts.rejected or stored):
+            return Strategy.MERGE
+        return self.message.strategy
+
+
+def begin(work: HandlerInput) -> Load:
+    """Return the load that a step was given.
+
+    Raises:
+        RuleViolation: Its message is about no table, or promises what its strategy cannot keep.
+    """
+    message = work.message
+    if not isinstance(message, TableMessage) or message.document_type not in TABLES:
+        raise RuleViolation(f"{work.plan.facts.document_type} is not a table import")
+    spec = TABLES[message.document_type]
+    store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
+        message.strategy is Strategy.APPEND and not spec.numbered
+    )
+    if message.all_or_nothing and store_refuses:
+        raise RuleViolation(
+            f"all_or_nothing cannot be promised with strategy {message.strategy.value!r}: "
+            "which rows are known shows only when they are written; leave one of them out"
+        )
+    key = TaskKey(message.project_id, message.task_id)
+    return Load(message, message.document_type, spec, key, _identity(message, work.plan.source))
+
+
+def _identity(message: TableMessage, source: BlobRef | None) -> str:
+    """Names the work that a mark belongs to: this message about this version of the file.
+
+    The steps before a load may run again when a worker dies, and so may the first step after a
+    person has corrected the message: only what is loaded shows whether progress still counts.
+    """
+    version = (source.etag or source.sha256 or "") if source is not None else ""
+    fields = type(message).model_fields
+    # So that a load which an earlier release began is the same work.
+    later = {
+        name
+        for name in _LATER
+        if name in fields
+        and getattr(message, name) == fields[name].get_default(call_default_factory=True)
+    }
+    content = message.model_dump_json(exclude=later)
+    return hashlib.sha256(f"{content}\n{version}".encode()).hexdigest()
+
+
+_ITEMS: Final = 200_000
+"""Items of a file among which those that stand once are looked for."""
+
+
+class CodeSpelling:
+    """Compares the codes of one load with those that its table holds.
+
+    Args:
+        store: Tables, and the answers that people gave.
+        message: What to import.
+        kind: Type of its document.
+        spec: What the table holds.
+        again: Reads the document once more; None: stored rows are not to change before all of
+            it is read.
+    """
+
+    def __init__(
+        self,
+        store: ImportStore,
+        message: TableMessage,
+        kind: DocumentType,
+        spec: TableSpec,
+        again: TableReader | None = None,
+    ) -> None:
+        self._again = again
+        self._single: Mapping[str, str] | None = None
+        self._store = store
+        self._message = message
+        self._spec = spec
+        self._kind = kind
+        self._names = code_fields(spec)
+        self._key = TaskKey(message.project_id, message.task_id)
+        self._answer: str | None = None
+        self._lengths: Sequence[int] = ()
+
+    async def begin(self) -> None:
+        """Look up what is known; keep the answer that the message gives."""
+        given = self._message.leading_zeros
+        kind = self._kind
+        if given is not None:
+            await self._store.remember(self._key, kind, QUESTION, given)
+            self._answer = given
+        else:
+            self._answer = await self._store.remembered(self._key.project_id, kind, QUESTION)
+        if self._answer != DISTINCT:
+            self._lengths = await self._store.zero_led_lengths(
+                self._key, self._spec.table, scope_of(self._message), self._names
+            )
+
+    async def settle(self, chunk: RowChunk) -> RowChunk:
+        """The chunk with its codes as they are known.
+
+        Raises:
+            InvalidDocument: Some differ from known ones in leading zeros only, and no person has
+                said whether they are the same.
+        """
+        if not chunk.rows:
+            return chunk
+        await self._check_sections(chunk)
+        if self._answer == DISTINCT:
+            return chunk
+        rows = chunk.rows
+        if isinstance(rows, PackedRows) and not rows.zero_led and not self._lengths:
+            return chunk
+        columns = code_columns(chunk, self._names)
+        if not may_differ(columns, self._lengths):
+            return chunk
+        found = list(zip(*columns, strict=True))
+        known = await self._store.known_codes(
+            self._key,
+            self._spec.table,
+            scope_of(self._message),
+            self._names,
+            spellings(found, self._lengths),
+        )
+        return settled(chunk, self._names, known, self._answer)
+
+    async def _check_sections(self, chunk: RowChunk) -> None:
+        """See that no line with a section is stored without one: it would stand there twice.
+
+        A stored line whose item stands once in the table and once in the file gets its section.
+
+        Raises:
+            InvalidDocument: Other lines were stored before headings gave them their sections.
+        """
+        if SECTION not in self._spec.key or self._message.strategy is Strategy.REPLACE:
+            return
+        places = [self._names.index(name) for name in (self._spec.key[0], SECTION)]
+        columns = code_columns(chunk, self._names)
+        found = list(zip(*(columns[place] for place in places), strict=True))
+        within = sorted({item for item, section in found if section})
+        if not within:
+            return
+        lines = {pair: line for pair, line in zip(found, chunk.lines, strict=True)}
+        bare = await self._without_section(lines, within)
+        if bare and self._again is not None:
+            if self._single is None:
+                self._single = await _single_items(self._again)
+            sections = {item: section for item, section in bare if item in self._single}
+            table, scope = self._spec.table, scope_of(self._message)
+            if sections:
+                await self._store.give_sections(self._key, table, scope, sections)
+            bare = await self._without_section(lines, within)
+        if bare:
+            item, section = bare[0]
+            raise InvalidDocument(
+                f"item {item!r} on line {lines[bare[0]]} is in the section {section!r}, and is "
+                "stored without one: send the file once with strategy 'replace', so that no line "
+                "stands twice"
+            )
+
+    async def _without_section(
+        self, lines: Mapping[tuple[str, str], int], items: Sequence[str]
+    ) -> Sequence[tuple[str, str]]:
+        """Items and sections of a file, where the item is stored without a section alone."""
+        known = await self._store.known_codes(
+            self._key, self._spec.table, scope_of(self._message), self._names, items
+        )
+        places = [self._names.index(name) for name in (self._spec.key[0], SECTION)]
+        stored = {(codes[places[0]], codes[places[1]]): own for codes, own in known.items()}
+        return [
+            pair
+            for pair in lines
+            if pair[1]
+            and pair not in stored
+            and (pair[0], "") not in lines
+            and stored.get((pair[0], "")) is False
+        ]
+
+
+async def _single_items(reading: TableReader) -> Mapping[str, str]:
+    """Items that stand once in a document, and their sections; none of a very long one."""
+    found: dict[str, str | None] = {}
+    async with WorkerThread() as thread:
+        with closing(reading):
+            await thread.run(reading.open)
+            while (chunk := await thread.run(reading.next_chunk)) is not None:
+                for item, section in codes_of(chunk, ("item_code", SECTION)):
+                    found[item] = None if item in found else section
+                if len(found) > _ITEMS:
+                    return {}
+    return {item: section for item, section in found.items() if section}
+
+
+def report_name(key: TaskKey) -> str:
+    """Where the report of an import stands in the blob store."""
+    return f"reports/{encoded(key.project_id)}/{encoded(key.task_id)}.xlsx"
+
+
+async def first_problems(store: ImportStore, key: TaskKey) -> tuple[Problem, ...]:
+    """As many problems as travel through history, by line."""
+    problems: list[Problem] = []
+    async for page in store.rejects(key):
+        problems.extend(problem for row in page for problem in row.problems)
+        if len(problems) >= PROBLEMS_IN_RESULT:
+            break
+    return tuple(problems[:PROBLEMS_IN_RESULT])
+
+
+async def no_rejected_rows() -> AsyncGenerator[Sequence[RejectedRow]]:
+    """Yield none: of a document that a person is asked about no row is rejected yet."""
+    for page in ():
+        yield page
+
+
+async def write_report(
+    rejected: AsyncIterator[Sequence[RejectedRow]],
+    blobs: Blobs,
+    reports: ReportWriter,
+    scratch: Path,
+    key: TaskKey,
+    header: Sequence[str],
+    memory: ReportMemory | None = None,
+    left_out: Sequence[SkippedTable] = (),
+) -> BlobRef:
+    """Write every rejected row of an import into a spreadsheet in the blob store.
+
+    Rows are streamed from the store through a thread into the file: memory stays bounded. A
+    second run writes the same report to the same place.
+
+    Args:
+        rejected: The rejected rows, page by page.
+        blobs: Where the report goes.
+        reports: Writes it.
+        scratch: Folder for temporary files.
+        key: The import.
+        header: Titles of its columns.
+        memory: What the report is to remember for the day it comes back.
+        left_out: Rows that are no data, by sheet.
+    """
+    remembered = () if memory is None else memory.rows()
+    with scratch_folder(scratch) as folder:
+        target = folder / "report.xlsx"
+        stopped = threading.Event()
+        async with WorkerThread() as thread:
+            rows = from_thread(rejected, stopped)
+            try:
+                await thread.run(
+                    lambda: reports.write(
+                        target, header, rows, memory=remembered, left_out=left_out
+                    )
+                )
+            finally:
+                stopped.set()
+        return await blobs.upload(target, report_name(key))
+
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
@@ -100,7 +457,7 @@ class RowImports:
         last one that was written, and ends with the same rows and the same outcome.
 
         Raises:
-            ApplicationError: See `activities.failures`.
+            ApplicationError: See `activities.shared.failures`.
         """
         load = begin(work)
         async with Heartbeater() as heart:

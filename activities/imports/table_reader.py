@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Final
 
 from activities.imports.column_table import TOGETHER, ColumnTable, may_be_packed, may_be_plain
-from activities.imports.document_table import DocumentTable
-from activities.imports.document_tables import DocumentTables
-from activities.seen_keys import SeenKeys
-from adapters.ports import Documents
-from contracts.imports import Strategy, TableMessage
-from domain.errors import InvalidDocument
-from domain.imports.chunks import RowChunk
-from domain.imports.findings import Findings
-from domain.imports.memory import ReportMemory
-from domain.imports.tables import TableSpec
-from domain.imports.validation import RowValidator
-from domain.tabular.columns import NotPlain
-from domain.tabular.rows import Cell
+from activities.imports.document_tables import DocumentTable, DocumentTables
+from activities.shared.scratch import SeenKeys
+from adapters.ports.documents import Documents
+from workflows.imports.findings import Findings, ReportMemory
+from workflows.imports.messages import Strategy, TableMessage
+from workflows.imports.runs import RowChunk
+from workflows.imports.types import TableSpec
+from workflows.imports.validation import RowValidator
+from workflows.shared.cells import Cell
+from workflows.shared.conversion import NotPlain
+from workflows.shared.errors import InvalidDocument
 
 CHUNK_ROWS: Final = 5_000
 """Rows of one transaction."""

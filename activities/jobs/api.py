@@ -1,4 +1,6 @@
-"""How a job type is written: one class with its stages, its plan and its task functions.
+"""How a job type is written, and what its plans, tasks and aggregations are given.
+
+How a job type is written: one class with its stages, its plan and its task functions.
 
     @job_type(
         WorkflowDefinition(job_type="count_words", description="...", total_stages=1, stages=(
@@ -18,6 +20,8 @@
             ...
 
 The entry point group `docflow.jobs` names the class; nothing else has to know it.
+
+What plans, tasks and aggregations of a job are given.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -28,21 +32,22 @@ from inspect import getmembers, isfunction
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from adapters.ports import Blobs
-from adapters.ports.catalogue import Catalogue
-from adapters.ports.computation import Computation, Computing
-from contracts.base import AuthoredContract, Contract
-from contracts.jobs import (
-    FinishedTask,
-    InputIdentity,
-    JsonObject,
-    PlannedTask,
+from activities.jobs.folders import StageFolders
+from activities.jobs.ports import Catalogue, JobStore
+from adapters.ports.blobs import Blobs
+from adapters.ports.spatial import Computation, Computing
+from workflows.jobs.definitions import (
+    InvalidDefinition,
     StageDefinition,
     WorkflowDefinition,
+    check_definition,
 )
-from domain.jobs.definitions import InvalidDefinition, check_definition
+from workflows.jobs.records import InputIdentity, JsonObject
+from workflows.jobs.runs import FinishedTask, JobOrder, PlannedTask, StageOrder, StageRef
+from workflows.shared.contracts import AuthoredContract, Contract, problem_text
+from workflows.shared.errors import RuleViolation
 
 ENTRY_POINTS: Final = "docflow.jobs"
 _TASK: Final = "__docflow_task__"
@@ -297,3 +302,80 @@ class JobTypes(Mapping[str, JobType[Any]]):
 
     def __len__(self) -> int:
         return len(self._types)
+
+
+@dataclass(frozen=True)
+class JobPorts:
+    """What the activities of jobs work with; one object for everything in a process."""
+
+    types: JobTypes
+    resources: JobResources
+    folders: StageFolders
+    store: JobStore
+    result_bytes: int
+    """Longer results of tasks go to a blob of their own."""
+
+    def job_type(self, order: JobOrder) -> JobType[Any]:
+        """The code of a job.
+
+        Raises:
+            RuleViolation: This worker has none, or it lacks tasks of the job's stages.
+        """
+        name = order.definition.job_type
+        found = self.types.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.types)) or "none"
+            raise RuleViolation(
+                f"this worker has no job type {name!r}; installed are: {known}. "
+                "Install its package where the worker runs, then retry"
+            )
+        for stage in order.definition.stages:
+            if stage.task_type not in found.task_functions:
+                raise RuleViolation(
+                    f"the job type {name!r} of this worker has no function for tasks of type "
+                    f"{stage.task_type!r}, which this job has from an earlier release"
+                )
+        return found
+
+    async def stage_results(self, order: StageOrder) -> Mapping[int, JsonObject]:
+        """Aggregated results of the stages before."""
+        return {
+            ref.stage: await self.folders.stage_result(order.job.job_id, ref) for ref in order.done
+        }
+
+    async def stage_context(
+        self, order: StageOrder, previous: Callable[[], AsyncIterator[FinishedTask]]
+    ) -> StageContext[Any]:
+        """What the plan or the aggregation of a stage is given."""
+        job = order.job
+        return StageContext(
+            job_id=job.job_id,
+            attempt=job.attempt,
+            parameters=parameters_of(self.job_type(job), job),
+            inputs=job.inputs,
+            previous=previous,
+            stage_results=await self.stage_results(order),
+            resources=self.resources,
+        )
+
+
+def parameters_of(job_type: JobType[Any], job: JobOrder) -> Contract:
+    """The parameters of a job as its type knows them.
+
+    Raises:
+        RuleViolation: They do not fit; each problem is named.
+    """
+    try:
+        return job_type.parameters.model_validate(job.parameters)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, each['loc']))}: {problem_text(each)}"
+            for each in error.errors(include_url=False, include_input=False)
+        )
+        raise RuleViolation(f"the parameters of the job are wrong: {problems}") from error
+
+
+def depended_on(order: StageOrder) -> StageRef | None:
+    """The stage whose tasks a stage is planned from; None: of none."""
+    number = order.definition.planned_from
+    return next((ref for ref in order.done if ref.stage == number), None)

@@ -1,38 +1,58 @@
-"""What a stage as a whole has found, what a job type makes of all of them, and the row of a job."""
+"""What a stage and a job have found, and what is no longer kept of them.
 
+What a stage as a whole has found, what a job type makes of all of them, and the row of a job.
+
+Files in silver and gold that a newer dataset has replaced: noted, and removed later.
+
+`jobs.remove_superseded` and `jobs.remove_expired`: what is no longer kept of jobs.
+"""
+
+import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
-from typing import Final
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
 
+from pydantic import Field
 from temporalio import activity
 
-from activities.failures import translate_failures
-from activities.heartbeat import BoundedHeartbeater
-from activities.jobs.contexts import JobPorts
-from activities.jobs.task_batches import write_batch
-from contracts.jobs import (
+from activities.jobs.api import JobPorts, JobResources
+from activities.jobs.groups import write_batch
+from activities.jobs.ports import Catalogue, CatalogueQuery, JobLeftovers
+from activities.shared.failures import BoundedHeartbeater, Heartbeater, translate_failures
+from activities.shared.scratch import scratch_folder
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import Denied
+from workflows.jobs.records import (
     FAILED_TASKS_LISTED,
-    NAMED,
-    FailedName,
     FailedTask,
-    FinishedTask,
-    JobOrder,
     JobRecord,
     JobRecorded,
-    JobRecording,
     JobStatus,
     JsonObject,
+    TaskStatus,
+    task_id,
+)
+from workflows.jobs.runs import (
+    NAMED,
+    NAMED_REMOVED,
+    FailedName,
+    FinishedTask,
+    JobOrder,
+    JobRecording,
+    JobRetentionOrder,
+    JobRetentionResult,
     SmallStageTally,
     StageClosed,
     StageOrder,
     StageTally,
     TaskCounts,
-    TaskStatus,
-    task_id,
 )
-from domain.errors import RuleViolation
+from workflows.shared.contracts import Contract
+from workflows.shared.errors import RuleViolation
 
 RESULT_BYTES: Final = 100_000
 """Of the aggregated result of a stage, as JSON."""
@@ -232,3 +252,218 @@ def _refuse_long(what: str, result: JsonObject, most: int = RESULT_BYTES) -> Non
 
 def _name(failed: FailedTask) -> FailedName:
     return FailedName(task_id=failed.task_id[:120], reason=failed.reason[:300])
+
+
+FOLDER: Final = "superseded"
+KEEP_HOURS: Final = 168.0
+"""That they stay, where a job does not say otherwise."""
+_MOST: Final = 100_000
+
+
+class SupersededFiles(Contract):
+    """A note: files of a dataset that are of no further use from some moment on."""
+
+    collection: str
+    item: str
+    """Of the dataset: a file that it uses again by then stays."""
+    due: datetime
+    uris: tuple[str, ...] = Field(max_length=_MOST)
+    """`silver://name` or `gold://name`."""
+
+
+async def supersede(
+    resources: JobResources, collection: str, item: str, uris: Sequence[str], hours: float
+) -> None:
+    """Note files that are no longer of use; without a time of grace they are removed at once.
+
+    Args:
+        resources: Containers and catalogue.
+        collection: Of the dataset.
+        item: Its id.
+        uris: The files.
+        hours: That they stay.
+    """
+    if not uris:
+        return
+    due = datetime.now(UTC) + timedelta(hours=hours)
+    note = SupersededFiles(collection=collection, item=item, due=due, uris=tuple(uris))
+    if hours == 0:
+        await remove(resources, note)
+        return
+    text = note.model_dump_json()
+    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+    with scratch_folder(resources.scratch) as folder:
+        path = folder / "note.json"
+        path.write_text(text, encoding="utf-8")
+        # The earliest come first in a list.
+        await resources.silver.upload(path, f"{FOLDER}/{due:%Y-%m-%dT%H%M%S}-{digest}.json")
+
+
+async def due_notes(
+    silver: Blobs, folder: Path, now: datetime, most: int
+) -> AsyncIterator[tuple[str, SupersededFiles]]:
+    """Notes whose time has come, each with the name of its blob; the earliest first."""
+    path = folder / "note.json"
+    for blob in await silver.list(f"{FOLDER}/", most):
+        if blob.name.count("/") > 1:
+            # Of a folder that is not ours.
+            continue
+        await silver.download(blob.name, path)
+        note = SupersededFiles.model_validate_json(path.read_bytes())
+        path.unlink()
+        if note.due > now:
+            return
+        yield blob.name, note
+
+
+async def remove(
+    resources: JobResources, note: SupersededFiles, *, dry_run: bool = False
+) -> Sequence[str]:
+    """Remove the files of a note that the dataset does not use; those that were removed."""
+    used = await used_by(resources.catalogue, note.collection, note.item)
+    old = [uri for uri in note.uris if uri not in used]
+    for uri in () if dry_run else old:
+        await delete(resources, uri)
+    return old
+
+
+async def delete(resources: JobResources, uri: str) -> None:
+    """Remove a file; one that is gone already is not an error."""
+    tier, _, name = uri.partition("://")
+    container = {"silver": resources.silver, "gold": resources.gold}[tier]
+    await container.delete(name)
+
+
+async def used_by(catalogue: Catalogue, collection: str, item: str) -> Collection[str]:
+    """Files of a dataset as it is catalogued now, and of the items that it links to."""
+    whole = await catalogue.item(collection, item)
+    if whole is None:
+        return ()
+    items = [whole]
+    for link in whole.get("links", ()):
+        if link.get("rel") == "item":
+            found = await catalogue.item(collection, str(link["href"]).removeprefix("./"))
+            items += [] if found is None else [found]
+    return {uri for each in items for uri in files_of(each)}
+
+
+def files_of(item: Mapping[str, Any]) -> Sequence[str]:
+    """Files of an item in silver and gold."""
+    hrefs = [str(each["href"]) for each in item.get("assets", {}).values()]
+    return [href for href in hrefs if href.startswith(("silver://", "gold://"))]
+
+
+_PAGE: Final = 1_000
+_ITEMS: Final = 500
+
+
+@dataclass(frozen=True)
+class JobRetentionSteps:
+    """Removes what is no longer kept.
+
+    Args:
+        ports: With containers and catalogue.
+        blobs: The container with plans and results of stages.
+        leftovers: Rows of jobs that have ended.
+        keep: How long, from the last change of a job.
+    """
+
+    ports: JobPorts
+    blobs: Blobs
+    leftovers: JobLeftovers
+    keep: timedelta
+
+    @property
+    def resources(self) -> JobResources:
+        """Containers and catalogue."""
+        return self.ports.resources
+
+    @activity.defn(name="jobs.remove_superseded")
+    @translate_failures
+    async def remove_superseded(self, order: JobRetentionOrder) -> JobRetentionResult:
+        """Remove files that newer datasets have replaced, after their time of grace.
+
+        The note of each file goes last: a second run continues with the rest.
+        """
+        silver, result = self.resources.silver, JobRetentionResult()
+        async with Heartbeater() as heart:
+            with scratch_folder(self.resources.scratch) as folder:
+                now = datetime.now(UTC)
+                async for name, note in due_notes(silver, folder, now, order.most):
+                    old = await remove(self.resources, note, dry_run=order.dry_run)
+                    if not order.dry_run:
+                        await silver.delete(name)
+                    result = _with_files(result, old)
+                    heart.beat(result)
+        return result
+
+    @activity.defn(name="jobs.remove_expired")
+    @translate_failures
+    async def remove_expired(self, order: JobRetentionOrder) -> JobRetentionResult:
+        """Remove tasks, plans, results, webhooks and leftover files of jobs that ended long ago.
+
+        The record of a job stays as long as the catalogue has items of it: the same request is
+        still answered from it, and a new attempt gets a new number. Rows go last.
+        """
+        before, result = datetime.now(UTC) - self.keep, JobRetentionResult()
+        async with Heartbeater() as heart:
+            for job_id in await self.leftovers.expired(before, order.most):
+                used = await self._used(job_id)
+                files = [] if used is None else await self._files(job_id, used)
+                is_kept = used is None or bool(used)
+                if not order.dry_run:
+                    await self._remove(job_id, files, keep_record=is_kept)
+                done = JobRetentionResult(jobs=1, kept=int(is_kept), named=(f"job/{job_id}",))
+                result = _with_files(result.plus(done), files)
+                heart.beat(result)
+            if not order.dry_run:
+                await self.leftovers.remove_webhooks(before)
+        return result
+
+    async def _used(self, job_id: str) -> Collection[str] | None:
+        """Files of items that a job has catalogued; None: there is no catalogue to ask."""
+        same = {"op": "=", "args": [{"property": "docflow:job_id"}, job_id]}
+        used: set[str] = set()
+        token: str | None = None
+        while True:
+            query = CatalogueQuery(filter=same, limit=_ITEMS, token=token)
+            try:
+                page = await self.resources.catalogue.search(query)
+            except Denied:
+                return None
+            for item in page.items:
+                used.update((f"item:{item['id']}", *files_of(item)))
+            if page.next is None:
+                return used
+            token = page.next
+
+    async def _files(self, job_id: str, used: Collection[str]) -> list[str]:
+        """Files in silver that the tasks of a job have left and no item of it uses."""
+        names = [
+            name
+            for folder in (f"{job_id}/", f"vectors/{job_id}/")
+            async for name in _names(self.resources.silver, folder)
+        ]
+        return [uri for uri in (f"silver://{name}" for name in names) if uri not in used]
+
+    async def _remove(self, job_id: str, files: list[str], *, keep_record: bool) -> None:
+        for uri in files:
+            await delete(self.resources, uri)
+        async for name in _names(self.blobs, f"jobs/{job_id}/"):
+            await self.blobs.delete(name)
+        await self.leftovers.remove(job_id, keep_record=keep_record)
+
+
+async def _names(blobs: Blobs, folder: str) -> AsyncIterator[str]:
+    """All blobs of a folder; they may be deleted meanwhile."""
+    most = _PAGE
+    while len(found := await blobs.list(folder, most)) == most:
+        most *= 10
+    for each in found:
+        yield each.name
+
+
+def _with_files(result: JobRetentionResult, uris: Sequence[str]) -> JobRetentionResult:
+    return result.plus(
+        JobRetentionResult(files=len(uris), named=tuple(uri[:400] for uri in uris[:NAMED_REMOVED]))
+    )

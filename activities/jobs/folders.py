@@ -1,26 +1,26 @@
-"""Where the plans and results of stages lie: blobs, a line of JSON for each task."""
+"""Where the plans and results of stages lie, and the rows of their tasks.
+
+Where the plans and results of stages lie: blobs, a line of JSON for each task.
+
+Rows of tasks, made from plans and results.
+"""
 
 import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from activities.scratch import scratch_folder
-from adapters.ports import BlobNotFound, Blobs
-from contracts.blobs import BlobName
-from contracts.jobs import (
-    FailedTask,
-    FinishedTask,
-    JobId,
-    JsonObject,
-    PlanLine,
-    StageOrder,
-    StageRef,
-    TaskPlace,
-)
+from activities.shared.scratch import scratch_folder
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound
+from workflows.jobs.definitions import StageDefinition
+from workflows.jobs.records import FailedTask, JobId, JsonObject, TaskRecord, TaskStatus, task_id
+from workflows.jobs.runs import FinishedTask, PlanLine, StageOrder, StageRef, TaskPlace
+from workflows.shared.contracts import BlobName
 
 T = TypeVar("T")
 CACHED: Final = 64
@@ -254,3 +254,44 @@ async def _by_ordinal(
         else:
             yield second
             second = await anext(other, None)
+
+
+def task_record(
+    job_id: str,
+    ref: StageRef,
+    stage: StageDefinition,
+    line: PlanLine,
+    status: TaskStatus,
+    now: datetime,
+    finished: FinishedTask | None = None,
+) -> TaskRecord:
+    """The row of a task.
+
+    Args:
+        job_id: Of its job.
+        ref: Of its stage.
+        stage: Its definition.
+        line: Of the plan.
+        status: Where it stands.
+        now: When it was seen to stand there.
+        finished: Its end, when it has ended.
+    """
+    return TaskRecord(
+        task_id=task_id(job_id, ref.stage, line.task.index),
+        parent_job_id=job_id,
+        attempt=ref.attempt,
+        stage=ref.stage,
+        task_index=line.task.index,
+        ordinal=line.ordinal,
+        task_type=stage.task_type,
+        status=status,
+        parameters=line.task.parameters,
+        result_data=finished.result if finished else {},
+        next_stage_params=finished.next_stage_params if finished else {},
+        large_metadata_path=finished.large_result if finished else None,
+        error_details=finished.error if finished else None,
+        heartbeat=now if status is TaskStatus.PROCESSING else None,
+        retry_count=finished.attempts - 1 if finished else 0,
+        created_at=now,
+        updated_at=now,
+    )

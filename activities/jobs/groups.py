@@ -1,47 +1,72 @@
-"""`jobs.run_tasks`: some tasks of a batch, one after another."""
+"""`jobs.run_tasks`: some tasks of a batch, one after another, and the rows of their results.
+
+`jobs.run_tasks`: some tasks of a batch, one after another.
+
+Blobs that many tasks of a process read: fetched once, kept while there is room.
+
+`jobs.record_tasks` and `jobs.close_batch`: rows and results of the tasks of a batch.
+"""
 
 import asyncio
+import fcntl
+import hashlib
 import json
-from collections.abc import Mapping
-from contextlib import ExitStack
+import os
+import tempfile
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.failures import (
+from activities.jobs.api import (
+    InputNeeded,
+    JobPorts,
+    JobType,
+    NotReady,
+    TaskContext,
+    TaskDone,
+    parameters_of,
+)
+from activities.jobs.folders import ReadOnce, folder_of, task_record
+from activities.jobs.planning import LONGEST_PAUSE, question_of
+from activities.shared.failures import (
     CANCELLATIONS,
+    LOST_WORKERS,
+    BoundedHeartbeater,
+    Heartbeater,
     as_application_error,
     sendable,
     text_of,
     translate_failures,
 )
-from activities.heartbeat import LOST_WORKERS, Heartbeater
-from activities.jobs.api import InputNeeded, JobType, NotReady, TaskContext, TaskDone
-from activities.jobs.contexts import JobPorts, parameters_of
-from activities.jobs.folders import ReadOnce, folder_of
-from activities.jobs.planning import LONGEST_PAUSE, question_of
-from activities.scratch import scratch_folder
-from adapters.ports import ProcessLost, Unavailable
-from contracts.base import Contract
-from contracts.dependencies import Dependency
-from contracts.errors import THROTTLING, TRANSIENT, UNAVAILABLE
-from contracts.jobs import (
+from activities.shared.scratch import HELD, scratch_folder
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import ProcessLost, Unavailable
+from workflows.jobs.records import JsonObject, TaskRecord, TaskStatus
+from workflows.jobs.runs import (
     LINE_BYTES,
     LINES_CHARACTERS,
+    BatchEnd,
+    BatchRecording,
     FinishedTask,
     GroupCursor,
     GroupOrder,
     GroupResult,
-    JsonObject,
     PlanLine,
     Question,
     StageOrder,
     TaskAgain,
-    TaskStatus,
+    TaskCounts,
 )
+from workflows.shared.contracts import BlobRef, Contract
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import THROTTLING, TRANSIENT, UNAVAILABLE, RuleViolation
 
 TRANSIENT_RETRIES: Final = 3
 THROTTLING_RETRIES: Final = 5
@@ -331,4 +356,180 @@ def _plus(result: GroupResult, more: GroupResult) -> GroupResult:
         again=(*result.again, *more.again),
         again_why=result.again_why or more.again_why,
         questions=questions[:3],
+    )
+
+
+KEPT_BYTES: Final = 20 << 30
+"""Of files that are not being read."""
+
+
+class SourceFiles:
+    """Files of this process, by blob and version; those unread for longest are removed first.
+
+    Its folder is locked for as long as the process lives, so that a sweep removes what a killed
+    worker left.
+    """
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._kept_bytes = kept_bytes
+        self._folder: Path | None = None
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._readers: dict[str, int] = {}
+        self._idle: OrderedDict[str, int] = OrderedDict()
+
+    @asynccontextmanager
+    async def file(
+        self, blobs: Blobs, name: str, etag: str | None, scratch: Path
+    ) -> AsyncGenerator[Path]:
+        """A blob as a local file, which is only read.
+
+        Args:
+            blobs: Where it is.
+            name: Of the blob.
+            etag: The version that the job was submitted with; None: any.
+            scratch: Folder for temporary files.
+
+        Raises:
+            BlobNotFound: There is no such blob.
+            RuleViolation: It was replaced meanwhile.
+        """
+        key = hashlib.sha256(f"{id(blobs)} {name} {etag}".encode()).hexdigest()
+        self._readers[key] = self._readers.get(key, 0) + 1
+        self._idle.pop(key, None)
+        try:
+            path = self._made(scratch) / key
+            async with self._locks.setdefault(key, asyncio.Lock()):
+                if not path.exists():
+                    await _fetch(blobs, name, etag, path)
+            yield path
+        finally:
+            self._readers[key] -= 1
+            if not self._readers[key]:
+                self._release(key)
+
+    def _release(self, key: str) -> None:
+        del self._readers[key]
+        self._locks.pop(key, None)
+        if self._folder is None:
+            return
+        path = self._folder / key
+        if path.exists():
+            self._idle[key] = path.stat().st_size
+        while sum(self._idle.values()) > self._kept_bytes:
+            oldest, _ = self._idle.popitem(last=False)
+            (self._folder / oldest).unlink(missing_ok=True)
+
+    def _made(self, scratch: Path) -> Path:
+        if self._folder is None or not self._folder.exists():
+            scratch.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(prefix=HELD, dir=scratch))
+            fcntl.flock(os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX)
+        return self._folder
+
+
+async def _fetch(blobs: Blobs, name: str, etag: str | None, path: Path) -> BlobRef:
+    part = path.with_suffix(".part")
+    try:
+        found = await blobs.download(name, part)
+        if etag and found.etag and found.etag != etag:
+            raise RuleViolation(f"{name} was replaced while its job was running; submit it again")
+        part.rename(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return found
+
+
+class BatchRecords:
+    """Writes what became of the tasks of a batch, all at once.
+
+    Args:
+        ports: What activities of jobs share.
+    """
+
+    def __init__(self, ports: JobPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="jobs.record_tasks")
+    @translate_failures
+    async def record_tasks(self, recording: BatchRecording) -> None:
+        """Show in the table how far a batch is; nothing depends on it."""
+        plan = await _plan(self._ports, recording)
+        finished = await _finished(self._ports, recording)
+        now = datetime.now(UTC)
+        rows = [
+            _row(recording, line, now, finished.get(line.ordinal), TaskStatus.PROCESSING)
+            for position, line in enumerate(plan)
+            if line.ordinal in finished or position in recording.processing
+        ]
+        await self._ports.store.put_tasks(rows)
+
+    @activity.defn(name="jobs.close_batch")
+    @translate_failures
+    async def close_batch(self, recording: BatchRecording) -> BatchEnd:
+        """Write the results of a batch, in the order of its plan, and its rows."""
+        async with BoundedHeartbeater("put the results of a batch together"):
+            return BatchEnd(counts=counts_of(await write_batch(self._ports, recording)))
+
+
+async def write_batch(ports: JobPorts, recording: BatchRecording) -> Sequence[FinishedTask]:
+    """Write the results of a batch, in the order of its plan, and its rows."""
+    order = recording.order
+    plan = await _plan(ports, recording)
+    finished = await _finished(ports, recording)
+    ended = [_end_of(line, finished) for line in plan]
+    await ports.folders.put_results(order.job_id, order.ref, order.batch, ended)
+    now = datetime.now(UTC)
+    await ports.store.put_tasks(
+        [_row(recording, line, now, end, end.status) for line, end in zip(plan, ended, strict=True)]
+    )
+    return ended
+
+
+async def _plan(ports: JobPorts, recording: BatchRecording) -> Sequence[PlanLine]:
+    order = recording.order
+    return await ports.folders.plan(order.job_id, order.ref, order.batch)
+
+
+async def _finished(ports: JobPorts, recording: BatchRecording) -> Mapping[int, FinishedTask]:
+    """Finished tasks by ordinal."""
+    # A line ends with a line feed alone: JSON may hold what else `splitlines` takes for an end.
+    lines = [line for text in recording.lines for line in text.split("\n") if line]
+    lines += [line async for line in ports.folders.lines(recording.blobs)]
+    tasks = map(FinishedTask.model_validate_json, lines)
+    return {task.ordinal: task for task in tasks}
+
+
+def _row(
+    recording: BatchRecording,
+    line: PlanLine,
+    now: datetime,
+    finished: FinishedTask | None,
+    status: TaskStatus,
+) -> TaskRecord:
+    order = recording.order
+    status = finished.status if finished else status
+    return task_record(order.job_id, order.ref, order.definition, line, status, now, finished)
+
+
+def _end_of(line: PlanLine, finished: Mapping[int, FinishedTask]) -> FinishedTask:
+    """How a task has ended; one without a result was never begun, or stopped."""
+    found = finished.get(line.ordinal)
+    if found is None:
+        found = FinishedTask(
+            index=line.task.index,
+            ordinal=line.ordinal,
+            status=TaskStatus.CANCELLED,
+            error="it was cancelled before it had ended",
+        )
+    return found.model_copy(update={"parameters": line.task.parameters})
+
+
+def counts_of(tasks: Sequence[FinishedTask]) -> TaskCounts:
+    """How many tasks ended in which way."""
+    states = [task.status for task in tasks]
+    return TaskCounts(
+        total=len(states),
+        completed=states.count(TaskStatus.COMPLETED),
+        failed=states.count(TaskStatus.FAILED),
+        cancelled=states.count(TaskStatus.CANCELLED),
     )

@@ -9,17 +9,14 @@ from typing import Any, Final
 
 from temporalio import activity
 
-from activities.failures import text_of, translate_failures
-from activities.heartbeat import BoundedHeartbeater
-from activities.jobs.api import InputNeeded, JobType, NotReady, StageContext
-from activities.jobs.contexts import JobPorts, depended_on
-from activities.jobs.folders import FIRST_KEPT
-from activities.jobs.rows import task_record
-from activities.scratch import scratch_folder
-from adapters.ports import NotYet
-from contracts.jobs import (
-    TASKS_PER_BATCH,
-    TASKS_PER_STAGE,
+from activities.jobs.api import InputNeeded, JobPorts, JobType, NotReady, StageContext, depended_on
+from activities.jobs.folders import FIRST_KEPT, task_record
+from activities.shared.failures import BoundedHeartbeater, text_of, translate_failures
+from activities.shared.scratch import scratch_folder
+from adapters.ports.errors import NotYet
+from workflows.jobs.definitions import TASKS_PER_BATCH, TASKS_PER_STAGE
+from workflows.jobs.records import TaskStatus
+from workflows.jobs.runs import (
     FinishedTask,
     PlanLine,
     PlannedTask,
@@ -28,9 +25,8 @@ from contracts.jobs import (
     StagePlan,
     StageRef,
     TaskPlace,
-    TaskStatus,
 )
-from domain.errors import RuleViolation
+from workflows.shared.errors import RuleViolation
 
 LONGEST_PAUSE: Final = 86_400.0
 """Seconds until what was not ready is asked for again, at most."""

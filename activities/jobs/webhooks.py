@@ -6,10 +6,8 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.failures import translate_failures
-from adapters.ports import Denied
-from adapters.ports.jobs import JobStore
-from adapters.ports.webhooks import (
+from activities.jobs.ports import (
+    JobStore,
     WebhookAnswer,
     WebhookDelivery,
     WebhookLog,
@@ -17,8 +15,10 @@ from adapters.ports.webhooks import (
     Webhooks,
     WebhookSecrets,
 )
-from contracts.jobs import DELIVER_WEBHOOK, WebhookAttempt, WebhookOrder
-from domain.jobs.webhooks import InvalidReceiver, body_of, check_receiver, host_of
+from activities.shared.failures import translate_failures
+from adapters.ports.errors import Denied
+from workflows.jobs.records import DELIVER_WEBHOOK, WebhookAttempt, WebhookOrder
+from workflows.jobs.webhooks import InvalidReceiver, body_of, check_receiver, host_of
 
 _GONE: Final = 410
 _RECORD_SECONDS: Final = 5.0

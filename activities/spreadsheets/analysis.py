@@ -1,49 +1,179 @@
-"""Reads the top of a spreadsheet: where its header is, and what its columns may mean."""
+"""Reads the top of a spreadsheet, and what the database knows of its context.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+The context of an import, as the database has it.
+
+Reads the top of a spreadsheet: where its header is, and what its columns may mean.
+
+How the rows of an import are understood, as the database has it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 from itertools import chain, dropwhile, islice
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from temporalio import activity
 
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from activities.scratch import fetched
-from activities.spreadsheets.contexts import fields_of
-from activities.spreadsheets.staged_rows import is_blank as holds_nothing
-from activities.threads import WorkerThread
-from adapters.ports import Blobs, Documents, SpreadsheetStore, TableSource
-from contracts.spreadsheets import (
-    COLUMNS,
-    SHEETS_NAMED,
-    Analysis,
-    AnalysisInput,
-    ColumnMapping,
-    HiddenParts,
-    Layout,
-    SpreadsheetOrder,
-)
-from domain.errors import InvalidDocument, RuleViolation
-from domain.spreadsheets.column_matches import column_name, match_columns
-from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.header import (
+from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
+from activities.shared.scratch import fetched
+from activities.spreadsheets.column_matching import (
     HEADER_WITHIN,
     NO_HEADER,
     NO_ROWS,
     ONLY_HEADERS,
     SheetHeader,
+    column_name,
     column_titles,
     find_header,
+    match_columns,
     rows_above,
 )
-from domain.spreadsheets.records import Preview
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.tabular.blanks import is_blank
-from domain.tabular.line_ranges import listed_lines
-from domain.tabular.rows import Cell
-from domain.tabular.values import cell_text, readable
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.ports import SpreadsheetStore
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.staging import Plan
+from activities.spreadsheets.staging import is_blank as holds_nothing
+from activities.spreadsheets.value_mapping import VALUE_CHARACTERS, ValueBook, resolver_of, scope_of
+from adapters.ports.blobs import Blobs
+from adapters.ports.documents import Documents, TableSource
+from workflows.shared.cells import Cell, cell_text, is_blank, listed_lines, readable
+from workflows.shared.errors import InvalidDocument, RuleViolation
+from workflows.spreadsheets.edits import Edits
+from workflows.spreadsheets.fields import Preview, SheetField
+from workflows.spreadsheets.mappings import (
+    CANDIDATE_FIELDS,
+    CANDIDATES,
+    COLUMNS,
+    Candidate,
+    CellMapping,
+    CellSummary,
+    ColumnMapping,
+    FieldCandidates,
+    HiddenParts,
+    Layout,
+)
+from workflows.spreadsheets.names import SAME_BIB
+from workflows.spreadsheets.people import PERSON, PeopleAnswers, decided
+from workflows.spreadsheets.runs import SHEETS_NAMED, Analysis, AnalysisInput, SpreadsheetOrder
+
+
+class Subject(Protocol):
+    """Whose import it is and what it brings: an order, or its status row."""
+
+    @property
+    def organisation_id(self) -> int:
+        """The organisation."""
+        ...
+
+    @property
+    def import_type(self) -> str:
+        """Name of the import type."""
+        ...
+
+    @property
+    def context_id(self) -> int | None:
+        """Event, membership period or race."""
+        ...
+
+
+async def fields_of(
+    store: SpreadsheetStore, types: SheetTypes, subject: Subject
+) -> tuple[SheetField, ...]:
+    """Every field that a column may mean, the organisation's custom lists included.
+
+    Raises:
+        RuleViolation: There is no such import type.
+    """
+    lists = await store.custom_lists(subject.organisation_id)
+    return types.get(subject.import_type).fields_for(lists)
+
+
+def with_candidates(
+    summary: CellSummary, fields: Iterable[SheetField], context: ImportContext
+) -> CellSummary:
+    """A summary with the first candidates of its open values."""
+    resolvers = {each.name: each.resolver for each in fields if each.resolver is not None}
+    names = dict.fromkeys(value.field for value in summary.first_open if value.field in resolvers)
+    candidates = tuple(
+        FieldCandidates(
+            field=name,
+            total=len(context.entities.get(resolvers[name], ())),
+            first=tuple(
+                Candidate(id=each.id, name=each.name[:VALUE_CHARACTERS])
+                for each in resolver_of(resolvers[name]).candidates(context, "")[:CANDIDATES]
+            ),
+        )
+        for name in list(names)[:CANDIDATE_FIELDS]
+    )
+    return summary.model_copy(update={"candidates": candidates})
+
+
+async def load_context(
+    store: SpreadsheetStore,
+    types: SheetTypes,
+    subject: Subject,
+    today: date,
+    *,
+    only: Collection[str] | None = None,
+) -> ImportContext:
+    """Load what cells may refer to, and the decisions on their values before.
+
+    Args:
+        store: Tables.
+        types: The import types there are.
+        subject: Whose import it is.
+        today: The day that dates are compared with.
+        only: Names of the fields that are asked about; all of the type when absent.
+
+    Raises:
+        RuleViolation: There is no such import type.
+    """
+    lists = await store.custom_lists(subject.organisation_id)
+    bare = ImportContext(subject.organisation_id, subject.context_id, today, custom_lists=lists)
+    referring = [
+        field
+        for field in types.get(subject.import_type).fields_for(lists)
+        if field.resolver is not None and (only is None or field.name in only)
+    ]
+    scopes = {scope.kind: scope for scope in (scope_of(field, bare) for field in referring)}
+    return ImportContext(
+        subject.organisation_id,
+        subject.context_id,
+        today,
+        {kind: await store.entities(scope) for kind, scope in scopes.items()},
+        {
+            field.name: await store.remembered_values(
+                subject.organisation_id, subject.import_type, field.name
+            )
+            for field in referring
+        },
+        lists,
+    )
+
+
+async def people_answers(
+    store: SpreadsheetStore, order: SpreadsheetOrder, decided: Mapping[str, CellMapping]
+) -> PeopleAnswers:
+    """What is decided about people, in this import and before.
+
+    Args:
+        store: Tables.
+        order: The import.
+        decided: Question to what was answered in this import.
+    """
+    await store.index_people(order.organisation_id)
+    answers = PeopleAnswers(order.uuid, decided)
+    chosen = await store.people_by_id(order.organisation_id, sorted(answers.chosen()))
+    return PeopleAnswers(
+        order.uuid,
+        decided,
+        {each.id: each.key for each in chosen},
+        await store.remembered_people(order.organisation_id),
+    )
+
 
 PREVIEW_ROWS: Final = 20
 """From the header on."""
@@ -202,7 +332,7 @@ class SpreadsheetAnalysis:
         Raises:
             ApplicationError: `UnreadableDocument` when no table can be read from the file,
                 `InvalidDocument` when it has no header or too many columns, `Permanent` when
-                type or context of the import are not there; see `activities.failures`.
+                type or context of the import are not there; see `activities.shared.failures`.
         """
         order = work.order
         await self._check_context(order)
@@ -309,3 +439,46 @@ def _as_found(source: TableSource, header_line: int) -> Layout:
         header_line=header_line or None,
         no_header=not header_line,
     )
+
+
+async def load_plan(
+    store: SpreadsheetStore,
+    types: SheetTypes,
+    order: SpreadsheetOrder,
+    edits: Edits,
+    today: date,
+    *,
+    made: Mapping[int, int] = MappingProxyType({}),
+    counting: bool = False,
+) -> Plan:
+    """Load what is decided about the values and people of an import.
+
+    Args:
+        store: Tables.
+        types: The import types there are.
+        order: The import.
+        edits: Corrections of its review.
+        today: The day that dates are compared with.
+        made: Mapping to the row that was made for it.
+        counting: Values were not collected ahead: their rows are counted on the way.
+    """
+    fields = await fields_of(store, types, order)
+    mapped = {column.target for column in edits.columns if column.target}
+    context = await load_context(store, types, order, today, only=mapped)
+    book = ValueBook(fields, context, counting=counting)
+    people: dict[str, CellMapping] = {}
+    bibs: dict[str, CellMapping] = {}
+    async for page in store.mappings(order.uuid):
+        people |= decided(PERSON, page)
+        bibs |= decided(SAME_BIB, page)
+        book.load(
+            mapping.model_copy(update={"target_id": made[mapping.id]})
+            if mapping.id in made
+            else mapping
+            for mapping in page
+        )
+    sheet_type = types.get(order.import_type)
+    answers = PeopleAnswers()
+    if sheet_type.is_about_people:
+        answers = replace(await people_answers(store, order, people), bibs=bibs)
+    return Plan(sheet_type, fields, edits.columns, context, book, answers, edits)

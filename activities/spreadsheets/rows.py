@@ -1,39 +1,57 @@
-"""Writes the rows of a spreadsheet."""
+"""Writes the rows of a spreadsheet, reports those that did not go in, and takes them back.
+
+Writes the rows of a spreadsheet.
+
+The report: the user's own rows that did not go in, with comments on the cells that are wrong.
+
+Takes the rows of an import back.
+"""
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import date
 from functools import partial
+from heapq import merge
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
 from temporalio import activity
 
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from activities.spreadsheets.contexts import (
-    fields_of,
-    load_context,
-    with_candidates,
+from activities.shared.failures import Heartbeater, WorkerThread, from_thread, translate_failures
+from activities.spreadsheets.analysis import fields_of, load_context, load_plan, with_candidates
+from activities.spreadsheets.ports import SpreadsheetStore
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.staging import (
+    CHUNK_ROWS,
+    Plan,
+    ReadRows,
+    SheetReader,
+    StagedRows,
+    fetched_rows,
 )
-from activities.spreadsheets.plans import load_plan
-from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, ReadRows, SheetReader
-from activities.spreadsheets.staging import fetched_rows
-from activities.threads import WorkerThread, from_thread
-from adapters.ports import Blobs, SpreadsheetStore
-from contracts.spreadsheets import (
+from activities.spreadsheets.value_mapping import scope_of
+from adapters.ports.blobs import Blobs
+from adapters.ports.documents import ReportWriter
+from workflows.shared.cells import RejectedRow, storable
+from workflows.shared.contracts import BlobRef, Contract, Problem
+from workflows.shared.errors import RuleViolation
+from workflows.spreadsheets.edits import Edits
+from workflows.spreadsheets.fields import ParkedRow, SheetField, SheetMark
+from workflows.spreadsheets.mappings import ColumnMapping
+from workflows.spreadsheets.people import KnownPerson
+from workflows.spreadsheets.runs import (
     ProcessCursor,
     Processed,
     ProcessInput,
+    ReportInput,
     SpreadsheetOrder,
+    UndoOrder,
+    UndoResult,
 )
-from domain.spreadsheets.edits import Edits
-from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.people import KnownPerson
-from domain.spreadsheets.records import ParkedRow, SheetMark
-from domain.spreadsheets.resolution import scope_of
-from domain.spreadsheets.sheet_types import SheetTypes
 
 PARKED_PAGE: Final = 5_000
 
@@ -73,7 +91,7 @@ class SpreadsheetRows:
         before are passed over for their natural keys, so that duplicates are still found.
 
         Raises:
-            ApplicationError: See `activities.failures`.
+            ApplicationError: See `activities.shared.failures`.
         """
         uuid = work.order.uuid
         async with Heartbeater() as heart:
@@ -165,3 +183,128 @@ class SpreadsheetRows:
 def _today() -> date:
     # When the step was first scheduled: the same day at every attempt.
     return activity.info().scheduled_time.date()
+
+
+_Errors = Iterator[tuple[int, Sequence[Problem]]]
+
+
+def report_name(uuid: str) -> str:
+    """Where the report of an import stands in the blob store."""
+    return f"spreadsheets/{uuid}/report.xlsx"
+
+
+class SpreadsheetReports:
+    """Writes reports.
+
+    Args:
+        store: Tables.
+        blobs: Where files are.
+        reports: Writes the spreadsheet.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(
+        self, store: SpreadsheetStore, blobs: Blobs, reports: ReportWriter, scratch: Path
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._reports = reports
+        self._scratch = scratch
+
+    @activity.defn(name="spreadsheets.write_report")
+    @translate_failures
+    async def write_report(self, work: ReportInput) -> BlobRef | None:
+        """Write every row with outcome ERROR, or that docflow skipped, into a spreadsheet.
+
+        Rows are streamed: memory stays bounded. A second run writes the same rows to the same
+        place.
+
+        Returns:
+            The report; None when there is no such row.
+        """
+        uuid = work.order.uuid
+        edits = Edits(work.columns, await self._store.reviews.operations(uuid))
+        skipped = [
+            (line, [Problem(line=line, reason=f"skipped: it {reason}")])
+            for line, reason in sorted(edits.reasons.items())
+        ]
+        pages = self._store.errors(uuid)
+        first = await anext(pages, None)
+        if first is None and not skipped:
+            return None
+        async with (
+            Heartbeater(),
+            fetched_rows(self._blobs, work.staged, self._scratch) as path,
+        ):
+            target = path.with_name("report.xlsx")
+            stopped = threading.Event()
+            errors = chain(first or (), from_thread(pages, stopped))
+            rows = merge(errors, skipped, key=itemgetter(0))
+            async with WorkerThread() as thread:
+                try:
+                    await thread.run(lambda: self._write(path, target, edits, rows))
+                finally:
+                    stopped.set()
+            # Noted first: a blob without a record would outlive every purge.
+            noted = BlobRef(name=report_name(uuid), size=target.stat().st_size)
+            await self._store.save_file(uuid, noted)
+            return await self._blobs.upload(target, noted.name)
+
+    def _write(self, path: Path, target: Path, edits: Edits, errors: _Errors) -> None:
+        with closing(StagedRows(path)) as staged:
+            rows = _rejected(staged, edits, errors)
+            self._reports.write(target, titles_of(edits.columns), rows, comments=True)
+
+
+def titles_of(columns: Sequence[ColumnMapping]) -> list[str]:
+    """Headers by their places in the file; what was left out of the mapping has none."""
+    titles = [""] * (1 + max((column.index for column in columns), default=-1))
+    for column in columns:
+        titles[column.index] = column.header
+    return titles
+
+
+def _rejected(staged: StagedRows, edits: Edits, errors: _Errors) -> Iterator[RejectedRow]:
+    for row, problems in staged.pick(errors):
+        cells = edits.cells(row.line, row.cells)
+        yield RejectedRow(row.line, storable(cells), problems)
+
+
+class ChunksUndone(Contract):
+    """Heartbeat of `spreadsheets.undo`."""
+
+    chunks: int
+    """Of this attempt."""
+
+
+class SpreadsheetUndoSteps:
+    """Undoes imports.
+
+    Args:
+        store: Tables.
+    """
+
+    def __init__(self, store: SpreadsheetStore) -> None:
+        self._store = store
+
+    @activity.defn(name="spreadsheets.undo")
+    @translate_failures
+    async def undo(self, order: UndoOrder) -> UndoResult:
+        """Delete the rows that an import has created, restore those that it has changed.
+
+        Newest chunk first, each with its progress mark in one transaction: a second run continues
+        behind the last chunk that was taken back, and ends with the same result.
+
+        Raises:
+            ApplicationError: `Permanent` when the import cannot be undone, with the reason; see
+                `activities.shared.failures` for the others.
+        """
+        async with Heartbeater() as heart:
+            refusal = await self._store.begin_undo(order)
+            if refusal is not None:
+                raise RuleViolation(refusal)
+            chunks = 0
+            while await self._store.undo_chunk(order.uuid):
+                chunks += 1
+                heart.beat(ChunksUndone(chunks=chunks))
+            return await self._store.end_undo(order.uuid)

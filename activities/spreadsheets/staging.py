@@ -1,31 +1,205 @@
-"""Puts the rows of a spreadsheet aside, once, in a form that can be read from any row on."""
+"""Puts the rows of a spreadsheet aside, once, and reads them from any row on.
+
+Staged rows: one line of JSON each, readable from any row on.
+
+A line is `[number, cell, cell, ...]`: the row's number as the user's program shows it, then its
+cells. A date is `{"d":"2024-02-29"}`, a date with time `{"t":"2024-02-29T13:45:00"}`, a formula
+without a result `{"f":"=A1"}`; every other cell is what JSON makes of it, so that each comes back
+as it was read.
+
+Puts the rows of a spreadsheet aside, once, in a form that can be read from any row on.
+
+The people of the rows of a file so far, in bounded memory.
+
+Staged rows on their way into chunks; blocking.
+"""
 
 import hashlib
+import json
 import time
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
-from datetime import date
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
+from pydantic_core import PydanticSerializationError, from_json, to_json
 from temporalio import activity
 
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from activities.scratch import fetched, scratch_folder
-from activities.spreadsheets.staged_rows import StagedRows, is_blank, staged_line
-from activities.threads import WorkerThread
-from adapters.ports import BlobNotFound, Blobs, Documents, SpreadsheetStore
-from contracts.base import Contract
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import Layout, Staged, StageInput
-from domain.errors import RuleViolation
-from domain.spreadsheets.records import SkippedRow
-from domain.spreadsheets.skipped_rows import SkippedRows
-from domain.tabular.line_ranges import listed_lines
-from domain.tabular.merged import filled_down, merged_down
-from domain.tabular.rows import Cell
+from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
+from activities.shared.scratch import ScratchDatabase, SeenKeys, fetched, scratch_folder
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.ports import SpreadsheetStore
+from activities.spreadsheets.types.base import SheetType
+from activities.spreadsheets.validation import (
+    DOCFLOW,
+    CheckedRows,
+    RowValidator,
+    SkippedRows,
+    SourceRow,
+    ValidatedRows,
+)
+from activities.spreadsheets.value_mapping import ValueBook
+from adapters.ports.blobs import Blobs
+from adapters.ports.documents import Documents
+from adapters.ports.errors import BlobNotFound
+from workflows.shared.cells import (
+    Cell,
+    Uncalculated,
+    filled_down,
+    is_filled,
+    listed_lines,
+    merged_down,
+)
+from workflows.shared.contracts import BlobRef, Contract
+from workflows.shared.errors import RuleViolation
+from workflows.shared.fields import ColumnKind
+from workflows.shared.notations import Notation, hours_of
+from workflows.spreadsheets.edits import Edits
+from workflows.spreadsheets.fields import ParkedRow, SheetChunk, SheetField, SheetMark, SkippedRow
+from workflows.spreadsheets.mappings import ColumnMapping, Layout
+from workflows.spreadsheets.names import BibMatcher
+from workflows.spreadsheets.people import (
+    Identity,
+    KnownPerson,
+    MetPerson,
+    PeopleAnswers,
+    PeopleMatcher,
+    PeopleQuery,
+)
+from workflows.spreadsheets.runs import Staged, StageInput
+
+T = TypeVar("T")
+
+_TAGGED: Final = frozenset({date, datetime, Uncalculated})
+_MARKS: Final = (b'{"d":', b'{"t":', b'{"f":')
+_BUFFER: Final = 1 << 20
+
+
+def staged_line(number: int, cells: Sequence[Cell]) -> bytes:
+    """A row as it is staged.
+
+    Half a surrogate pair, which some encodings let through and none can write, becomes U+FFFD.
+    """
+    if not _TAGGED.isdisjoint(map(type, cells)):
+        cells = cast("Sequence[Cell]", [_tagged(cell) for cell in cells])
+    try:
+        return to_json([number, *cells]) + b"\n"
+    except PydanticSerializationError:
+        return to_json([number, *map(_mended, cells)]) + b"\n"
+
+
+def is_blank(cells: Iterable[Cell]) -> bool:
+    """Whether a row holds nothing visible."""
+    return not any(map(is_filled, cells))
+
+
+def _tagged(cell: Cell) -> Cell | dict[str, str]:
+    if isinstance(cell, datetime):
+        return {"t": cell.isoformat()}
+    if isinstance(cell, Uncalculated):
+        return {"f": str(_mended(cell))}
+    return {"d": cell.isoformat()} if isinstance(cell, date) else cell
+
+
+def _mended(cell: Cell) -> Cell:
+    if not isinstance(cell, str):
+        return cell
+    return cell.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _untagged(cell: Any) -> Cell:
+    ((tag, text),) = cell.items()
+    if tag == "f":
+        return Uncalculated(text)
+    return datetime.fromisoformat(text) if tag == "t" else date.fromisoformat(text)
+
+
+class StagedRows:
+    """Reads staged rows; blocking, and bounded in memory.
+
+    To be closed; may be passed from thread to thread, one at a time.
+
+    Attributes:
+        position: Byte behind the row that was read last.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=_BUFFER)
+        self.position = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def read(self, offset: int = 0) -> Iterator[SourceRow]:
+        """Rows from the one that begins at byte `offset` on."""
+        self._file.seek(offset)
+        self.position = offset
+        for line in self._file:
+            row = _row(line, self.position)
+            self.position += len(line)
+            yield row
+
+    def at(self, offsets: Iterable[int]) -> Iterator[SourceRow]:
+        """The rows that begin at these bytes."""
+        for offset in offsets:
+            self._file.seek(offset)
+            line = self._file.readline()
+            self.position = offset + len(line)
+            yield _row(line, offset)
+
+    def pick(self, wanted: Iterable[tuple[int, T]]) -> Iterator[tuple[SourceRow, T]]:
+        """Rows by number, each with what was given along; numbers rise."""
+        self._file.seek(0)
+        self.position = 0
+        numbers = iter(wanted)
+        asked = next(numbers, None)
+        for line in self._file:
+            number = int(line[1 : line.find(b",")])
+            while asked is not None and asked[0] < number:
+                asked = next(numbers, None)
+            if asked is None:
+                return
+            begins = self.position
+            self.position += len(line)
+            if asked[0] == number:
+                yield _row(line, begins), asked[1]
+
+
+def rows_of(block: bytes) -> Iterator[SourceRow]:
+    """The rows of a piece of a staged file."""
+    if _holds_tags(block):
+        for line in block.splitlines():
+            yield _row(line, 0)
+        return
+    # Without tags a block is read at once; no line break stands within a line.
+    lines = b",".join(block.splitlines())
+    for number, *cells in cast("list[list[Any]]", from_json(b"[%b]" % lines, cache_strings="keys")):
+        yield SourceRow(number, 0, cells)
+
+
+def _holds_tags(lines: bytes) -> bool:
+    # Quotes inside a text are escaped, so that a mark is never part of one.
+    return any(mark in lines for mark in _MARKS)
+
+
+def _row(line: bytes, offset: int) -> SourceRow:
+    # Most texts are met once in a file: nothing is gained by looking for their like.
+    number, *cells = cast("list[Any]", from_json(line, cache_strings="keys"))
+    if _holds_tags(line):
+        for place, cell in enumerate(cells):
+            if type(cell) is dict:
+                cells[place] = _untagged(cell)
+    return SourceRow(number, offset, cells)
+
 
 STEP_SECONDS: Final = 0.3
 """Rows are read for this long at a time: a cancellation request waits no longer."""
@@ -101,7 +275,7 @@ class SpreadsheetStaging:
 
         Raises:
             ApplicationError: `UnreadableDocument` when the file turns out damaged on the way;
-                see `activities.failures` for the others.
+                see `activities.shared.failures` for the others.
         """
         order = work.order
         async with (
@@ -225,3 +399,325 @@ class _Writing:
 
 def _fills(place: int, value: Cell) -> bool:
     return isinstance(value, str | date)
+
+
+PEOPLE_IN_MEMORY: Final = 50_000
+"""About 40 MB; further people go to a database in the scratch folder."""
+_TABLE: Final = (
+    "CREATE TABLE people (block TEXT, line INTEGER, last TEXT, first TEXT, mail TEXT,"
+    " born TEXT, key TEXT, PRIMARY KEY (block, line)) WITHOUT ROWID"
+)
+
+
+class FilePeople:
+    """Remembers the people of rows; see `PeopleOfFile` of the rules.
+
+    To be closed; may be passed from thread to thread, one at a time.
+
+    Args:
+        folder: Scratch folder of the step.
+        in_memory: How many people to keep before the first goes to disk.
+    """
+
+    def __init__(self, folder: Path, in_memory: int = PEOPLE_IN_MEMORY) -> None:
+        self._folder = folder
+        self._left = in_memory
+        self._texts = SeenKeys(folder)
+        self._memory: dict[str, list[MetPerson]] = defaultdict(list)
+        self._disk: ScratchDatabase | None = None
+
+    def close(self) -> None:
+        """Give memory and disk back."""
+        self._texts.close()
+        self._memory.clear()
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
+
+    def number(self, texts: Sequence[str], lines: Sequence[int]) -> Sequence[int]:
+        """Which occurrence of a text each of the next rows is, from 1."""
+        return [number for number, _ in self._texts.add(texts, lines)]
+
+    def earlier(self, blocks: Sequence[str]) -> Sequence[tuple[str, MetPerson]]:
+        """Rows that came before, each with the block that it was found by, by line."""
+        found = [(block, each) for block in blocks for each in self._memory.get(block, ())]
+        if self._disk is None:
+            return found
+        rows = self._disk.connection.execute(
+            "SELECT block, line, last, first, mail, born, key FROM people"
+            " WHERE block IN (SELECT value FROM json_each(?)) ORDER BY block, line",
+            (json.dumps(blocks),),
+        )
+        return [*found, *((row[0], _met(*row[1:])) for row in rows)]
+
+    def add(self, people: Sequence[tuple[str, MetPerson]]) -> None:
+        """Take the next rows, each under its blocks."""
+        kept, rest = people[: self._left], people[self._left :]
+        self._left -= len(kept)
+        for block, person in kept:
+            self._memory[block].append(person)
+        if not rest:
+            return
+        if self._disk is None:
+            self._disk = ScratchDatabase.open(self._folder, "people-", _TABLE)
+        self._disk.connection.executemany(
+            "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(block, *_person_row(person)) for block, person in rest],
+        )
+
+
+def _person_row(person: MetPerson) -> tuple[object, ...]:
+    who = person.identity
+    born = None if who.born is None else who.born.isoformat()
+    return person.line, who.last, who.first, who.mail, born, person.key
+
+
+def _met(
+    line: int, last: str, first: str, mail: str | None, born: str | None, key: str
+) -> MetPerson:
+    day = None if born is None else date.fromisoformat(born)
+    return MetPerson(line, Identity(last, first, mail, day), key)
+
+
+CHUNK_ROWS: Final = 5_000
+"""Rows of one transaction."""
+HEAD_ROWS: Final = 1_000
+"""Rows that settle how the columns of a file write numbers and dates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the rows of an import are understood.
+
+    Attributes:
+        sheet_type: What they are.
+        fields: Every field, for this organisation.
+        columns: What each column means.
+        context: Context of the import.
+        book: The meaning of values.
+        people: What is decided about people.
+        edits: Corrections of a review; None: there was none.
+    """
+
+    sheet_type: SheetType
+    fields: Sequence[SheetField]
+    columns: Sequence[ColumnMapping]
+    context: ImportContext
+    book: ValueBook
+    people: PeopleAnswers = field(default_factory=PeopleAnswers)
+    edits: Edits | None = None
+
+    def edited(self, rows: Iterator[SourceRow]) -> Iterator[SourceRow]:
+        """Rows with the corrections of the review."""
+        if not self.edits:
+            return rows
+        cells = self.edits.cells
+        return (row._replace(cells=cells(row.line, row.cells)) for row in rows)
+
+    def excluded(self, line: int) -> str | None:
+        """Why a row is left out; None: it is not."""
+        if self.edits is None or line not in self.edits.excluded:
+            return None
+        reason, by = self.edits.reasons.get(line, ""), self.edits.excluded[line]
+        return reason if by == DOCFLOW else f"left out in the review by {by}"
+
+    @property
+    def _notations(self) -> Mapping[str, Notation]:
+        """Field of each column whose notation a person has chosen."""
+        chosen = {} if self.edits is None else self.edits.notations
+        return {str(each.target): chosen[each.id] for each in self.columns if each.id in chosen}
+
+    @property
+    def times(self) -> Mapping[str, int]:
+        """Field and place of each column of times."""
+        kinds = {each.name: each.kind for each in self.fields}
+        return {
+            str(each.target): each.index
+            for each in self.columns
+            if kinds.get(str(each.target)) is ColumnKind.DURATION
+        }
+
+    def hours(self, rows: Iterable[SourceRow]) -> Mapping[str, int]:
+        """The most hours that times of each column write out, in all rows as they are edited.
+
+        The first rows do not tell: whether 3:45 is in question depends on any other row.
+        """
+        found: dict[str, int] = {}
+        times, rows = self.times, self.edited(iter(rows))
+        while times and (some := list(islice(rows, CHUNK_ROWS))):
+            for name, place in times.items():
+                cells = [row.cells[place] for row in some if place < len(row.cells)]
+                if (hours := hours_of(cells)) is not None:
+                    found[name] = max(hours, found.get(name, hours))
+        return found
+
+    def validator(
+        self,
+        seen: SeenKeys | None,
+        head: Sequence[SourceRow],
+        file: FilePeople | None,
+        bibs: SeenKeys | None = None,
+        hours: Mapping[str, int] | None = None,
+    ) -> RowValidator:
+        """A validator for these rows.
+
+        Args:
+            seen: The natural keys of the rows before.
+            head: The first rows.
+            file: The people of the rows before.
+            bibs: The bibs of the rows before; None: nothing is asked about bibs.
+            hours: Of `hours`; None: the first rows tell.
+        """
+        return RowValidator(
+            self.sheet_type,
+            self.fields,
+            self.columns,
+            self.context,
+            self.book,
+            seen,
+            head,
+            PeopleMatcher(self.people, file),
+            None if bibs is None else BibMatcher(self.people.bibs, bibs),
+            hours,
+            self._notations,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """Rows that are read and checked, but not settled: their people have to be looked up.
+
+    Attributes:
+        checked: The rows.
+        query: What to look up; None: nothing.
+        cursor: Rows consumed once they are in.
+        offset: Bytes of the staged file consumed; in later rounds line of the last row.
+        parked: The rows as they were parked; None: they are read for the first time.
+        excluded: Rows that are left out, and why.
+    """
+
+    checked: CheckedRows
+    query: PeopleQuery | None
+    cursor: int
+    offset: int
+    parked: Mapping[int, ParkedRow] | None
+    excluded: Sequence[tuple[int, str]] = ()
+
+
+class SheetReader:
+    """Reads the rows of one round, chunk by chunk.
+
+    In round 0 every row of the file, behind those that are in; later the rows that were parked.
+    The same rows give the same chunks whenever they are read.
+
+    Args:
+        path: The staged file.
+        plan: How rows are understood.
+        mark: How far this round has come.
+        parked: Rows to read; None: all of the file.
+        chunk_rows: Rows of a chunk.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        plan: Plan,
+        mark: SheetMark,
+        parked: Iterator[ParkedRow] | None = None,
+        chunk_rows: int = CHUNK_ROWS,
+    ) -> None:
+        self._path = path
+        self._plan = plan
+        self._round = mark.round
+        self._number = mark.chunk
+        self._wanted = mark.cursor
+        self._cursor = 0 if parked is None else mark.cursor
+        self._parked = parked
+        self._chunk_rows = chunk_rows
+        self._waited: dict[int, ParkedRow] = {}
+        self._held = ExitStack()
+        self._rows: Iterator[SourceRow] = iter(())
+
+    def open(self) -> None:
+        """Open the file, and settle how it is written."""
+        self._staged = self._held.enter_context(closing(StagedRows(self._path)))
+        head = list(islice(self._plan.edited(self._staged.read()), HEAD_ROWS))
+        # Of two parked rows of one key the second was refused when it was read first.
+        seen = SeenKeys(self._path.parent) if self._parked is None else None
+        file = FilePeople(self._path.parent) if self._parked is None else None
+        # Of parked rows too: those that went in before are in the database.
+        bibs = SeenKeys(self._path.parent)
+        for each in filter(None, (seen, file, bibs)):
+            self._held.callback(each.close)
+        hours = self._plan.hours(self._staged.read())
+        self._validator = self._plan.validator(seen, head, file, bibs, hours)
+        if self._parked is None:
+            self._rows = self._plan.edited(self._staged.read())
+        else:
+            waited = self._staged.at(row.offset for row in self._noted(self._parked))
+            self._rows = self._plan.edited(waited)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._held.close()
+
+    def pass_over(self) -> ReadRows | None:
+        """The next rows that went in before, to be passed; None when there are no more."""
+        left = min(self._chunk_rows, self._wanted - self._cursor)
+        rows = list(islice(self._rows, left)) if left > 0 else []
+        return self._read(rows, counted=True) if rows else None
+
+    def passed(self, read: ReadRows, known: Sequence[KnownPerson]) -> None:
+        """Learn what later rows can be duplicates of."""
+        self._validator.pass_checked(read.checked, known)
+
+    def read(self) -> ReadRows | None:
+        """The next rows, or None when there are none."""
+        rows = list(islice(self._rows, self._chunk_rows))
+        return self._read(rows) if rows else None
+
+    def chunk(self, read: ReadRows, known: Sequence[KnownPerson] = ()) -> SheetChunk:
+        """What rows become, given the people that their query found."""
+        validated = self.settle(read, known)
+        chunk = SheetChunk(
+            number=self._number,
+            round=self._round,
+            cursor=read.cursor,
+            offset=read.offset,
+            lines=validated.lines,
+            main=validated.main,
+            targets=validated.targets,
+            errors=validated.errors,
+            skipped=sorted([*validated.skipped, *read.excluded]),
+            parked=validated.parked,
+            found=validated.found,
+        )
+        self._number += 1
+        return chunk
+
+    def settle(self, read: ReadRows, known: Sequence[KnownPerson]) -> ValidatedRows:
+        """Find out whom rows are about, and what they become."""
+        return self._validator.settle(read.checked, known, read.parked)
+
+    def _read(self, rows: Sequence[SourceRow], *, counted: bool = False) -> ReadRows:
+        self._cursor += len(rows)
+        last = rows[-1].line
+        reasons = ((row.line, self._plan.excluded(row.line)) for row in rows)
+        excluded = {line: reason for line, reason in reasons if reason is not None}
+        if excluded:
+            rows = [row for row in rows if row.line not in excluded]
+        checked = self._validator.check(rows, counted=counted)
+        is_first = self._parked is None
+        return ReadRows(
+            checked,
+            self._validator.query(checked),
+            self._cursor,
+            self._staged.position if is_first else last,
+            None if is_first else {row.line: self._waited.pop(row.line) for row in rows},
+            sorted(excluded.items()),
+        )
+
+    def _noted(self, parked: Iterator[ParkedRow]) -> Iterator[ParkedRow]:
+        for row in parked:
+            self._waited[row.line] = row
+            yield row

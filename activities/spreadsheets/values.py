@@ -1,51 +1,144 @@
-"""The values that refer to rows of other tables: which there are, and what people decide."""
+"""Values that refer to rows of other tables: which there are, and what people decide.
 
+The distinct values of a staged file; blocking.
+
+The values that refer to rows of other tables: which there are, and what people decide.
+"""
+
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from activities.spreadsheets.contexts import (
+from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
+from activities.spreadsheets.analysis import (
     fields_of,
     load_context,
     people_answers,
     with_candidates,
 )
-from activities.spreadsheets.staged_reader import Plan, SheetReader
-from activities.spreadsheets.staging import fetched_rows
-from activities.spreadsheets.value_collection import ValueCollector
-from activities.threads import WorkerThread
-from adapters.ports import Blobs, SpreadsheetStore
-from contracts.base import Contract
-from contracts.errors import INVALID_DECISION
-from contracts.spreadsheets import (
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.ports import SpreadsheetStore
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.staging import Plan, SheetReader, StagedRows, fetched_rows
+from activities.spreadsheets.types.people import IDENTIFYING, check_person
+from activities.spreadsheets.validation import SourceRow
+from activities.spreadsheets.value_mapping import ValueBook, check_decision, value_text
+from adapters.ports.blobs import Blobs
+from workflows.shared.cells import Cell
+from workflows.shared.contracts import Contract
+from workflows.shared.errors import INVALID_DECISION
+from workflows.spreadsheets.decisions import check_rule
+from workflows.spreadsheets.edits import Edits
+from workflows.spreadsheets.fields import Entity, FoundValue, SheetField, SheetMark
+from workflows.spreadsheets.mappings import (
     CellDecision,
     CellMapping,
     CellRule,
     CellSummary,
-    CollectInput,
-    DecideCells,
     MappingStatus,
 )
-from domain.spreadsheets.bibs import BIB, BIBS, QUESTIONS
-from domain.spreadsheets.edits import Edits
-from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.people import FILE_ROWS, PEOPLE, PERSON
-from domain.spreadsheets.records import Entity, FoundValue, SheetMark
-from domain.spreadsheets.resolution import check_decision
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.types.people import IDENTIFYING, check_person
-from domain.spreadsheets.value_book import ValueBook
-from domain.spreadsheets.value_rules import check_rule
+from workflows.spreadsheets.names import BIB, BIBS, QUESTIONS
+from workflows.spreadsheets.people import FILE_ROWS, PEOPLE, PERSON
+from workflows.spreadsheets.runs import CollectInput, DecideCells
+
+DISTINCT_VALUES: Final = 10_000
+"""Values of a field that are collected ahead; further ones are met while rows are processed."""
+STEP_SECONDS: Final = 0.3
+"""Rows and values are looked at for this long at a time: a cancellation request waits no longer."""
+_ROWS_OF_A_LOOK: Final = 2_000
+_VALUES_OF_A_LOOK: Final = 50
+
+
+class ValueCollector:
+    """Counts distinct values, then resolves them; blocking.
+
+    Attributes:
+        rows: Rows looked at so far.
+        resolved: Values resolved so far.
+
+    Args:
+        path: The staged file.
+        places: Field to the place of its column.
+        book: Resolves the values, and has found them afterwards.
+        left_out: Lines of rows that do not count.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        places: Mapping[str, int],
+        book: ValueBook,
+        left_out: Collection[int] = (),
+    ) -> None:
+        self._staged = StagedRows(path)
+        self._source = self._staged.read()
+        self._places = places
+        self._book = book
+        self._left_out = left_out
+        self._counts: dict[str, Counter[str]] = {name: Counter() for name in places}
+        self._pending: Iterator[tuple[str, str, int]] | None = None
+        self.rows = 0
+        self.resolved = 0
+
+    def step(self) -> bool:
+        """Work for a moment; return whether everything is done."""
+        ends = time.monotonic() + STEP_SECONDS
+        while time.monotonic() < ends:
+            if self._pending is None:
+                rows = list(islice(self._source, _ROWS_OF_A_LOOK))
+                self._count(rows)
+                if not rows:
+                    self._pending = self._values()
+            else:
+                values = list(islice(self._pending, _VALUES_OF_A_LOOK))
+                for name, text, count in values:
+                    self._book.meaning(name, text, count)
+                self.resolved += len(values)
+                if not values:
+                    return True
+        return False
+
+    def close(self) -> None:
+        """Close the file."""
+        self._staged.close()
+
+    def _count(self, rows: Sequence[SourceRow]) -> None:
+        self.rows += len(rows)
+        if self._left_out:
+            rows = [row for row in rows if row.line not in self._left_out]
+        for name, place in self._places.items():
+            known = self._counts[name]
+            met = _distinct([row.cells[place] for row in rows if len(row.cells) > place])
+            for text, count in met.items():
+                if text in known or len(known) < DISTINCT_VALUES:
+                    known[text] += count
+
+    def _values(self) -> Iterator[tuple[str, str, int]]:
+        for name, counts in self._counts.items():
+            for text, count in counts.items():
+                yield name, text, count
+
+
+def _distinct(cells: Sequence[Cell]) -> Counter[str]:
+    """Texts of cells, and how many there are of each; blanks left out."""
+    counts: Counter[str] = Counter()
+    if bool in set(map(type, cells)):
+        # True equals 1: each has to become a text before they are counted.
+        cells = [value_text(cell) for cell in cells]
+    for cell, count in Counter(cells).items():
+        if text := value_text(cell):
+            counts[text] += count
+    return counts
+
 
 _SAVED_TOGETHER: Final = 1_000
 _REASONS_NAMED: Final = 5
@@ -87,7 +180,7 @@ class SpreadsheetValues:
             Figures, and the first values without a known meaning.
 
         Raises:
-            ApplicationError: See `activities.failures`.
+            ApplicationError: See `activities.shared.failures`.
         """
         order = work.order
         fields = {each.name: each for each in await fields_of(self._store, self._types, order)}
@@ -160,7 +253,7 @@ class SpreadsheetValues:
 
         Raises:
             ApplicationError: `InvalidDecision` names every decision that cannot be taken; see
-                `activities.failures` for the others.
+                `activities.shared.failures` for the others.
         """
         async with Heartbeater():
             return await self._store.decide_cells(decide, *await self._targets(decide))

@@ -1,5 +1,11 @@
-"""`transfers.read_file`: files from a partner into the staging area."""
+"""Files from a partner into the staging area, and what becomes of the sources.
 
+`transfers.read_file`: files from a partner into the staging area.
+
+`transfers.settle_source`: what becomes of sources once a run has ended.
+"""
+
+import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,36 +13,54 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from activities.transfers.endpoints import EndpointPorts, digest_of, opened, progress_of, shown
-from activities.transfers.step_files import StepFiles, bounded
-from adapters.ports import NotYet, PortError
-from adapters.ports.places import Entry, FileMissing, PartnerAway, Place, Progress
-from contracts.blobs import BlobRef
-from contracts.transfers import (
-    ActionOrder,
-    ActionResult,
-    Partner,
-    PlaceKind,
-    ReadFile,
-    ReceiptFile,
-    StagedFile,
+from activities.shared.failures import BoundedHeartbeater, Heartbeater, translate_failures
+from activities.transfers.endpoints import (
+    EndpointPorts,
+    StepFiles,
+    bounded,
+    digest_of,
+    opened,
+    progress_of,
+    shown,
+    staged_files,
 )
-from contracts.transfers.progress import ReadCursor
-from domain.errors import RuleViolation
-from domain.transfers.paths import (
+from adapters.ports.errors import Denied, NotYet, PortError
+from adapters.ports.places import (
+    Entry,
+    FileChanged,
+    FileMissing,
+    NameRefused,
+    NameTaken,
+    PartnerAway,
+    Place,
+    PlaceError,
+    Progress,
+)
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.paths import (
     divided,
     has_wildcards,
     literal,
     nearly_named,
+    numbered,
     path_problem,
     printable,
     split,
     widened,
 )
-from domain.transfers.receipts import read_digest
-from domain.transfers.templates import plain
+from workflows.transfers.receipts import ReceiptFile, read_digest
+from workflows.transfers.runs import (
+    ActionOrder,
+    ActionResult,
+    ReadCursor,
+    SettleOrder,
+    SettleResult,
+    StagedFile,
+    first_of,
+)
+from workflows.transfers.settings import AfterSource, ReadFile, filled, plain
 
 STABLE_SECONDS: Final = 2.0
 """Between the two looks at a file. Times of SFTP are whole seconds."""
@@ -351,3 +375,114 @@ def _note_of(order: ActionOrder) -> str:
 def _action(order: ActionOrder) -> ReadFile:
     assert isinstance(order.action, ReadFile)
     return order.action
+
+
+_NUMBERS = 100
+
+
+class SourceSettling:
+    """Moves and deletes sources.
+
+    Args:
+        ports: Partners and staged bytes.
+    """
+
+    def __init__(self, ports: EndpointPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.settle_source")
+    @translate_failures
+    async def settle_source(self, order: SettleOrder) -> SettleResult:
+        """Move or delete each file that was read, if it is still the one that was read.
+
+        What cannot be done is a remark: the files have been handed on, and stay where they are.
+
+        Raises:
+            WorkersLost: It has lost too many workers in a row.
+        """
+        remarks: list[str] = []
+        async with (
+            BoundedHeartbeater("moved or deleted sources") as beats,
+            opened(self._ports.places, self._ports.partners, order.action.partner) as (_, place),
+        ):
+            files = await staged_files(self._ports.staging, order.files)
+            for number, file in enumerate(files):
+                progress = progress_of(beats, number)
+                progress(0)
+                remark = await _settled(place, order, file, progress)
+                if remark is not None:
+                    remarks.append(remark)
+        return SettleResult(remarks=first_of(remarks, "more remarks about sources"))
+
+
+async def _settled(
+    place: Place, order: SettleOrder, file: StagedFile, progress: Progress
+) -> str | None:
+    if file.source is None or file.source_size is None:
+        return None
+    entry = Entry(file.source, file.source_size, file.source_changed, file.source_tag)
+    name = printable(file.source)
+    deletes = order.succeeded and order.action.after is AfterSource.DELETE
+    try:
+        if deletes:
+            await place.delete(entry)
+        else:
+            field = "move_to" if order.succeeded else "on_failure_move_to"
+            target = filled(order.names[field], file.name)
+            path = await _moved(place, entry, target, file, progress)
+            if path != target:
+                return f"the source {name} was moved to {printable(path)}: its name was taken"
+    except FileChanged:
+        return f"the source {name} stays: it is another file than the one that was read"
+    except FileMissing:
+        if deletes:
+            return f"the source {name} was gone already"
+        return (
+            f"the source {name} is no longer there, and no file with its content has the name that "
+            "it was to get: another program may have moved or deleted it"
+        )
+    except (Denied, PlaceError) as error:
+        return f"the source {name} stays: {error}"
+    return None
+
+
+async def _moved(
+    place: Place, entry: Entry, target: str, file: StagedFile, progress: Progress
+) -> str:
+    """Move a file; a number is added to a name that is taken. Returns its path."""
+    for number in range(1, _NUMBERS + 1):
+        path = target if number == 1 else numbered(target, number)
+        try:
+            await place.move(entry, path)
+        except NameTaken:
+            continue
+        except FileMissing:
+            # An attempt before this one may have moved it, here or to a later number.
+            if not await _is_moved(place, entry, path, file.blob.sha256, progress):
+                continue
+        return path
+    raise NameRefused(f"{printable(file.name)} and {_NUMBERS} names with a number are taken")
+
+
+async def _is_moved(
+    place: Place, entry: Entry, path: str, sha256: str | None, progress: Progress
+) -> bool:
+    """Whether a file is the source under its new name: by its etag, or else by its content.
+
+    Raises:
+        FileMissing: There is no file of that name.
+    """
+    found = await place.stat(path)
+    if found.size != entry.size:
+        return False
+    if entry.tag is not None and found.tag == entry.tag:
+        return True
+    digest, size = hashlib.sha256(), 0
+    try:
+        async for chunk in place.read(found):
+            digest.update(chunk)
+            size += len(chunk)
+            progress(size)
+    except FileChanged:
+        return False
+    return digest.hexdigest() == sha256

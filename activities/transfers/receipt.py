@@ -1,4 +1,9 @@
-"""`transfers.receipt`, `keep` and `remove_copies`: what remains of a transfer that has ended."""
+"""What remains of a transfer when it has ended.
+
+`transfers.close`: the end of a job.
+
+`transfers.receipt`, `keep` and `remove_copies`: what remains of a transfer that has ended.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -7,26 +12,84 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
-from activities.transfers.endpoints import now_utc
-from activities.transfers.step_files import content_of, staged_files
-from adapters.ports import BlobNotFound, Blobs
-from adapters.ports.transfers import KeptCopies, Staging
-from contracts.blobs import BlobRef
-from contracts.transfers import (
+from activities.shared.failures import Heartbeater, translate_failures
+from activities.transfers.endpoints import content_of, now_utc, staged_files
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound
+from adapters.ports.transfers import KeptCopies, Staging, StatusRow, TransferStore
+from workflows.shared.contracts import BlobRef
+from workflows.transfers.events import file_of
+from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, canonical, in_order
+from workflows.transfers.runs import (
     CopyRetentionOrder,
     CopyRetentionResult,
     KeepOrder,
     KeptCopy,
+    KeptTransfer,
     Manifest,
-    Receipt,
     ReceiptOrder,
-    ReceiptStep,
     StoredReceipt,
+    TransferClosing,
+    file_job_id,
     receipt_blob,
 )
-from domain.transfers.receipts import assembled, canonical, in_order
+
+
+@dataclass(frozen=True)
+class ClosingPorts:
+    """What `JobClosing` is given."""
+
+    store: TransferStore
+    staging: Staging
+
+
+class JobClosing:
+    """Ends jobs.
+
+    Args:
+        ports: Where rows and bytes are kept.
+    """
+
+    def __init__(self, ports: ClosingPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.close")
+    @translate_failures
+    async def close(self, closing: TransferClosing) -> None:
+        """Remove what a job has staged, and write how it ended: the next one has its turn then."""
+        job, ports = closing.job, self._ports
+        async with Heartbeater():
+            await ports.staging.remove(job.transfer_id)
+        await ports.store.record(
+            StatusRow(
+                transfer_id=job.transfer_id,
+                status=closing.status,
+                at=closing.at,
+                source=job.event.source,
+                event_id=job.event.id,
+                account_id=job.event.account_id,
+                type=job.event.type,
+                subject=job.event.subject,
+                queue=job.queue,
+                job=closing.settings_job,
+                file=closing.file or file_of(job.event),
+                reason=closing.reason,
+                by=closing.by,
+                run=file_job_id(job.transfer_id),
+                digest=job.digest,
+                receipt=closing.receipt,
+                kept=_kept(closing),
+            )
+        )
+
+
+def _kept(closing: TransferClosing) -> KeptTransfer | None:
+    """What is kept to be sent again, with what names may refer to."""
+    if closing.kept is None:
+        return None
+    kept = closing.kept
+    return KeptTransfer(files=kept.files, until=kept.until, event=closing.job.event)
+
 
 _BLOCK: Final = 1 << 18
 

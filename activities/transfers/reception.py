@@ -1,33 +1,131 @@
-"""`transfers.receive`, `transfers.route`, `transfers.record`: events, and states of transfers."""
+"""Events: received, routed and recorded; what a job will do, and when it may begin.
+
+Rules of routes, kept in memory as long as their table is the same.
+
+`transfers.receive`, `transfers.route`, `transfers.record`: events, and states of transfers.
+
+`transfers.load_plan` and `transfers.take_turn`: what a job will do, and when it may begin.
+
+`transfers.fire_event`: a job sends an event on.
+"""
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
-from activities.failures import translate_failures
-from activities.transfers.route_cache import RouteCache
-from adapters.ports import RejectionRecord, Unavailable
-from adapters.ports.transfers import StartedJobs, StatusRow, TransferStore
-from contracts.errors import KEY_REUSED
-from contracts.transfers import (
+from activities.shared.dependencies import delay
+from activities.shared.failures import translate_failures
+from activities.transfers.cloud_events import NoEvent, read_event
+from activities.transfers.endpoints import StepFiles, staged_files
+from activities.transfers.operators_files import Queue
+from adapters.ports.errors import Unavailable
+from adapters.ports.records import RejectionRecord
+from adapters.ports.transfers import (
+    EventSender,
+    PartnerStore,
+    RouteStore,
+    SettingsFile,
+    SettingsSource,
+    Staging,
+    StartedJobs,
+    StatusRow,
+    TransferStore,
+    Turns,
+)
+from workflows.shared.errors import KEY_REUSED, NOT_YET, RuleViolation
+from workflows.transfers.events import WATCH, FileNotice, TransferStatus, file_of
+from workflows.transfers.fired_events import fired_body
+from workflows.transfers.job_settings import (
+    Settings,
+    corrected,
+    job_of,
+    partners_of,
+    plan_of,
+    read_settings,
+    refuse_other_past,
+    writes_at_end,
+)
+from workflows.transfers.receipts import ReceiptFile
+from workflows.transfers.routes import RouteRemark, RouteRule, RouteTable
+from workflows.transfers.runs import (
+    ActionOrder,
+    ActionResult,
     EventRoute,
     FileEventOrder,
-    FileNotice,
+    LoadOrder,
     Reception,
     RouteOrder,
     StatusOrder,
-    TransferStatus,
+    TransferPlan,
+    Turn,
+    TurnOrder,
+    done_elsewhere,
     file_job_id,
+    fired_to,
+    in_its_turn,
+    reason_of,
+    standing,
     transfer_workflow_id,
 )
-from domain.errors import RuleViolation
-from domain.transfers.event_facts import file_of
-from domain.transfers.events import NoEvent, read_event
-from domain.transfers.queues import Queue
-from domain.transfers.standing import standing
+from workflows.transfers.settings import FireEvent, SettingsJob, filled, names_file
+
+
+class RouteCache:
+    """The rules, indexed; whether they have changed is asked at most every few seconds.
+
+    Args:
+        store: Where they are kept.
+        seconds: For which rules hold without asking. 0: ask every time.
+        clock: Seconds.
+    """
+
+    def __init__(
+        self, store: RouteStore, seconds: float = 5, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._seconds = seconds
+        self._clock = clock
+        self._table = RouteTable(())
+        self._unusable: Sequence[RouteRemark] = ()
+        self._version: str | None = None
+        self._asked = -float("inf")
+        self._lock = asyncio.Lock()
+
+    async def table(self) -> RouteTable:
+        """The rules as they are, or were a few seconds ago.
+
+        Raises:
+            Unavailable: They cannot be read; an event is never routed by rules that may be old.
+        """
+        async with self._lock:
+            if self._clock() - self._asked >= self._seconds:
+                await self._refresh()
+            return self._table
+
+    async def unusable(self) -> Sequence[RouteRemark]:
+        """Rows of which no rule can be made, as old as the table."""
+        await self.table()
+        return self._unusable
+
+    def forget(self) -> None:
+        """Ask again at once: a rule was changed here."""
+        self._asked = -float("inf")
+
+    async def _refresh(self) -> None:
+        # The version is read first: a change in between is then seen once more, never missed.
+        version = await self._store.version()
+        if version != self._version:
+            rules: Sequence[RouteRule] = await self._store.rules()
+            self._unusable = await self._store.unusable()
+            self._table = await asyncio.to_thread(RouteTable, rules)
+            self._version = version
+        self._asked = self._clock()
+
 
 _UNKNOWN = "unknown"
 
@@ -235,17 +333,207 @@ def _row(order: StatusOrder) -> StatusRow:
     )
 
 
-def reason_of(route: EventRoute) -> str:
-    """Why an event has no queue, for people."""
-    if route.problem is not None:
-        named = "" if route.rule is None else f"rule {route.rule}: "
-        return f"{named}{route.problem}"[:500]
-    if not route.rules:
-        return "there are no routing rules"
-    nearest = "; ".join(f"{each.queue}/{each.rule}: {each.reason}" for each in route.others[:3])
-    return f"none of {route.rules:,} rules matches; {nearest}"[:500]
-
-
 def _now() -> datetime:
     """The moment of the first attempt: another attempt writes the same row."""
     return activity.info().scheduled_time
+
+
+@dataclass(frozen=True)
+class PlanningPorts:
+    """What `Planning` is given."""
+
+    settings: SettingsSource
+    partners: PartnerStore
+    queues: Collection[str]
+    """Queues that there are."""
+    turns: Turns
+    store: TransferStore
+    keeps_copies: bool = True
+    """Whether there is a key to encrypt copies with."""
+
+
+class Planning:
+    """Loads what jobs do, and keeps those of one sequence key in order.
+
+    Args:
+        ports: Where settings, partners and turns are kept.
+    """
+
+    def __init__(self, ports: PlanningPorts) -> None:
+        self._ports = ports
+        self._read: tuple[SettingsFile, Settings] | None = None
+        self._reading = asyncio.Lock()
+
+    @activity.defn(name="transfers.load_plan")
+    @translate_failures
+    async def load_plan(self, order: LoadOrder) -> TransferPlan:
+        """The job of an event, with every name resolved.
+
+        Raises:
+            ApplicationError: `Permanent`: the settings are wrong, or fit no job, queue or partner.
+        """
+        if order.plan is not None and order.action is not None and not order.settings:
+            plan = corrected(order.plan, order.job.event, order.index, order.action)
+        else:
+            plan = await self._read_plan(order)
+        for name in partners_of(plan.job.actions.list):
+            if await self._ports.partners.get(name) is None:
+                raise RuleViolation(
+                    f"job {plan.job.job} names the partner {name}, and there is no such partner: "
+                    f"`docflow partners add {name}`"
+                )
+        if order.plan is None:
+            await self._begun(order, plan)
+            if plan.sequence is None and order.job.way_in == WATCH:
+                await self._ports.turns.unreserve(file_job_id(order.job.transfer_id))
+        return plan
+
+    async def _read_plan(self, order: LoadOrder) -> TransferPlan:
+        job = order.job
+        if job.queue not in self._ports.queues:
+            raise RuleViolation(
+                f"there is no queue {job.queue}; there are {', '.join(sorted(self._ports.queues))}"
+            )
+        file = await self._ports.settings.read()
+        settings = await self._settings(file)
+        found = job_of(settings, job.queue, job.event.key)
+        unused = settings.unused_by(found)
+        if found.keep_copy_days and not self._ports.keeps_copies:
+            raise RuleViolation(
+                f"job {found.job} has KeepCopyDays, and copies are kept encrypted only: set "
+                "DOCFLOW_TRANSFERS_STAGING_KEY"
+            )
+        is_resend = job.resent_from is not None
+        remarks = done_elsewhere(job, found.actions.list)
+        if is_resend:
+            found, remarks = _writing_again(found, job.resend_to)
+        plan = plan_of(found, job.event, file.ref, unused, has_files=is_resend, remarks=remarks)
+        if order.plan is not None:
+            refuse_other_past(plan, order.plan, order.index)
+            plan = in_its_turn(plan, order.plan)
+            if order.action is not None:
+                plan = corrected(plan, job.event, order.index, order.action)
+        return plan
+
+    async def _begun(self, order: LoadOrder, plan: TransferPlan) -> None:
+        job = order.job
+        await self._ports.store.record(
+            StatusRow(
+                transfer_id=job.transfer_id,
+                status=TransferStatus.READ_MESSAGE,
+                at=order.at,
+                source=job.event.source,
+                event_id=job.event.id,
+                account_id=job.event.account_id,
+                type=job.event.type,
+                subject=job.event.subject,
+                queue=job.queue,
+                job=plan.job.job,
+                file=file_of(job.event),
+                run=file_job_id(job.transfer_id),
+                digest=job.digest,
+            )
+        )
+
+    async def _settings(self, file: SettingsFile) -> Settings:
+        """The settings of a file, read once for as long as it is the same."""
+        async with self._reading:
+            if self._read is None or self._read[0].ref.sha256 != file.ref.sha256:
+                # A file of thousands of jobs takes a while: other runs are served meanwhile.
+                self._read = file, await asyncio.to_thread(read_settings, file.text)
+            return self._read[1]
+
+    @activity.defn(name="transfers.take_turn")
+    @translate_failures
+    async def take_turn(self, order: TurnOrder) -> Turn:
+        """Stand in line for a sequence key; ends when the position is another than is known.
+
+        Raises:
+            ApplicationError: `NotYet`, with the delay until the server asks again.
+        """
+        before = await self._ports.turns.take(order.key, order.run, order.arrived)
+        if before and order.known in (len(before), -1):
+            raise ApplicationError(
+                f"position {len(before)} of {order.key!r}, behind {before[0]}"[:500],
+                type=NOT_YET,
+                next_retry_delay=delay(activity.info().attempt) / 5,
+            )
+        return Turn(position=len(before), behind=before[0] if before else None)
+
+
+def _writing_again(job: SettingsJob, partner: str | None) -> tuple[SettingsJob, Sequence[str]]:
+    """What is done with a kept copy: it is written, as it was, to the same partners or another.
+
+    Returns:
+        The job with the actions that write the files as they were kept, and remarks.
+
+    Raises:
+        RuleViolation: None of its actions does.
+    """
+    writes, others = writes_at_end(job.actions.list)
+    if not writes:
+        raise RuleViolation(
+            "no WriteFile of the job writes the files as they are at its end, which are what was "
+            "kept: there is nothing to send again"
+        )
+    remarks = [f"not sent to {each.partner}, which was sent other files" for each in others]
+    if partner is not None:
+        writes = [each.model_copy(update={"partner": partner}) for each in writes]
+    actions = job.actions.model_copy(update={"list": tuple(writes)})
+    return job.model_copy(update={"actions": actions}), remarks
+
+
+class Firing:
+    """Sends events.
+
+    Args:
+        sender: Has them carried out.
+        staging: Where the files of the run are listed.
+    """
+
+    def __init__(self, sender: EventSender, staging: Staging) -> None:
+        self._sender, self._staging = sender, staging
+
+    @activity.defn(name="transfers.fire_event")
+    @translate_failures
+    async def fire_event(self, order: ActionOrder) -> ActionResult:
+        """Send one event; one for each file where its templates name the file.
+
+        An action that is done again sends the same events, which are carried out once.
+
+        Raises:
+            RuleViolation: It would go round in a circle, is too long, or names a file that no
+                action has read.
+            Unavailable: It was not accepted.
+        """
+        action = order.action
+        assert isinstance(action, FireEvent), "the activity is that of the action"
+        async with StepFiles(self._staging, order) as step:
+            files = await staged_files(self._staging, order.files)
+            names = [file.name for file in files] or _without_files(order)
+            bodies = dict.fromkeys(fired_body(order, _filled(order.names, name)) for name in names)
+            sent = [await self._sender.send(body, action.queue) for body in bodies]
+            where = fired_to(action.queue)
+            lines = [
+                ReceiptFile(name=f"event {transfer}", size=len(body.encode()), place=where)
+                for transfer, body in zip(sent, bodies, strict=True)
+            ]
+            remarks = [] if sent else ["no event was sent: it names the file, and there was none"]
+            return await step.result(order.files, lines, fired=sent, remarks=remarks)
+
+
+def _without_files(order: ActionOrder) -> Sequence[str]:
+    """One event where no template names a file; none where one does and a ReadFile found none.
+
+    Raises:
+        RuleViolation: A template names a file, and no action has read any.
+    """
+    if not any(map(names_file, order.names.values())):
+        return [""]
+    if order.files.blob is None:
+        raise RuleViolation("FireEvent names a file: a ReadFile has to stand before it")
+    return []
+
+
+def _filled(templates: Mapping[str, str], name: str) -> Mapping[str, str]:
+    return {field: filled(text, name) for field, text in templates.items()}

@@ -1,38 +1,80 @@
-"""`transfers.look`: lists an endpoint and starts an event for each new file that is complete."""
+"""Looks of watches, expected files, and keys of partners that expire.
+
+`transfers.look`: lists an endpoint and starts an event for each new file that is complete.
+
+`transfers.check_expected` and `transfers.record_expected`: files that routes expect.
+
+`transfers.expiring_keys`: keys of partners that expire soon, or have.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Final, TypeVar
 
 from temporalio import activity
 
-from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
+from activities.shared.failures import Heartbeater, translate_failures
 from activities.transfers.endpoints import now_utc, opened
+from activities.transfers.operators_files import (
+    BACK,
+    first_day,
+    has_arrived,
+    judge,
+    needs_notice,
+    sentence_of,
+)
+from adapters.ports.errors import Denied, UnreadableDocument
 from adapters.ports.places import Entry, Place, Places
+from adapters.ports.transfer_files import OpenPgp
 from adapters.ports.transfers import (
+    Arrival,
     EventSender,
+    ExpectedStore,
     PartnerStore,
+    RouteStore,
     StatusRow,
     TransferStore,
     Turns,
+    WatchStore,
 )
-from adapters.ports.watches import WatchStore
-from contracts.transfers import PlaceKind, TransferStatus, file_job_id, transfer_id_of
-from contracts.transfers.watches import (
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.events import TransferStatus, transfer_id_of
+from workflows.transfers.partners import (
+    HostKey,
+    OpenPgpKey,
+    Partner,
+    PlaceKind,
+    expiry_step,
+    fingerprint,
+)
+from workflows.transfers.paths import divided, nearly_named, path_problem, printable, widened
+from workflows.transfers.routes import RouteRule, matches, takes
+from workflows.transfers.runs import (
+    WARNINGS,
+    KeyWarning,
+    KeyWarnings,
+    KeyWarningsOrder,
+    file_job_id,
+)
+from workflows.transfers.watches import (
+    JUDGED,
     NAMED,
+    Expectation,
+    ExpectedDay,
+    ExpectedDays,
+    ExpectedOrder,
+    ExpectedResult,
+    ExpectedState,
+    GapOrder,
     LookFailure,
     LookOrder,
     LookResult,
+    Period,
     SeenFile,
+    Version,
     Watch,
     WatchState,
-)
-from domain.errors import RuleViolation
-from domain.transfers.paths import divided, nearly_named, path_problem, printable, widened
-from domain.transfers.sightings import (
-    Version,
     all_back,
     check_watch,
     concerns,
@@ -40,6 +82,8 @@ from domain.transfers.sightings import (
     event_of,
     in_turn,
     never_sent,
+    newest_day,
+    periods,
     said_of_gone,
     said_of_return,
     sighting,
@@ -373,3 +417,200 @@ def _possible(look: _Look, entries: Sequence[Entry]) -> Sequence[Entry]:
 
 def _pages(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+_DAYS: Final = BACK.days + 1
+_EXPECTED_PAGE: Final = 10_000
+"""Arrivals that are read at once."""
+
+
+@dataclass(frozen=True)
+class ExpectedPorts:
+    """What checks are given."""
+
+    store: ExpectedStore
+    routes: RouteStore
+    now: Callable[[], datetime] = now_utc
+
+
+class Expecting:
+    """Judges days of expectations.
+
+    Args:
+        ports: Arrivals, what was recorded, and the rules.
+    """
+
+    def __init__(self, ports: ExpectedPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.check_expected")
+    @translate_failures
+    async def check_expected(self, order: ExpectedOrder) -> ExpectedResult:
+        """Judge the days that are not over, and those that no check has seen; changes nothing.
+
+        Raises:
+            RuleViolation: The zone or the rule of a route is unknown.
+        """
+        expected, now = order.expectation, self._ports.now()
+        newest = newest_day(expected, now)
+        if newest is None:
+            return ExpectedResult()
+        rules = await self._rules(expected)
+        recorded = {each.day: each for each in await self._ports.store.days(expected.name, _DAYS)}
+        days: list[ExpectedDay] = []
+        gaps: list[GapOrder] = []
+        arrived: list[ExpectedDay] = []
+        for period in periods(expected, first_day(newest, tuple(recorded.values())), newest):
+            before = recorded.get(period.day)
+            if before is not None and before.state is ExpectedState.CLOSED:
+                continue
+            day = judge(expected, period, await self._arrivals(expected, rules, period, now), now)
+            if needs_notice(before, day):
+                sentence = sentence_of(expected, day)[:500]
+                gaps.append(GapOrder(day=day, sentence=sentence, notices=order.notices))
+            if has_arrived(before, day):
+                arrived.append(day)
+            if day != before:
+                days.append(day)
+            if len(days) == JUDGED:
+                # The next check continues behind them.
+                break
+        return ExpectedResult(days=tuple(days), gaps=tuple(gaps), arrived=tuple(arrived))
+
+    async def _rules(self, expected: Expectation) -> Sequence[RouteRule]:
+        """Those that an event has to match, all of them."""
+        names = ("account_id", "source", "type", "subject")
+        own = RouteRule(
+            queue=expected.queue, rule="own", **{name: getattr(expected, name) for name in names}
+        )
+        if expected.rule is None:
+            return [own]
+        for rule in await self._ports.routes.rules():
+            if (rule.queue, rule.rule) == (expected.queue, expected.rule):
+                return [own, rule]
+        raise RuleViolation(
+            f"{expected.name} expects files of the rule {expected.queue}/{expected.rule}, which is "
+            "not there; see `docflow routes list`"
+        )
+
+    async def _arrivals(
+        self, expected: Expectation, rules: Sequence[RouteRule], period: Period, now: datetime
+    ) -> Sequence[datetime]:
+        begin, end = period.begins, now if period.ends is None else min(period.ends, now)
+        counted: list[datetime] = []
+        known, limit = set[str](), _EXPECTED_PAGE
+        while True:
+            found = await self._ports.store.arrivals(expected.queue, begin, end, limit)
+            new = [each for each in found if each.transfer_id not in known]
+            counted += [each.at for each in new if _counts(expected, rules, each)]
+            if len(found) < limit:
+                return counted
+            # Those of one moment may stand on two pages, or fill one.
+            limit = limit if new else limit * 2
+            begin = found[-1].at
+            known = {each.transfer_id for each in found if each.at == begin}
+
+    @activity.defn(name="transfers.record_expected")
+    @translate_failures
+    async def record_expected(self, order: ExpectedDays) -> None:
+        """Record what notices were sent about."""
+        await self._ports.store.record(order.days)
+
+
+def _counts(expected: Expectation, rules: Sequence[RouteRule], arrival: Arrival) -> bool:
+    if not matches(expected.file, arrival.file or ""):
+        return False
+    key = arrival.key
+    return key is not None and all(takes(rule, key) for rule in rules)
+
+
+class KeyExpiry:
+    """Looks at the keys of all partners.
+
+    Args:
+        partners: Their records.
+        openpgp: Reads keys.
+        now: The time.
+    """
+
+    def __init__(
+        self, partners: PartnerStore, openpgp: OpenPgp, now: Callable[[], datetime] = now_utc
+    ) -> None:
+        self._partners, self._openpgp, self._now = partners, openpgp, now
+
+    @activity.defn(name="transfers.expiring_keys")
+    @translate_failures
+    async def expiring_keys(self, order: KeyWarningsOrder) -> KeyWarnings:
+        """Keys that need a notice: 30, 14 and 7 days before they expire, and afterwards.
+
+        In the order of partners and of their records, so that the next call continues after them.
+        """
+        found: list[KeyWarning] = []
+        for partner in await self._partners.all():
+            if not partner.enabled:
+                continue
+            for host_key in partner.host_keys:
+                found += self._host_key(partner, host_key)
+            for key in partner.keys:
+                found += await self._openpgp_key(partner, key)
+        return KeyWarnings(warnings=tuple(found[order.skip :][:WARNINGS]))
+
+    def _host_key(self, partner: Partner, key: HostKey) -> list[KeyWarning]:
+        today = self._now().date()
+        later = [
+            each
+            for each in partner.host_keys
+            if each.valid_until is None or (key.valid_until and each.valid_until > key.valid_until)
+        ]
+        # One that another key follows is no loss.
+        if key.valid_until is None or later:
+            return []
+        ends = datetime.combine(key.valid_until, time(), UTC)
+        return self._warning(
+            partner,
+            f"host key {fingerprint(key)}",
+            ends,
+            expiry_step(key.valid_until, today),
+            "no server that shows it is trusted afterwards",
+        )
+
+    async def _openpgp_key(self, partner: Partner, key: OpenPgpKey) -> list[KeyWarning]:
+        name = f"{'our ' if key.own else ''}OpenPGP key {key.fingerprint}"
+        try:
+            async with self._openpgp.open([key]) as keyring:
+                facts = next(iter(keyring.keys), None)
+            if facts is not None and facts.lacking and not facts.decrypts:
+                lacking = ", ".join(facts.lacking)
+                raise Denied(f"its text lacks the private part of {lacking}, which decrypts")
+            ends = facts and facts.expires
+        except (Denied, UnreadableDocument) as problem:
+            now = self._now()
+            sentence = f"{name} of {partner.name} cannot be used: {problem}"[:500]
+            return [
+                KeyWarning(
+                    partner=partner.name, key=name[:100], ends=now, step=0, sentence=sentence
+                )
+            ]
+        if ends is None:
+            return []
+        meaning = (
+            "it still decrypts afterwards, and signs nothing"
+            if key.own
+            else "nothing is encrypted to it afterwards: runs that need it park"
+        )
+        step = expiry_step(ends.date(), self._now().date())
+        return self._warning(partner, name, ends, step, meaning)
+
+    def _warning(
+        self, partner: Partner, key: str, ends: datetime, step: int | None, meaning: str
+    ) -> list[KeyWarning]:
+        if step is None:
+            return []
+        when = "has expired on" if step == 0 else "expires on"
+        contact = f" (contact: {partner.contact})" if partner.contact else ""
+        sentence = f"{key} of {partner.name} {when} {ends:%Y-%m-%d}: {meaning}{contact}"
+        return [
+            KeyWarning(
+                partner=partner.name, key=key[:100], ends=ends, step=step, sentence=sentence[:500]
+            )
+        ]

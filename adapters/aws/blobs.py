@@ -18,9 +18,9 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from adapters.object_blobs import ObjectBlobs
-from adapters.ports import BlobNotFound, PortError, Throttled, Unavailable
-from contracts.blobs import BlobRef
-from contracts.dependencies import Dependency
+from adapters.ports.errors import BlobNotFound, PortError, Throttled, Unavailable
+from workflows.shared.contracts import BlobRef
+from workflows.shared.dependencies import Dependency
 
 if TYPE_CHECKING:
     from obstore.store import S3Config

@@ -1,18 +1,407 @@
-"""The function of a batch, on Lambda."""
+"""The function of a batch, on Lambda: its code, its rights, and what brings it messages.
+
+The code of a function, as it is passed to another one.
+
+What functions of batches may do: inline policies of their role, on IAM.
+
+What every function does with the queues of its batch is allowed by a policy that the owner of the
+role makes once (deploy/lambda/role-policy.json). Batches that releases before began have one each.
+
+Event source mappings: what takes messages out of a queue and into a function.
+
+The function of a batch, on Lambda.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import base64
+import hashlib
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.aws.arns import queue_arn
-from adapters.aws.backoff import SHORTEST, backoff_proportional_to_elapsed
-from adapters.aws.errors import Missing, aws, has_code
-from adapters.aws.mappings import Mappings
-from adapters.aws.packages import code_of
-from adapters.ports import Denied, NoRoom, NotYet, SourceFunction
-from contracts.batches import API_KEY, API_KEY_SECRET, BatchKey, BatchPlan, Names, Resource, key_of
-from domain.batches.resources import WORKFLOW_TAG, FoundResource
+import httpx
+
+from adapters.aws.session import (
+    SHORTEST,
+    Missing,
+    aws,
+    backoff_proportional_to_elapsed,
+    has_code,
+    queue_arn,
+)
+from adapters.ports.batches import SourceFunction
+from adapters.ports.errors import Denied, NoRoom, NotYet, Unavailable
+from workflows.batches.names import (
+    API_KEY,
+    API_KEY_SECRET,
+    BatchKey,
+    BatchPlan,
+    Names,
+    Resource,
+    key_of,
+)
+from workflows.batches.validation import WORKFLOW_TAG, FoundResource
+
+if TYPE_CHECKING:
+    from types_aiobotocore_iam import IAMClient
+    from types_aiobotocore_lambda.type_defs import FunctionCodeTypeDef, GetFunctionResponseTypeDef
+
+
+LARGEST_PACKAGE: Final = 50 * 1024 * 1024
+"""Bytes of a zipped package that can be passed with a call."""
+DOWNLOAD_SECONDS: Final = 60
+
+
+async def code_of(
+    function: "GetFunctionResponseTypeDef", transport: httpx.AsyncBaseTransport | None = None
+) -> "FunctionCodeTypeDef":
+    """What `CreateFunction` is to be given.
+
+    Args:
+        function: The answer of `GetFunction`; the address in it works for ten minutes.
+        transport: Takes the place of the network.
+
+    Raises:
+        Denied: The package is too large to be passed on.
+        Unavailable: It cannot be fetched, or does not match its checksum.
+    """
+    code, config = function.get("Code", {}), function.get("Configuration", {})
+    if image := code.get("ResolvedImageUri") or code.get("ImageUri"):
+        return {"ImageUri": image}
+    if config.get("CodeSize", 0) > LARGEST_PACKAGE:
+        raise _too_large()
+    package = await _fetch(code.get("Location", ""), transport)
+    checksum = base64.b64encode(hashlib.sha256(package).digest()).decode()
+    if checksum != config.get("CodeSha256"):
+        raise Unavailable("the package of the source function does not match its checksum")
+    return {"ZipFile": package}
+
+
+async def _fetch(url: str, transport: httpx.AsyncBaseTransport | None) -> bytes:
+    package = bytearray()
+    try:
+        async with (
+            asyncio.timeout(DOWNLOAD_SECONDS),
+            httpx.AsyncClient(transport=transport) as client,
+            client.stream("GET", url) as answer,
+        ):
+            answer.raise_for_status()
+            async for piece in answer.aiter_bytes():
+                package += piece
+                if len(package) > LARGEST_PACKAGE:
+                    raise _too_large()
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+        # The address is signed: every reader of it may fetch the package.
+        raise Unavailable(
+            f"the package of the source function cannot be fetched: {_reason(error)}"
+        ) from None
+    return bytes(package)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx.HTTPStatusError):
+        return f"HTTP {error.response.status_code}"
+    return type(error).__name__
+
+
+def _too_large() -> Denied:
+    return Denied(
+        f"the package of the source function is larger than {LARGEST_PACKAGE >> 20} MB, the most "
+        "that can be passed to another function: make it a container image"
+    )
+
+
+LARGEST_POLICIES: Final = 10_240
+"""Characters that all inline policies of a role may have together."""
+QUEUE: Final = (
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ChangeMessageVisibility",
+)
+"""What the mapping does in the function's name."""
+DEAD_LETTERS: Final = ("sqs:GetQueueUrl", "sqs:SendMessage")
+"""What the function does with an unreadable message."""
+BY_SERVICE: Final = {
+    "secretsmanager": ("secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"),
+    "rds-db": ("rds-db:connect",),
+}
+"""What is granted on an ARN of the plan."""
+
+
+class AwsGrants:
+    """Inline policies of the functions' role."""
+
+    def __init__(self, client: "IAMClient") -> None:
+        self._client = client
+
+    async def grant(self, names: Names, plan: BatchPlan, role: str) -> None:
+        """Allow the batch's queues, and the secrets and database users of the plan.
+
+        Raises:
+            Denied: The role's policies would become too large, or the plan grants something of
+                another kind, or AWS refuses.
+        """
+        await self._put(role, names.policy, policy_of(names, plan))
+
+    async def grant_once(self, plan: BatchPlan, role: str) -> None:
+        """Allow the secrets and database users of the plan, for all batches together.
+
+        Raises:
+            Denied: As above.
+        """
+        name, wanted = f"{plan.prefix}_doc_loader_grants", _policy(_granted(plan))
+        if await self._policy(role, name) != wanted:
+            await self._put(role, name, wanted)
+
+    async def _policy(self, role: str, name: str) -> Any:
+        """A policy as IAM has it; None: there is none of that name."""
+        try:
+            with aws(f"read the policy {name} of {role}"):
+                got: Any = await self._client.get_role_policy(RoleName=role, PolicyName=name)
+        except Missing:
+            return None
+        document = got["PolicyDocument"]
+        return json.loads(document) if isinstance(document, str) else document
+
+    async def _put(self, role: str, name: str, policy: dict[str, Any]) -> None:
+        document = json.dumps(policy, separators=(",", ":"))
+        try:
+            with aws(f"allow the role {role} what {name} needs"):
+                await self._client.put_role_policy(
+                    RoleName=role, PolicyName=name, PolicyDocument=document
+                )
+        except Denied as error:
+            if not has_code(error, "LimitExceeded"):
+                raise
+            raise Denied(
+                f"{error}: the inline policies of the role {role} may have {LARGEST_POLICIES} "
+                f"characters together, and this one has {len(document)}; let other batches end, "
+                "or grant less"
+            ) from error
+
+    async def revoke(self, names: Names, role: str) -> bool:
+        """Take it back."""
+        try:
+            with aws(f"remove the policy {names.policy}"):
+                await self._client.delete_role_policy(RoleName=role, PolicyName=names.policy)
+        except Missing:
+            return False
+        return True
+
+    async def found(self, prefix: str, role: str) -> AsyncIterator[FoundResource]:
+        """Policies of every batch of an installation."""
+        pages = self._client.get_paginator("list_role_policies").paginate(RoleName=role)
+        with aws(f"list the policies of {role}"):
+            async for page in pages:
+                for name in page["PolicyNames"]:
+                    key = key_of(prefix, name)
+                    if key is not None:
+                        yield FoundResource(key, Resource.PERMISSIONS, name)
+
+
+def policy_of(names: Names, plan: BatchPlan) -> dict[str, Any]:
+    """What the function needs for one batch, and nothing else.
+
+    Raises:
+        Denied: The plan grants something that is neither a secret nor a database user.
+    """
+    return _policy(
+        [
+            _allow(QUEUE, [queue_arn(plan.topic_arn, names.queue)]),
+            _allow(DEAD_LETTERS, [queue_arn(plan.topic_arn, names.dead_letters)]),
+            *_granted(plan),
+        ]
+    )
+
+
+def _granted(plan: BatchPlan) -> Sequence[dict[str, Any]]:
+    granted: dict[str, list[str]] = {}
+    for arn in plan.grants:
+        parts = arn.split(":", 5)
+        service = parts[2] if len(parts) == 6 else ""
+        if service not in BY_SERVICE:
+            raise Denied(
+                f"{arn!r} cannot be granted: it must be the ARN of a secret (secretsmanager) "
+                "or of a database user (rds-db)"
+            )
+        granted.setdefault(service, []).append(arn)
+    return [_allow(BY_SERVICE[service], arns) for service, arns in granted.items()]
+
+
+def _policy(statements: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
+def _allow(actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:
+    return {"Effect": "Allow", "Action": list(actions), "Resource": list(resources)}
+
+
+if TYPE_CHECKING:
+    from types_aiobotocore_lambda import LambdaClient
+    from types_aiobotocore_lambda.type_defs import (
+        EventSourceMappingConfigurationResponseTypeDef,
+        EventSourceMappingConfigurationTypeDef,
+    )
+
+    EventSourceMapping = (
+        EventSourceMappingConfigurationTypeDef | EventSourceMappingConfigurationResponseTypeDef
+    )
+
+RIGHTS_PAUSE: Final = 5.0
+"""IAM takes some seconds to let a role do what its policy allows."""
+_AT_REST: Final = frozenset({"Enabled", "Disabled"})
+"""In any other state a mapping takes no change."""
+
+_IDLE: Final = frozenset({"Disabling", "Disabled", "Deleting"})
+
+
+class Mappings:
+    """The mappings between a queue and a function; one of them is right."""
+
+    def __init__(self, client: "LambdaClient") -> None:
+        self._client = client
+
+    async def attach(self, names: Names, plan: BatchPlan, queue_arn: str) -> None:
+        """Make the mapping, or bring the one that is there to what it should be.
+
+        Raises:
+            NotYet: It is not `Enabled` yet.
+        """
+        wanted = _wanted(plan)
+        there = [one for one in await self._between(names) if one.get("State") != "Deleting"]
+        # Every attempt keeps the same one.
+        there.sort(key=_id)
+        for surplus in there[1:]:
+            await self._delete(_id(surplus))
+        if not there:
+            mapping = await self._create(names, queue_arn, wanted)
+        elif there[0].get("State") in _AT_REST and not _is_as(there[0], wanted):
+            with aws(f"change the mapping of {names.function}"):
+                mapping = await self._client.update_event_source_mapping(
+                    UUID=_id(there[0]), **wanted
+                )
+        else:
+            mapping = there[0]
+        if mapping.get("State") != "Enabled":
+            raise NotYet(
+                f"the mapping of {names.function} is {mapping.get('State', 'without a state')}",
+                backoff_proportional_to_elapsed(mapping.get("LastModified")),
+            )
+
+    async def is_feeding(self, names: Names) -> bool:
+        """Whether a mapping invokes the function, or is about to."""
+        return any(one.get("State") not in _IDLE for one in await self._between(names))
+
+    async def detach(self, names: Names) -> bool:
+        """Delete every mapping between the queue and the function.
+
+        Raises:
+            NotYet: One is in use, or not gone yet.
+        """
+        mappings = await self._between(names)
+        for one in mappings:
+            if one.get("State") != "Deleting":
+                await self._delete(_id(one))
+        if mappings and (left := await self._between(names)):
+            raise NotYet(
+                f"the mapping of {names.function} is {left[0].get('State', 'without a state')}",
+                backoff_proportional_to_elapsed(left[0].get("LastModified")),
+            )
+        return bool(mappings)
+
+    async def found(self, prefix: str) -> AsyncIterator[FoundResource]:
+        """Mappings of every batch of an installation."""
+        async for one in self._listed():
+            key = key_of(prefix, _function_of(one))
+            if key is not None:
+                changed = one.get("LastModified")
+                most = one.get("ScalingConfig", {}).get("MaximumConcurrency", "unlimited")
+                yield FoundResource(
+                    key=key,
+                    resource=Resource.MAPPING,
+                    name=_id(one),
+                    made_at=None if changed is None else changed.astimezone(UTC),
+                    details={
+                        "state": one.get("State", "unknown"),
+                        "batch size": str(one.get("BatchSize", "unknown")),
+                        "concurrency": str(most),
+                    },
+                )
+
+    async def _between(self, names: Names) -> list["EventSourceMapping"]:
+        """Mappings between the queue and the function, also when one of the two is gone."""
+        try:
+            listed = [one async for one in self._listed(names.function)]
+        except Missing:
+            # A mapping outlives its function, and is not listed by that name then.
+            listed = [one async for one in self._listed() if _function_of(one) == names.function]
+        return [one for one in listed if _queue_of(one) == names.queue]
+
+    async def _listed(self, function: str | None = None) -> AsyncIterator["EventSourceMapping"]:
+        paginator = self._client.get_paginator("list_event_source_mappings")
+        pages = (
+            paginator.paginate() if function is None else paginator.paginate(FunctionName=function)
+        )
+        with aws("list event source mappings"):
+            async for page in pages:
+                for one in page["EventSourceMappings"]:
+                    yield one
+
+    async def _create(
+        self, names: Names, queue_arn: str, wanted: dict[str, Any]
+    ) -> "EventSourceMapping":
+        try:
+            with aws(f"map {names.queue} to {names.function}"):
+                return await self._client.create_event_source_mapping(
+                    EventSourceArn=queue_arn, FunctionName=names.function, **wanted
+                )
+        except Denied as error:
+            if has_code(error, "ResourceConflictException"):
+                # Another attempt was quicker, or an earlier mapping is not gone yet.
+                raise NotYet(str(error), SHORTEST) from error
+            if has_code(error, "InvalidParameterValueException") and "permission" in str(error):
+                # Lambda has no code of its own for a role whose new policy has not arrived yet.
+                missing = "; the role of the function needs deploy/lambda/role-policy.json"
+                raise NotYet(f"{error}{missing}", RIGHTS_PAUSE) from error
+            raise
+
+    async def _delete(self, mapping: str) -> None:
+        try:
+            with aws(f"delete the mapping {mapping}"):
+                await self._client.delete_event_source_mapping(UUID=mapping)
+        except Missing:
+            return
+
+
+def _wanted(plan: BatchPlan) -> dict[str, Any]:
+    return {
+        "BatchSize": plan.batch_size,
+        "ScalingConfig": {"MaximumConcurrency": plan.concurrency},
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "Enabled": True,
+    }
+
+
+def _is_as(mapping: "EventSourceMapping", wanted: dict[str, Any]) -> bool:
+    has: dict[str, Any] = {**mapping, "Enabled": mapping.get("State") == "Enabled"}
+    return all(has.get(name) == value for name, value in wanted.items())
+
+
+def _id(mapping: "EventSourceMapping") -> str:
+    return mapping.get("UUID", "")
+
+
+def _queue_of(mapping: "EventSourceMapping") -> str:
+    return mapping.get("EventSourceArn", "").rsplit(":", 1)[-1]
+
+
+def _function_of(mapping: "EventSourceMapping") -> str:
+    # arn:aws:lambda:REGION:ACCOUNT:function:NAME, and perhaps :QUALIFIER
+    parts = mapping.get("FunctionArn", "").split(":")
+    return parts[6] if len(parts) > 6 else ""
+
 
 if TYPE_CHECKING:
     from types_aiobotocore_lambda import LambdaClient

@@ -6,19 +6,12 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.aws.errors import Missing, aws, has_code
-from adapters.ports import Denied, NoRoom
-from contracts.batches import (
-    CANARY,
-    DOCUMENT_EVENT_TYPES,
-    BatchKey,
-    BatchPlan,
-    Names,
-    Publication,
-    Resource,
-    key_of,
-)
-from domain.batches.resources import FoundResource
+from adapters.aws.session import Missing, aws, has_code
+from adapters.ports.errors import Denied, NoRoom
+from workflows.batches.events import Publication
+from workflows.batches.loads import CANARY, DOCUMENT_EVENT_TYPES
+from workflows.batches.names import BatchKey, BatchPlan, Names, Resource, key_of
+from workflows.batches.validation import FoundResource
 
 if TYPE_CHECKING:
     from types_aiobotocore_sns import SNSClient

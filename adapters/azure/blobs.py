@@ -20,9 +20,9 @@ from obstore.store import AzureStore
 
 from adapters.azure.storage_account import Answer, StorageAccount, store_config
 from adapters.object_blobs import ObjectBlobs
-from adapters.ports import BlobNotFound, PortError, Throttled, Unavailable
-from contracts.blobs import BlobRef
-from contracts.dependencies import Dependency
+from adapters.ports.errors import BlobNotFound, PortError, Throttled, Unavailable
+from workflows.shared.contracts import BlobRef
+from workflows.shared.dependencies import Dependency
 
 _BLOCK = 2 << 20
 _COPY_POLL_SECONDS = 0.5

@@ -22,10 +22,10 @@ from azure.data.tables import UpdateMode
 from azure.data.tables.aio import TableClient
 from pydantic import ValidationError
 
-from adapters.ports import Denied, Throttled, Unavailable
-from contracts.base import problem_text
-from contracts.dependencies import Dependency
-from contracts.transfers import RouteRemark, RouteRule
+from adapters.ports.errors import Denied, Throttled, Unavailable
+from workflows.shared.contracts import problem_text
+from workflows.shared.dependencies import Dependency
+from workflows.transfers.routes import RouteRemark, RouteRule
 
 _PROPERTIES: Final = {
     "account_id": "EventAccountID",

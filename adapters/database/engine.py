@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from adapters.database import tls
+from adapters.database import urls
 from adapters.database.errors import translated
 from adapters.database.urls import parsed
 
@@ -195,9 +195,9 @@ def _postgres_engine(url: URL, options: DatabaseOptions) -> AsyncEngine:
         # Compiling a plan to machine code costs more than any statement of ours gains. Poolers
         # refuse settings of a session.
         arguments["server_settings"]["jit"] = "off"
-    if (context := tls.context_of(url.query)) is not None:
+    if (context := urls.context_of(url.query)) is not None:
         arguments["ssl"] = context
-        url = url.difference_update_query([*tls.FILES, "ssl"])
+        url = url.difference_update_query([*urls.FILES, "ssl"])
     return create_async_engine(
         url,
         pool_size=kept,

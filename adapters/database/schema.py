@@ -1,15 +1,21 @@
-"""Bringing a database to the schema of this release, and refusing one that is not there."""
+"""Bringing a database to the schema of this release, and refusing one that is not there.
 
+The countries that the schema comes with, as they were when it was made.
+
+Migrations read them from a file, so that every database has the same ones, whenever it is made.
+"""
+
+import json
 import os
 import sqlite3
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, func, inspect, select
 
 from adapters.database.engine import Database, DatabaseOptions, open_database
 from adapters.database.errors import refused_at
-from adapters.ports import Denied, PortError
+from adapters.ports.errors import Denied, PortError
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _REVISION: Final = Table("alembic_version", MetaData(), Column("version_num", String(32)))
@@ -143,3 +149,23 @@ def _upgrade(connection: Connection) -> None:
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+_FILE: Final = Path(__file__).with_name("migrations") / "countries.tsv"
+"""ISO 3166-1: numeric code, two letters, three letters, and names, the usual one first."""
+
+
+def country_rows() -> list[dict[str, Any]]:
+    """Rows of the table `countries`; spellings are codes and English names, as JSON."""
+    return [_row(*line.split("\t")) for line in _FILE.read_text(encoding="utf-8").splitlines()]
+
+
+def _row(number: str, alpha2: str, alpha3: str, listed: str) -> dict[str, Any]:
+    names = listed.split("|")
+    return {
+        "id": int(number),
+        "alpha2": alpha2,
+        "alpha3": alpha3,
+        "name": names[0],
+        "spellings": json.dumps([alpha2, alpha3, *names], ensure_ascii=False),
+    }

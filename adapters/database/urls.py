@@ -1,18 +1,103 @@
-"""Addresses of databases: what they may say, and what the drivers are given."""
+"""Addresses of databases: what they may say, TLS by files, and what the drivers are given.
 
+TLS of a PostgreSQL server by files, as the options of a URL name them for libpq.
+
+Addresses of databases: what they may say, and what the drivers are given.
+"""
+
+import ssl
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from adapters.database import tls
+FILES: Final = ("sslrootcert", "sslcert", "sslkey")
+"""Certificates that the server's is checked with; the client's own, and its key."""
+SYSTEM: Final = "system"
+"""In the place of a file: the certificates that this machine trusts."""
+_CHECKED: Final = ("require", "verify-ca", "verify-full")
+"""Modes in which root certificates mean that the server's certificate is checked."""
+
+
+def context_of(options: Mapping[str, object]) -> ssl.SSLContext | None:
+    """What connections are made with; None: no file is named, the driver does it by the mode.
+
+    Root certificates without a mode mean `verify-full`.
+
+    Source: https://www.postgresql.org/docs/current/libpq-ssl.html
+
+    Args:
+        options: Of a URL, with the mode as `ssl`.
+
+    Raises:
+        ValueError: A file cannot be used, or does not go with the others; the message names it.
+    """
+    files = {name: str(options[name]) for name in FILES if name in options}
+    if not files:
+        return None
+    root = files.get("sslrootcert")
+    mode = str(options.get("ssl", "require" if root is None else "verify-full"))
+    _refuse_mixed(files, mode)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = mode == "verify-full"
+    context.verify_mode = ssl.CERT_REQUIRED if root is not None else ssl.CERT_NONE
+    if root == SYSTEM:
+        context.load_default_certs()
+    elif root is not None:
+        _load_root(context, root)
+    if "sslcert" in files:
+        _load_own(context, files["sslcert"], files["sslkey"])
+    return context
+
+
+def _refuse_mixed(files: Mapping[str, str], mode: str) -> None:
+    if mode not in _CHECKED:
+        raise ValueError(f"{next(iter(files))} needs sslmode={', '.join(_CHECKED)}, not {mode}")
+    if mode != "require" and "sslrootcert" not in files:
+        raise ValueError(f"sslmode={mode} needs sslrootcert: a file, or {SYSTEM!r}")
+    if ("sslcert" in files) != ("sslkey" in files):
+        raise ValueError("sslcert and sslkey belong together")
+    if files.get("sslrootcert") == SYSTEM and mode != "verify-full":
+        # Those authorities certify every site: only the name makes the difference.
+        raise ValueError(f"sslrootcert={SYSTEM} needs sslmode=verify-full")
+
+
+def _load_root(context: ssl.SSLContext, file: str) -> None:
+    _require_readable("sslrootcert", file)
+    try:
+        context.load_verify_locations(cafile=file)
+    except ssl.SSLError:
+        raise ValueError(f"sslrootcert: {file} holds no certificate in PEM format") from None
+
+
+def _load_own(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    _require_readable("sslcert", certificate)
+    _require_readable("sslkey", key)
+    try:
+        # Without a password OpenSSL would ask the terminal for that of an encrypted key.
+        context.load_cert_chain(certificate, key, password="")
+    except ssl.SSLError:
+        raise ValueError(
+            f"sslcert and sslkey: {certificate} and {key} are not a certificate in PEM format and "
+            "its key without a password"
+        ) from None
+
+
+def _require_readable(option: str, file: str) -> None:
+    try:
+        Path(file).open("rb").close()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not the name of a file"
+        raise ValueError(f"{option}: {file} cannot be read: {reason}") from None
+
 
 _POSTGRES: Final = ("postgres", "postgresql", "postgresql+asyncpg")
 _POSTGRES_OPTIONS: Final = frozenset(
     {
         *("gsslib", "host", "krbsrvname", "passfile", "port", "ssl", "sslmode"),
-        *("target_session_attrs", *tls.FILES),
+        *("target_session_attrs", *FILES),
     }
 )
 _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -43,7 +128,7 @@ def check_url(url: str) -> None:
     Raises:
         ValueError: It would not; the message says why.
     """
-    tls.context_of(parsed(url).query)
+    context_of(parsed(url).query)
 
 
 def with_options(url: str, options: Mapping[str, str]) -> str:
@@ -86,7 +171,7 @@ def _postgres_url(url: URL) -> URL:
     if {"ssl", "sslmode"} <= url.query.keys():
         raise ValueError("sslmode and ssl are the same option; keep one")
     for name, value in url.query.items():
-        if name in tls.FILES and not isinstance(value, str):
+        if name in FILES and not isinstance(value, str):
             raise ValueError(f"{name} is given more than once")
     mode = url.query.get("sslmode", url.query.get("ssl"))
     if mode is not None:

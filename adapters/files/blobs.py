@@ -22,13 +22,11 @@ from typing import BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from adapters.blocks import at_least
-from adapters.etags import refuse_other
-from adapters.ports import BlobNotFound, PortError, Unavailable
+from adapters.object_blobs import at_least, refuse_other
+from adapters.ports.errors import BlobNotFound, PortError, Unavailable
 from adapters.threads import to_end
-from contracts.base import problem_text
-from contracts.blobs import BlobName, BlobRef
-from contracts.dependencies import Dependency
+from workflows.shared.contracts import BlobName, BlobRef, problem_text
+from workflows.shared.dependencies import Dependency
 
 _BLOCK = 1 << 20
 _PROGRESS_STEP = 8 << 20

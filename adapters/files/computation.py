@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from adapters.files import limits
 from adapters.files.failures import Wording
 from adapters.files.forks import Bounds, Forks, Order
-from adapters.ports.computation import Computation
-from domain.errors import RuleViolation
+from adapters.ports.spatial import Computation
+from workflows.shared.errors import RuleViolation
 
 _CHILD: Final = "adapters.files.computation_child"
 _DAY: Final = 24 * 3600

@@ -10,7 +10,7 @@ from typing import Any
 
 from adapters.files import forks, sandbox
 from adapters.files.computation import Call, Returned
-from domain.errors import RuleViolation
+from workflows.shared.errors import RuleViolation
 
 
 def _handle(body: str, send: forks.Send) -> None:

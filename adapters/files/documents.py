@@ -6,9 +6,9 @@ from pathlib import Path
 
 from adapters.files.contents import Content, opened
 from adapters.files.formats import HEAD_BYTES, is_container
-from adapters.files.schedules.source import open_schedule
+from adapters.files.schedules.primavera import open_schedule
 from adapters.files.tables.source import open_table, open_workbook, sheets_of
-from adapters.ports import ScheduleSource, TableBook, TableSource
+from adapters.ports.documents import ScheduleSource, TableBook, TableSource
 
 
 class FileDocuments:

@@ -8,8 +8,14 @@ from pydantic import BaseModel, ConfigDict
 
 from adapters.files import limits
 from adapters.files.faults import NO_MEMORY, Fault, FaultKind, is_of_disk
-from adapters.ports import PortError, ProcessLost, ReaderFailed, Unavailable, UnreadableDocument
-from contracts.dependencies import Dependency
+from adapters.ports.errors import (
+    PortError,
+    ProcessLost,
+    ReaderFailed,
+    Unavailable,
+    UnreadableDocument,
+)
+from workflows.shared.dependencies import Dependency
 
 
 class Bounds(BaseModel):

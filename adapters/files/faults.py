@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 from xml.parsers import expat
 
-from adapters.ports import Unavailable
+from adapters.ports.errors import Unavailable
 
 NO_MEMORY: Final = os.EX_OSERR
 """Exit code of a process that was refused more memory."""

@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from adapters.files import landlock, limits, sandbox
 from adapters.files.failures import Bounds, Wording
 from adapters.files.faults import ended_by
-from adapters.ports import ProcessLost
+from adapters.ports.errors import ProcessLost
 
 _PIECE: Final = b"+"
 _FAULT: Final = b"!"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 _SECONDS: Final = 30.0
 """Of all queries of one opening; the largest files that were tried need two."""

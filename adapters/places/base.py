@@ -1,14 +1,27 @@
-"""What endpoints of all kinds have in common."""
+"""What endpoints of all kinds have in common, and the bandwidth that a partner bears.
 
+How long partners may keep silent.
+
+Secrets of a partner, once they were looked up.
+
+Bandwidth: no more bytes a second than a partner bears.
+
+What endpoints of all kinds have in common.
+"""
+
+import asyncio
 import secrets
+import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Final
 
-from adapters.places.pace import Pace
-from adapters.places.write_order import WriteOrder, checked
-from adapters.ports import PortError
+from adapters.places.writing import WriteOrder, checked
+from adapters.ports.errors import PortError
 from adapters.ports.places import (
     Entry,
     FileChanged,
@@ -20,8 +33,98 @@ from adapters.ports.places import (
     Progress,
     Written,
 )
-from contracts.transfers import Guarantee, Overwrite, Partner
-from domain.transfers.paths import TEMPORARY_PREFIX, join, printable
+from workflows.transfers.partners import Limits, Partner
+from workflows.transfers.paths import TEMPORARY_PREFIX, join, printable
+from workflows.transfers.settings import Guarantee, Overwrite
+
+LOGIN_SECONDS: Final = 20.0
+ANSWER_SECONDS: Final = 60.0
+"""A request that has no answer for so long means that the partner is unavailable."""
+KEEPALIVE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How long a server may keep silent; seconds."""
+
+    login: float = LOGIN_SECONDS
+    answer: float = ANSWER_SECONDS
+    keepalive: float = KEEPALIVE_SECONDS
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Who asks, with secrets that were looked up."""
+
+    password: str | None = field(default=None, repr=False)
+    private_key: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    def hide(self, text: str) -> str:
+        """A text of a library or of a server, without the secrets."""
+        for secret in (self.password, self.private_key, self.passphrase, self.token):
+            for part in {secret, *(secret or "").splitlines()}:
+                if part and len(part) > 3:
+                    text = text.replace(part, "***")
+        return text
+
+
+_BURST_SECONDS = 0.25
+
+
+class Pace:
+    """Lets bytes of one session pass at a steady rate.
+
+    Args:
+        bytes_per_second: Of this session; None: no limit.
+    """
+
+    def __init__(self, bytes_per_second: float | None = None) -> None:
+        self._rate = bytes_per_second
+        self._due = 0.0
+
+    async def __call__(self, size: int) -> None:
+        """Account for bytes that have passed, and wait until more of them may."""
+        if self._rate is None:
+            return
+        now = time.monotonic()
+        self._due = max(self._due, now - _BURST_SECONDS) + size / self._rate
+        if self._due > now:
+            await asyncio.sleep(self._due - now)
+
+    async def of(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """The same chunks, paced."""
+        async for chunk in chunks:
+            await self(len(chunk))
+            yield chunk
+
+
+class Paces:
+    """The paces of a partner's sessions.
+
+    They outlive the sessions: many small files, each in a session of its own, pass no faster than
+    one large file.
+    """
+
+    def __init__(self) -> None:
+        self._free: defaultdict[tuple[str, Limits], list[Pace]] = defaultdict(list)
+
+    @contextmanager
+    def of(self, partner: str, limits: Limits) -> Generator[Pace]:
+        """That of one session, for the length of the block."""
+        rate = limits.bytes_per_second
+        if rate is None:
+            yield Pace()
+            return
+        free = self._free[partner, limits]
+        # Each session has its part: so all of them together never pass the limit.
+        pace = free.pop() if free else Pace(rate / limits.sessions)
+        try:
+            yield pace
+        finally:
+            free.append(pace)
+
 
 SHORT_BYTES: Final = 1 << 20
 """To read so many bytes in vain costs less than to ask for the file once more."""

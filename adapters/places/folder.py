@@ -1,4 +1,7 @@
-"""A folder of this machine, or a file share that is mounted."""
+"""A folder of this machine, or a file share that is mounted.
+
+Files of a folder, in calls that block.
+"""
 
 import asyncio
 import errno
@@ -8,22 +11,72 @@ import stat
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, probe_name, room_of
-from adapters.places.local_files import begun, created, remove_same, write_all
-from adapters.places.pace import Pace
-from adapters.places.probing import Probe
-from adapters.places.renamed import RENAMES, RenamedWrites
-from adapters.places.write_order import WriteOrder, checked, checked_pattern, no_folder, taken
-from adapters.ports import Denied, PortError
+from adapters.object_blobs import in_blocks
+from adapters.places.base import BasePlace, Pace, probe_name, room_of
+from adapters.places.writing import (
+    RENAMES,
+    Probe,
+    RenamedWrites,
+    WriteOrder,
+    checked,
+    checked_pattern,
+    no_folder,
+    taken,
+)
+from adapters.ports.errors import Denied, PortError
 from adapters.ports.places import Entry, NameRefused, PartnerAway, PlaceError, Written
-from contracts.transfers import Partner, Rename, ServerProfile
-from domain.transfers.paths import join, matcher, printable, split
+from workflows.transfers.partners import Partner, Rename, ServerProfile
+from workflows.transfers.paths import join, matcher, printable, split
+
+_CREATED: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+
+
+def created(path: Path) -> io.FileIO:
+    """A file to be written; what was there is replaced."""
+    return io.FileIO(os.open(path, _CREATED, 0o644), "w")
+
+
+def begun(path: Path, offset: int, size: int) -> tuple[bytes, io.FileIO | None]:
+    """The first block of a file, and the file where there may be more: of most it is all.
+
+    Args:
+        path: The file.
+        offset: Where it begins.
+        size: Of the block.
+    """
+    file = io.FileIO(path)
+    try:
+        file.seek(offset)
+        block = file.read(size)
+        while len(block) < size and (more := file.read(size - len(block))):
+            block += more
+    except BaseException:
+        file.close()
+        raise
+    if len(block) == size:
+        return block, file
+    file.close()
+    return block, None
+
+
+def write_all(file: io.FileIO, block: bytes) -> None:
+    """Write a block, in as many calls as it takes."""
+    view = memoryview(block)
+    while view:
+        view = view[file.write(view) or 0 :]
+
+
+def remove_same(path: Path, file: io.FileIO) -> None:
+    """Remove a file, unless another attempt has made one of that name meanwhile."""
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.lstat(path), os.fstat(file.fileno())):
+            os.unlink(path)
+
 
 _BLOCK: Final = 1 << 20
 _AWAY: Final = frozenset(

@@ -12,17 +12,11 @@ from urllib.parse import quote
 
 import httpx
 
-from adapters.http.addresses import literal
-from adapters.http.answers import retry_after
-from adapters.http.resolved import AddressRefused
-from adapters.places.base import BasePlace, is_strong
-from adapters.places.checked_host import http_client
-from adapters.places.credentials import Credentials
-from adapters.places.egress import Egress
-from adapters.places.pace import Pace
-from adapters.places.whole import WholeWrites
-from adapters.places.write_order import WriteOrder, checked, checked_pattern, taken
-from adapters.ports import Denied, Throttled
+from adapters.http import AddressRefused, literal, retry_after
+from adapters.places.base import BasePlace, Credentials, Pace, is_strong
+from adapters.places.egress import Egress, http_client
+from adapters.places.writing import WholeWrites, WriteOrder, checked, checked_pattern, taken
+from adapters.ports.errors import Denied, Throttled
 from adapters.ports.places import (
     Entry,
     FileChanged,
@@ -33,8 +27,8 @@ from adapters.ports.places import (
     PlaceError,
     Written,
 )
-from contracts.transfers import Partner, Rename, ServerProfile
-from domain.transfers.paths import has_wildcards, printable
+from workflows.transfers.partners import Partner, Rename, ServerProfile
+from workflows.transfers.paths import has_wildcards, printable
 
 SILENCE_SECONDS: Final = 60.0
 _BLOCK: Final = 1 << 20

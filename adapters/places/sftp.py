@@ -1,44 +1,91 @@
-"""SFTP servers."""
+"""SFTP servers.
+
+What SFTP servers say of files, and how files of theirs are flushed and closed.
+"""
 
 import asyncio
 import re
+import stat
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
-from typing import Final, TypeVar
+from datetime import UTC, datetime
+from typing import Final, TypeVar, cast
 
 import asyncssh
 
-from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, probe_name, room_of
-from adapters.places.credentials import Credentials
-from adapters.places.pace import Pace
-from adapters.places.probing import Probe
-from adapters.places.renamed import RENAMES, RenamedWrites
-from adapters.places.sftp_facts import (
-    ended,
-    entry_of,
-    flush,
-    is_folder,
-    is_link,
-    piece,
-    text_of,
-)
+from adapters.object_blobs import in_blocks
+from adapters.places.base import BasePlace, Credentials, Pace, Timeouts, probe_name, room_of
 from adapters.places.sftp_session import translated
-from adapters.places.timeouts import Timeouts
-from adapters.places.write_order import WriteOrder, checked, checked_pattern, no_folder, taken
-from adapters.ports import Denied
+from adapters.places.writing import (
+    RENAMES,
+    Probe,
+    RenamedWrites,
+    WriteOrder,
+    checked,
+    checked_pattern,
+    no_folder,
+    taken,
+)
+from adapters.ports.errors import Denied
 from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, PlaceError, Written
-from contracts.transfers import Partner, Rename, ServerProfile
-from domain.transfers.paths import join, matcher, printable, split, temporary
+from workflows.transfers.partners import Partner, Rename, ServerProfile
+from workflows.transfers.paths import join, matcher, printable, split, temporary
+
+T = TypeVar("T")
+
+
+async def flush(file: asyncssh.SFTPClientFile) -> str | None:
+    """Flush a file; why the server failed. One without this extension is asked for nothing."""
+    try:
+        await file.fsync()
+    except asyncssh.SFTPOpUnsupported:
+        return None
+    except (asyncssh.SFTPFailure, asyncssh.SFTPPermissionDenied) as failure:
+        return failure.reason
+    return None
+
+
+async def piece(file: asyncssh.SFTPClientFile, size: int, offset: int) -> bytes:
+    """Bytes of a file that was opened as such; fewer at its end."""
+    return cast(bytes, await file.read(size, offset))
+
+
+async def ended(flying: "deque[asyncio.Task[T]]") -> None:
+    """Cancel requests that are under way."""
+    for task in flying:
+        task.cancel()
+    await asyncio.gather(*flying, return_exceptions=True)
+
+
+def is_link(facts: asyncssh.SFTPAttrs) -> bool:
+    """Whether it is a symbolic link, as far as the server tells."""
+    return stat.S_ISLNK(facts.permissions or 0)
+
+
+def is_folder(facts: asyncssh.SFTPAttrs) -> bool:
+    """Whether it is a folder, as far as the server tells."""
+    return stat.S_ISDIR(facts.permissions or 0)
+
+
+def entry_of(path: str, facts: asyncssh.SFTPAttrs) -> Entry | None:
+    """A file by what its server says of it; None: it is none."""
+    # Some servers state the rights alone.
+    if stat.S_IFMT(facts.permissions or 0) not in (0, stat.S_IFREG):
+        return None
+    changed = None if facts.mtime is None else datetime.fromtimestamp(facts.mtime, UTC)
+    return Entry(path, facts.size or 0, changed)
+
+
+def text_of(name: str | bytes) -> str:
+    """A name as text; bytes that are not UTF-8 stay what they are."""
+    return name.decode(errors="surrogateescape") if isinstance(name, bytes) else name
+
 
 _BLOCK: Final = 1 << 20
 _IN_FLIGHT: Final = 3
 """Blocks; each of them travels in requests of the size that the server takes. The window of a
 channel of `asyncssh` has 2 MB: more blocks would only wait for each other, in memory."""
-
-T = TypeVar("T")
 
 
 class SftpPlace(BasePlace):

@@ -11,12 +11,10 @@ from typing import Final
 
 import asyncssh
 
-from adapters.http.resolved import AddressRefused
-from adapters.places.credentials import Credentials
+from adapters.http import AddressRefused
+from adapters.places.base import Credentials, Pace, Timeouts
 from adapters.places.egress import Egress
-from adapters.places.pace import Pace
-from adapters.places.timeouts import Timeouts
-from adapters.ports import Denied, PortError
+from adapters.ports.errors import Denied, PortError
 from adapters.ports.places import (
     FileMissing,
     LoginRefused,
@@ -25,10 +23,15 @@ from adapters.ports.places import (
     PlaceError,
     UnknownHostKey,
 )
-from contracts.transfers import Partner
-from domain.transfers.old_algorithms import Old, permitted
-from domain.transfers.partner_rules import fingerprint, pinned_keys, valid_host_keys
-from domain.transfers.paths import printable
+from workflows.transfers.partners import (
+    Old,
+    Partner,
+    fingerprint,
+    permitted,
+    pinned_keys,
+    valid_host_keys,
+)
+from workflows.transfers.paths import printable
 
 _ALIVE_SECONDS: Final = 5.0
 KEEPALIVES: Final = 3

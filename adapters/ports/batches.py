@@ -1,36 +1,146 @@
 """What batches ask of a cloud, of Temporal and of their tables.
 
+What batches ask of the topic that documents are published to.
+
+What tables and queues hold of batches: facts for decisions, views for people.
+
+What batches ask of a cloud, of Temporal and of their tables.
+
 Every `ensure`, `set`, `allow` and `attach` may be called again and finds its work done or half
 done; every delete returns whether there was anything, and a resource that is gone is not an error.
+
+Leases: how much of a limited resource each run has, and who waits for it in which order.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from adapters.ports.batch_views import (
-    BatchFacts,
-    BatchView,
-    DocumentView,
-    FailedMessage,
-    QueuedDeadLetter,
-)
-from contracts.batches import (
-    Announcement,
-    BatchKey,
-    BatchPlan,
-    CaseEvent,
-    Closing,
-    DocumentCounts,
-    DocumentState,
-    LoaderStatus,
-    Names,
-    QueueDepth,
-    Redriven,
-    WaitingBatches,
-)
-from domain.batches.resources import FoundResource
+from workflows.batches.events import Announcement, CancelMode, CaseEvent, Publication
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import BatchKey, BatchPlan, LoaderStatus, Names, QueueDepth
+from workflows.batches.runs import Closing, DocumentCounts, Redriven, WaitingBatches
+from workflows.batches.validation import FoundResource
+
+
+class BatchTopic(Protocol):
+    """The topic that documents of all batches are published to."""
+
+    async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> str:
+        """Subscribe the queue to the events of its batch; what the cloud calls the subscription.
+
+        Raises:
+            NoRoom: The topic has no room for another filter policy.
+        """
+        ...
+
+    async def is_subscribed(self, subscription: str) -> bool:
+        """Whether a subscription is still there, by its name; true where it may not be read."""
+        ...
+
+    async def unsubscribe(self, names: Names, plan: BatchPlan) -> bool:
+        """Take every subscription of the queue away."""
+        ...
+
+    async def publish(self, plan: BatchPlan, publication: Publication) -> None:
+        """Publish an announcement."""
+        ...
+
+    async def send_canary(self, plan: BatchPlan, key: BatchKey, message_id: str) -> None:
+        """Publish a message that only the batch's own queue is subscribed to."""
+        ...
+
+    def found(self, prefix: str, topic_arn: str) -> AsyncIterator[FoundResource]:
+        """Subscriptions of the queues of every batch of an installation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """What the tables hold about a batch."""
+
+    status: LoaderStatus
+    reason: str | None = None
+    job_finished: bool = False
+    documents: int | None = None
+    """How many JOB_FINISHED said."""
+    end_finished: bool = False
+    dead_letters: int = 0
+    lost: str | None = None
+    """What an earlier run of it lost with a queue that was deleted."""
+    cancelled: CancelMode | None = None
+    concurrency: int | None = None
+    """Of its case: `max_processing_daemons`."""
+    processing: Sequence[tuple[int, datetime]] = ()
+    """Other batches of the case in `processing`: id, and when that was set (UTC)."""
+    unannounced: bool = False
+    """It has ended, and LOADER_FINISHED has not been published."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """A batch as a person sees it."""
+
+    key: BatchKey
+    status: LoaderStatus
+    reason: str | None
+    updated_at: datetime
+    documents: DocumentCounts
+    dead_letters: int
+    known: bool = True
+    """It was started, or is expected; else only stray events name it."""
+    lost: str | None = None
+    """Which queue was deleted by someone else, with documents that no row counts."""
+    unused_fields: Sequence[str] = ()
+    """Fields of its events that docflow does not use, and passes on."""
+    unannounced: bool = False
+    """It has ended, and LOADER_FINISHED has not been published."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """A document as a person sees it."""
+
+    document_id: str
+    state: DocumentState
+    filename: str | None
+    """Its blob's name where its owner gave none; None: no file of it is known."""
+    reason: str | None
+    """Why it failed."""
+    failed_event: str | None
+    """Type of the message that could not be loaded."""
+    duplicate_of: str | None
+    notes: str | None
+    """What could not be read of it, a line each."""
+    updated_at: datetime
+    parent_id: str | None = None
+    """The document that it was found in; None: its sender announced it."""
+    original_state: DocumentState | None = None
+    """Where the document stands that has the same bytes; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMessage:
+    """A message that is recorded as failed, as it came."""
+
+    document_id: str
+    message_key: str
+    event_type: str
+    reason: str
+    body: str
+    failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedDeadLetter:
+    """A message in a dead-letter queue."""
+
+    body: str
+    reason: str | None
+    """None: it was received too often without being settled."""
+    sent_at: datetime | None
+    """When it was sent to the batch, or became a dead letter."""
 
 
 class BatchQueues(Protocol):
@@ -387,4 +497,48 @@ class BatchStore(Protocol):
 
     async def get(self, key: BatchKey) -> BatchView | None:
         """One batch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a run needs of one resource."""
+
+    resource: str
+    units: int
+    """More than there are at all count as all of them."""
+    limit: int
+    """Units that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseWait:
+    """A run that waits for a resource."""
+
+    resource: str
+    position: int
+    """Among those that wait for it, from 1."""
+
+
+class Leases(Protocol):
+    """The leases of all runs; every method raises `Unavailable` when the database is down."""
+
+    async def take(self, owner: str, claims: Sequence[Claim], keep: timedelta) -> LeaseWait | None:
+        """Take leases, one resource after the other, in the order in which runs first asked.
+
+        May be called again: a lease that the run has is renewed, and so is its place among those
+        that wait. Who does not ask for `keep` loses that place.
+
+        Args:
+            owner: Workflow id of the run.
+            claims: What it needs; the same resources in the same order for all runs.
+            keep: How long a place is kept without being asked for.
+
+        Returns:
+            What the run waits for; None: it has all leases, until they are released.
+        """
+        ...
+
+    async def waits(self, owner: str) -> LeaseWait | None:
+        """What a run waits for; None: nothing."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from contracts.blobs import BlobRef
+from workflows.shared.contracts import BlobRef
 
 
 class Blobs(Protocol):

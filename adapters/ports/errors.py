@@ -13,7 +13,7 @@ PortError
   NotYet               an earlier request is still in progress
 """
 
-from contracts.dependencies import Dependency
+from workflows.shared.dependencies import Dependency
 
 
 class PortError(Exception):

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Protocol
 
 from adapters.ports.errors import NotYet, PortError, Unavailable
-from contracts.dependencies import Dependency
-from contracts.transfers import Guarantee, Overwrite, Partner, ServerProfile
+from workflows.shared.dependencies import Dependency
+from workflows.transfers.partners import Partner, ServerProfile
+from workflows.transfers.settings import Guarantee, Overwrite
 
 Progress = Callable[[int], None]
 """Called with the bytes so far, at least once per 8 MB."""

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from adapters.ports.errors import Denied
-from contracts.transfers import (
-    ArchiveFormat,
-    OpenPgpKey,
-)
+from workflows.transfers.partners import OpenPgpKey
+from workflows.transfers.settings import ArchiveFormat
 
 T = TypeVar("T")
 

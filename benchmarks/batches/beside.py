@@ -17,24 +17,17 @@ from temporalio.worker import Worker
 
 from benchmarks.batches.deliveries import deliver, store_documents
 from benchmarks.report import Table, at_most, middle, percentile
-from contracts.batches import (
-    LOADING_TASK_QUEUE,
-    TASK_QUEUE,
-    BatchKey,
-    CaseOrder,
-    JobStarted,
-    Timings,
-    names_of,
-)
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
 from tests.support.batches.installation import BatchInstallation, batch_installation
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workers.pipelines.batches import LOADING_SLOTS
+from workers.batches.register import LOADING_SLOTS
+from workers.shared.connect import connect
 from workflows.batches.case_queue import BatchLifecycle, CaseQueue
-from workflows.batches.document_group import DocumentGroup
-from workflows.batches.document_load import DocumentLoad
+from workflows.batches.document_load import DocumentGroup, DocumentLoad
+from workflows.batches.events import JobStarted
+from workflows.batches.names import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey, Timings, names_of
+from workflows.batches.runs import CaseOrder
 
 SECONDS: Final = 2.0
 LARGE: Final = BatchKey(case_id=1, batch_id=1)

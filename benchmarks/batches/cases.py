@@ -15,7 +15,6 @@ from temporalio.worker import Worker
 from adapters.database.models.leases import leases
 from benchmarks.batches.spent import Spent
 from benchmarks.report import Table
-from contracts.batches import BatchKey, CaseEvent, Timings
 from stack.temporal import temporal_server
 from tests.support.batches.installation import (
     RATES,
@@ -30,8 +29,10 @@ from tests.support.batches.installation import (
 )
 from tests.support.batches.scripted import finished, started
 from tests.support.waiting import eventually
-from workers.connect import connect
+from workers.shared.connect import connect
 from workflows.batches.case_queue import BatchLifecycle, CaseQueue
+from workflows.batches.events import CaseEvent
+from workflows.batches.names import BatchKey, Timings
 
 EVENTS = 10_000
 IN_LINE = 20

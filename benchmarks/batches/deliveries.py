@@ -7,10 +7,10 @@ from typing import Final
 
 from temporalio.client import Client
 
-from adapters.ports import Blobs
-from contracts.batches import BatchKey
-from workers.services.batches.documents import DocumentIntake
-from workers.services.verdicts import Settle
+from adapters.ports.blobs import Blobs
+from workers.batches.documents import DocumentIntake
+from workers.shared.services.bodies import Settle
+from workflows.batches.names import BatchKey
 
 RECEIVED_AT_ONCE: Final = 10
 """Messages of one receive, which is as many as SQS gives."""

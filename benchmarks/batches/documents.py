@@ -9,14 +9,13 @@ from temporalio.worker import Worker
 
 from benchmarks.batches.deliveries import deliver, store_documents
 from benchmarks.report import Table
-from contracts.batches import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey, names_of
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
 from tests.support.batches.installation import batch_installation
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workflows.batches.document_group import DocumentGroup
-from workflows.batches.document_load import DocumentLoad
+from workers.shared.connect import connect
+from workflows.batches.document_load import DocumentGroup, DocumentLoad
+from workflows.batches.names import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey, names_of
 
 KEY = BatchKey(case_id=1, batch_id=1)
 TIMEOUT = 3_600.0

@@ -11,22 +11,22 @@ from typing import Any, TypeVar
 
 from temporalio.worker import Worker
 
-from adapters.aws.functions import AwsFunctions
-from adapters.aws.grants import AwsGrants
+from adapters.aws.functions import AwsFunctions, AwsGrants
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, open_aws
 from adapters.aws.topic import AwsTopic
-from adapters.ports import NotYet
+from adapters.ports.errors import NotYet
 from benchmarks.report import Table, at_most, middle, spread
-from contracts.batches import BatchKey, BatchOrder, BatchPlan, Timings, names_of
 from stack.loader_function import install, loader_zip
 from stack.ministack import ministack
 from stack.temporal import temporal_server
 from tests.support.batches.installation import BatchInstallation, batch_installation
-from workers.connect import connect
-from workers.pipelines.base import activities_of
-from workers.pipelines.batches import BATCHES
+from workers.batches.register import BATCHES
+from workers.shared.connect import connect
+from workers.shared.register import activities_of
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import BatchKey, BatchPlan, Timings, names_of
+from workflows.batches.runs import BatchOrder
 
 T = TypeVar("T")
 

@@ -9,19 +9,19 @@ from typing import Final
 
 import psutil
 
-from adapters.database import open_database
-from adapters.database.batches.store import SqlBatchStore
+from activities.batches.store import SqlBatchStore
+from adapters.database.engine import open_database
 from benchmarks.batches.deliveries import deliver, store_documents
 from benchmarks.report import Table
 from benchmarks.stack import open_servers
-from contracts.batches import BatchKey, names_of
 from stack.children import free_port
 from stack.embedded import batch_pointers, docflow_part, install_on
 from stack.ministack import ministack
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workers.resources.blobs import open_blobs
-from workers.settings.blobs import BlobSettings
+from workers.shared.connect import connect
+from workers.shared.settings.common import BlobSettings
+from workers.shared.tables import open_blobs
+from workflows.batches.names import BatchKey, names_of
 
 KEY: Final = BatchKey(case_id=1, batch_id=1)
 LOOKS: Final = 10

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from adapters.database import upgrade
+from adapters.database.schema import upgrade
 from benchmarks import machine
 from benchmarks.report import Table, spread
 from stack.temporal import temporal_server
@@ -27,7 +27,7 @@ TARGET: Final = 0.5
 
 def cpu_seconds(command: str, environment: Mapping[str, str]) -> float:
     """CPU of one `docflow COMMAND`, from its first instruction to its end."""
-    arguments = [sys.executable, "-m", "workers.cli", *command.split()]
+    arguments = [sys.executable, "-m", "workers.shared.cli", *command.split()]
     with open(os.devnull, "wb") as nothing:
         actions = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), number) for number in (1, 2)]
         child = os.posix_spawn(sys.executable, arguments, environment, file_actions=actions)

@@ -9,13 +9,13 @@ from azure.servicebus.aio import ServiceBusClient
 from benchmarks.imports import workload
 from benchmarks.report import Table, at_least, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, Servers
-from workers.bridges.retry import Accept
-from workers.bridges.service_bus import ServiceBusBridge
-from workers.connect import connect
-from workers.resources.common import open_resources
-from workers.services.imports.intake import ImportIntake
-from workers.services.verdicts import Settle, Verdict
-from workers.settings.imports import QueueSettings
+from workers.imports.intake import ImportIntake
+from workers.imports.settings import QueueSettings
+from workers.shared.bridges.consumer import Accept
+from workers.shared.bridges.service_bus import ServiceBusBridge
+from workers.shared.connect import connect
+from workers.shared.resources import open_resources
+from workers.shared.services.bodies import Settle, Verdict
 
 SHARE = 0.5
 STARTS = 500

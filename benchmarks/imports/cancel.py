@@ -16,11 +16,12 @@ from benchmarks.imports import workload
 from benchmarks.imports.documents import TIMEOUT
 from benchmarks.report import Table, at_most, percentile
 from benchmarks.stack import Servers
-from contracts.imports import Answer, workflow_id
 from stack.children import free_port
 from stack.embedded import QUEUE, worker_process
-from workers.connect import connect
+from workers.shared.connect import connect
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.messages import workflow_id
+from workflows.shared.contracts import Answer
 
 LONGEST: Final = 3.0
 """Seconds from a request to cancel to the end of the run."""

@@ -19,8 +19,8 @@ from sqlalchemy import make_url
 
 from benchmarks.imports.steps import Steps, open_steps
 from benchmarks.stopwatch import Cost, Stopwatch
-from contracts.imports import HandlerOutcome, ImportPlan, Preparation
-from workers.services.imports.messages import read_message
+from workers.imports.messages import read_message
+from workflows.imports.runs import HandlerOutcome, ImportPlan, Preparation
 
 AT_ONCE = 16
 POLLING_SECONDS = 0.02

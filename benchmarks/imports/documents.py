@@ -17,7 +17,7 @@ from benchmarks.stack import EMPTY_QUEUE, CpuMeter, Servers
 from benchmarks.stopwatch import Stopwatch
 from stack.children import child, free_port
 from stack.embedded import QUEUE, worker_process
-from workers.connect import connect
+from workers.shared.connect import connect
 
 WARM = 40
 """Documents before the clock starts: connections, prepared statements, imports."""

@@ -13,12 +13,12 @@ from temporalio.worker import Worker
 
 from benchmarks.imports.empty import EmptyImport, work
 from benchmarks.stack import EMPTY_QUEUE
-from workers.bridges.service_bus import ServiceBusBridge
-from workers.collector import tune_collector
-from workers.connect import connect
-from workers.pipelines.imports import IMPORTS
-from workers.services.verdicts import Settle, Verdict
-from workers.settings.imports import QueueSettings
+from workers.imports.register import IMPORTS
+from workers.imports.settings import QueueSettings
+from workers.shared.bridges.service_bus import ServiceBusBridge
+from workers.shared.connect import connect
+from workers.shared.machine import tune_collector
+from workers.shared.services.bodies import Settle, Verdict
 
 TASK_QUEUE = "empty"
 

@@ -25,7 +25,7 @@ from benchmarks.imports import workload
 from benchmarks.imports.steps import open_steps
 from benchmarks.memory import peak_bytes
 from benchmarks.stopwatch import Cost, Stopwatch
-from workers.services.imports.messages import read_message
+from workers.imports.messages import read_message
 
 _COLUMNS = (
     *("drawing", "commodity_code", "size", "line_no", "area", "spec", "description"),

@@ -20,8 +20,8 @@ import asyncpg
 
 from benchmarks.imports.steps import open_steps
 from benchmarks.stopwatch import Cost, Stopwatch
-from workers.pipelines.imports import IMPORTS
-from workers.services.imports.messages import read_message
+from workers.imports.messages import read_message
+from workers.imports.register import IMPORTS
 
 AT_ONCE = IMPORTS.local_slots
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import asyncpg
 
-from adapters.database import upgrade
+from adapters.database.schema import upgrade
 from benchmarks.children import measured
 from benchmarks.imports import workload
 from benchmarks.report import Table, at_least, at_most, middle, spread

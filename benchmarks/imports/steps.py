@@ -7,24 +7,23 @@ from typing import Any, TypeVar
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.imports.lifecycle import ImportLifecycle
+from activities.imports.lifecycle import ImportLifecycle, SmallTables
 from activities.imports.rows import RowImports
-from activities.imports.small_tables import SmallTables
-from adapters.database.imports.store import SqlImportStore
-from adapters.memory.runs import MemoryRuns
-from contracts.imports import (
+from activities.imports.store import SqlImportStore
+from tests.support.memory.runs import MemoryRuns
+from workers.imports.settings import RunSettings
+from workers.shared.machine import tune_collector
+from workers.shared.resources import Resources, open_resources
+from workflows.imports.messages import ImportMessage
+from workflows.imports.runs import (
     Closing,
     HandlerInput,
     HandlerOutcome,
-    ImportMessage,
     ImportOrder,
     ImportPlan,
     ImportState,
     Preparation,
 )
-from workers.collector import tune_collector
-from workers.resources.common import Resources, open_resources
-from workers.settings.imports import RunSettings
 
 R = TypeVar("R")
 

@@ -7,7 +7,7 @@ from typing import Final
 from temporalio import activity, workflow
 from temporalio.common import RetryPolicy
 
-from contracts.base import Contract
+from workflows.shared.contracts import Contract
 
 QUEUE: Final = "bare"
 LIGHT: Final = "bare-light"

@@ -6,12 +6,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from adapters.database import open_database, upgrade
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.database.jobs.spatial import make_spatial
-from adapters.ports.catalogue import CatalogueQuery
+from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.ports import CatalogueQuery
+from activities.jobs.spatial import make_spatial
+from activities.jobs.stac_queries import filter_of_text
+from adapters.database.engine import open_database
+from adapters.database.schema import upgrade
 from benchmarks.report import Table, middle
-from domain.jobs.stac.queries import filter_of_text
 from stack.postgres import postgis_programs, postgres_server
 from tests.support.jobs.catalogue_writers import count, write_at_once
 

@@ -15,30 +15,26 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.jobs.api import JobTypes
+from activities.jobs.ports import JobStore
 from activities.jobs.types.hello_world import HelloWorld
-from adapters.database import upgrade
-from adapters.ports.jobs import JobStore
+from adapters.database.schema import upgrade
 from benchmarks.jobs.bare import LIGHT, QUEUE, BareBatch, BareJob, BareOrder, greet
 from benchmarks.report import Table, at_most, middle, percentile, spread
-from contracts.jobs import (
-    JobOrder,
-    StageRef,
-    TaskStatus,
-    WorkflowDefinition,
-    job_workflow_id,
-)
-from contracts.jobs import stage_workflow_id as stage_id
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
-from workers.collector import tune_collector
-from workers.connect import connect
-from workers.pipelines.jobs import JOBS
-from workers.resources.common import open_resources
-from workers.resources.jobs import job_resources
-from workers.services.jobs.runs import JobRuns
-from workers.settings.blobs import BlobSettings
-from workers.settings.jobs import JobSettings
-from workers.worker_factory import build_lanes, build_worker
+from workers.jobs.register import JOBS
+from workers.jobs.resources import job_resources
+from workers.jobs.runs import JobRuns
+from workers.jobs.settings import JobSettings
+from workers.shared.connect import connect
+from workers.shared.machine import tune_collector
+from workers.shared.resources import open_resources
+from workers.shared.settings.common import BlobSettings
+from workers.shared.worker_factory import build_lanes, build_worker
+from workflows.jobs.definitions import WorkflowDefinition
+from workflows.jobs.records import TaskStatus
+from workflows.jobs.runs import JobOrder, StageRef, job_workflow_id
+from workflows.jobs.runs import stage_workflow_id as stage_id
 
 TASKS: Final = 10_000
 BATCHES: Final = 20

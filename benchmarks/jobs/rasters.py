@@ -14,15 +14,15 @@ import psutil
 
 from adapters.files.rasters.pool import FileRasters
 from benchmarks.report import Table, at_most, middle
-from contracts.jobs import (
+from workflows.jobs import rasters as rules
+from workflows.jobs.rasters import (
     PixelRules,
     RasterFacts,
     RasterParameters,
     TargetGrid,
     TileWindow,
+    tiles,
 )
-from domain.jobs.rasters import rules
-from domain.jobs.rasters.tiles import tiles
 
 SIDE: Final = 10_000
 PROCESSES: Final = 2

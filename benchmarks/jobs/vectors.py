@@ -17,13 +17,15 @@ from arro3.core import Array, DataType
 from arro3.core import Table as ArrowTable
 from arro3.io import write_parquet
 
-from adapters.database import Database, open_database
-from adapters.database.jobs.features import GeoPackageFeatures, PostgisFeatures
+from activities.jobs.geopackages import GeoPackageFeatures
+from activities.jobs.ports import FeatureLoad
+from activities.jobs.postgis import PostgisFeatures
+from adapters.database.engine import Database, open_database
 from adapters.files.vectors.reader import VectorFiles
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports.features import FeatureLoad
 from benchmarks.report import Table, at_least, spread
-from contracts.jobs.vectors import (
+from stack.postgres import postgis_programs, postgres_server
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.jobs.vectors import (
     ColumnType,
     GeometryType,
     LoadMode,
@@ -31,7 +33,6 @@ from contracts.jobs.vectors import (
     VectorOptions,
     VectorTable,
 )
-from stack.postgres import postgis_programs, postgres_server
 
 POLYGONS: Final = 200_000
 CORNERS: Final = 12

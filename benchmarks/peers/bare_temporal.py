@@ -6,7 +6,7 @@ from datetime import timedelta
 from temporalio import activity, workflow
 from temporalio.worker import Worker
 
-from workers.connect import connect
+from workers.shared.connect import connect
 
 with workflow.unsafe.imports_passed_through():
     from benchmarks.peers.steps import AT_ONCE, Steps, open_steps

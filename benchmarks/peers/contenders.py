@@ -22,7 +22,7 @@ from benchmarks.peers import bare_temporal, dbos_flow
 from benchmarks.stack import Servers
 from stack.children import child, free_port, wait_for_port
 from stack.embedded import QUEUE, worker_process
-from workers.connect import connect
+from workers.shared.connect import connect
 
 _READY_SECONDS = 60
 _STARTS = 16

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 import asyncpg
 from python_calamine import CalamineWorkbook
 
-from adapters.database import open_database
+from adapters.database.engine import open_database
 from benchmarks.spreadsheets import workload
 from benchmarks.spreadsheets.workload import ORGANISATION, Club
 from benchmarks.stopwatch import Cost, Stopwatch

@@ -11,9 +11,9 @@ from adapters.files.blobs import FolderBlobs
 from benchmarks.spreadsheets import workload
 from benchmarks.spreadsheets.stack import SheetStack
 from benchmarks.spreadsheets.workload import ORGANISATION
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import TASK_QUEUE, SpreadsheetOrder, workflow_id
-from workflows import attributes
+from workflows.shared import attributes
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.runs import TASK_QUEUE, SpreadsheetOrder, workflow_id
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 UNKNOWN: Final = len(workload.HEADER) + 1

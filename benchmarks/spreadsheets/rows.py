@@ -12,14 +12,15 @@ from typing import Any, Final, cast
 import asyncpg
 from sqlalchemy import make_url
 
-from adapters.database import upgrade
+from adapters.database.schema import upgrade
 from benchmarks.children import Failed, measured
 from benchmarks.memory import peak_bytes
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from benchmarks.spreadsheets import workload
 from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack
-from contracts.spreadsheets import RowCounts, SpreadsheetState
 from stack.postgres import postgres_server
+from workflows.spreadsheets.mappings import SpreadsheetState
+from workflows.spreadsheets.runs import RowCounts
 
 ROWS: Final = 100_000
 LARGE_ROWS: Final = 1_000_000

@@ -14,18 +14,19 @@ import httpx
 import psutil
 from temporalio.client import Client, WorkflowHandle
 
-from adapters.database import open_database, upgrade
+from adapters.database.engine import open_database
+from adapters.database.schema import upgrade
 from benchmarks.spreadsheets import workload
 from benchmarks.spreadsheets.workload import ORGANISATION, Club
-from contracts.spreadsheets import SpreadsheetResult, SpreadsheetStatus, workflow_id
 from stack.children import free_port
 from stack.embedded import docflow_part, gateway_part
 from stack.parts import Part
 from stack.temporal import temporal_server
-from workers.connect import connect
-from workers.gateway.http.auth import mint_token
-from workers.services.identity import IMPORTER
-from workers.settings.gateway import TokenSettings
+from workers.shared.connect import connect
+from workers.shared.gateway.http.auth import mint_token
+from workers.shared.services.identity import IMPORTER
+from workers.shared.settings.gateway import TokenSettings
+from workflows.spreadsheets.runs import SpreadsheetResult, SpreadsheetStatus, workflow_id
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 TIMEOUT: Final = 900.0

@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from adapters.database.country_rows import country_rows
+from activities.spreadsheets.column_matching import match_columns
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.value_mapping import resolver_of
+from adapters.database.schema import country_rows
 from benchmarks.report import Table, at_least
-from domain.spreadsheets.column_matches import match_columns
-from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.records import Entity
-from domain.spreadsheets.resolution import resolver_of
-from domain.spreadsheets.sheet_types import SheetTypes
+from workflows.spreadsheets.fields import Entity
 
 PAIRS: Final = Path(__file__).with_name("suggestions.tsv")
 """What people write, and what they mean by it: import type or `=` and the kind of rows, header or

@@ -10,14 +10,14 @@ from typing import Any, Final, cast
 import xlsxwriter
 from sqlalchemy import select
 
-from adapters.database import Database
-from adapters.database.country_rows import country_rows
-from adapters.database.models.people import (
+from adapters.database.engine import Database
+from adapters.database.models.spreadsheets import (
     custom_list_items,
     custom_lists,
     event_categories,
     events,
 )
+from adapters.database.schema import country_rows
 
 ORGANISATION: Final = 1
 COUNTRIES: Final = 200

@@ -11,14 +11,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from adapters.database import open_database, upgrade
+from adapters.database.engine import open_database
+from adapters.database.schema import upgrade
 from benchmarks import machine
 from benchmarks.report import Table
 from benchmarks.status.reading import fill_inbox, reads, removed, timed
 from benchmarks.status.rows import build_indexes, fill
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
-from workers.connect import connect
+from workers.shared.connect import connect
 
 COLUMNS = ("read", "first, ms", "fastest, ms", "p50, ms", "p95, ms")
 

@@ -10,21 +10,21 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.common import SearchAttributePair
 
-from adapters.database import Database
-from adapters.database.imports.retention import old_imports
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
-from adapters.database.jobs.store import SqlJobStore
-from adapters.database.rejected import SqlRejectedMessages
-from adapters.database.transfers.store import SqlTransferStore
+from activities.imports.store import SqlImportStore
+from activities.imports.views import SqlImportTasks, old_imports
+from activities.jobs.store import SqlJobStore
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import Database
+from adapters.database.records import SqlRejectedMessages
 from benchmarks.report import Table, at_most, middle, percentile
 from benchmarks.status.rows import RARE
-from contracts.imports import DocumentType, ImportState
-from contracts.jobs import JobStatus
-from contracts.transfers import TransferStatus
-from workers.services.identity import OPERATOR, Identity
-from workers.services.inbox import Inbox
-from workflows import attributes
+from workers.shared.services.identity import OPERATOR, Identity
+from workers.shared.services.inbox import Inbox
+from workflows.imports.messages import DocumentType
+from workflows.imports.runs import ImportState
+from workflows.jobs.records import JobStatus
+from workflows.shared import attributes
+from workflows.transfers.events import TransferStatus
 
 MOST = 0.1
 """Seconds."""

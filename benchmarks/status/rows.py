@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, Table, text
 
-from adapters.database import Database
+from adapters.database.engine import Database
 from adapters.database.models.every import metadata
 
 PER_PROJECT = 1_000

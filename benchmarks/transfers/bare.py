@@ -7,7 +7,7 @@ from temporalio import activity, workflow
 from temporalio.common import RetryPolicy
 from temporalio.workflow import ParentClosePolicy
 
-from contracts.base import Contract
+from workflows.shared.contracts import Contract
 
 EVENTS: Final = "bare-events"
 JOBS: Final = "bare-jobs"

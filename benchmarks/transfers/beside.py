@@ -13,8 +13,8 @@ from typing import Final
 
 from benchmarks.report import Table, at_most, middle, percentile
 from benchmarks.transfers.events import Installation, abreast, opened
-from contracts.transfers import FILE_EVENT, FILE_JOB
-from workflows import attributes
+from workflows.shared import attributes
+from workflows.transfers.events import FILE_EVENT, FILE_JOB
 
 SECONDS: Final = 2.0
 BURST: Final = "A"

@@ -19,40 +19,29 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.transfers.job_end import JobClosing
-from activities.transfers.plans import Planning
-from activities.transfers.reception import Receiving
-from adapters.database import upgrade
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.receipt import JobClosing
+from activities.transfers.reception import Planning, Receiving
+from activities.transfers.store import SqlRouteStore
+from adapters.database.schema import upgrade
 from adapters.ports.transfers import TransferStore
 from benchmarks.report import Table, at_least, middle, spread
 from benchmarks.transfers.bare import EVENTS, JOBS, Bare, BareEvent, BareJob, step
-from contracts.transfers import (
-    FILE_JOB,
-    ActionOrder,
-    ActionResult,
-    Actions,
-    JobSettings,
-    Manifest,
-    Partner,
-    PlaceKind,
-    ReadFile,
-    RouteRule,
-    SettingsJob,
-    TransferStatus,
-    WriteFile,
-)
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
-from workers.collector import tune_collector
-from workers.connect import connect
-from workers.pipelines.base import Context, Lane, Pipeline
-from workers.pipelines.transfers import TRANSFERS
-from workers.resources.common import Resources, open_resources
-from workers.services.transfers.intake import TransferIntake
-from workers.services.verdicts import Settle
-from workers.worker_factory import build_lanes, build_worker
+from workers.shared.connect import connect
+from workers.shared.machine import tune_collector
+from workers.shared.register import Context, Lane, Pipeline
+from workers.shared.resources import Resources, open_resources
+from workers.shared.services.bodies import Settle
+from workers.shared.worker_factory import build_lanes, build_worker
+from workers.transfers.register import TRANSFERS
+from workers.transfers.starts import TransferIntake
+from workflows.transfers.events import FILE_JOB, TransferStatus
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import ActionOrder, ActionResult, Manifest
+from workflows.transfers.settings import Actions, JobSettings, ReadFile, SettingsJob, WriteFile
 
 SHARE: Final = 0.7
 _ABREAST: Final = 50

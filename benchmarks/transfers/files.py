@@ -18,13 +18,13 @@ from typing import Final
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from adapters.azure.blobs import AzureBlobs
 from adapters.azure.storage_account import StorageAccount
-from adapters.database import Database, open_database, upgrade
-from adapters.database.rejected import SqlRejectedMessages
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
+from adapters.database.engine import Database, open_database
+from adapters.database.records import SqlRejectedMessages
+from adapters.database.schema import upgrade
 from adapters.ports.transfers import StatusRow
 from benchmarks.memory import peak_bytes
 from benchmarks.report import Table, at_most, middle
@@ -32,32 +32,28 @@ from benchmarks.stack import children_cpu
 from benchmarks.transfers.by_hand import by_hand, in_one_request
 from benchmarks.transfers.endpoints import CONTAINER, Endpoints, endpoints, make_message
 from benchmarks.transfers.events import an_event
-from contracts.transfers import (
-    Actions,
-    Decrypt,
-    HostKey,
-    JobSettings,
-    Limits,
-    OpenPgpKey,
-    Partner,
-    PlaceKind,
-    ReadFile,
-    RouteRule,
-    Scan,
-    SettingsJob,
-    TransferStatus,
-    WriteFile,
-    file_job_id,
-)
 from stack.azurite import azurite
 from stack.children import free_port
 from stack.clamd import PLANTED_NAME
 from stack.embedded import docflow_part
 from stack.sftp import USER
 from stack.temporal import temporal_server
-from workers.connect import connect
-from workers.services.transfers.intake import TransferIntake
-from workers.services.verdicts import Settle
+from workers.shared.connect import connect
+from workers.shared.services.bodies import Settle
+from workers.transfers.starts import TransferIntake
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.partners import HostKey, Limits, OpenPgpKey, Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import file_job_id
+from workflows.transfers.settings import (
+    Actions,
+    Decrypt,
+    JobSettings,
+    ReadFile,
+    Scan,
+    SettingsJob,
+    WriteFile,
+)
 
 RATIO: Final = 1.3
 MEGABYTES_OF_MEMORY: Final = 200

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from benchmarks.report import Table, at_most, middle, percentile
-from contracts.transfers import RouteKey, RouteRule
-from domain.transfers.routing import RouteTable
+from workflows.transfers.events import RouteKey
+from workflows.transfers.routes import RouteRule, RouteTable
 
 RULES: Final = 100_000
 EVENTS: Final = 2_000

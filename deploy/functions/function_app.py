@@ -1,5 +1,5 @@
 """What the host of Azure Functions looks for, in the folder that is published."""
 
-from workers.bridges.function_app import app
+from workers.imports.function_app import app
 
 __all__ = ["app"]

@@ -12,30 +12,20 @@ from sqlalchemy import select
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.batches.orphans import BatchOrphans
+from activities.batches.provisioning import BatchOrphans
 from adapters.aws.session import AwsClients
-from adapters.database import Database
+from adapters.database.engine import Database
 from adapters.database.models.batches import documents
-from adapters.ports import Blobs
-from contracts.base import Contract
-from contracts.batches import (
-    Announcement,
-    BatchEndFinished,
-    BatchKey,
-    BatchResult,
-    BatchStatus,
-    DocumentCounts,
-    DocumentState,
-    JobFinished,
-    JobStarted,
-    LoaderStatus,
-    Phase,
-    Timings,
-)
+from adapters.ports.blobs import Blobs
 from stack.loader_function import Installation
 from stack.sample_documents import SampleDocument, sample_documents
-from workers.resources.batches import batch_resources
-from workers.settings.batches import BatchSettings
+from workers.batches.resources import batch_resources
+from workers.batches.settings import BatchSettings
+from workflows.batches.events import Announcement, BatchEndFinished, JobFinished, JobStarted
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import BatchKey, LoaderStatus, Phase, Timings
+from workflows.batches.runs import BatchResult, BatchStatus, DocumentCounts
+from workflows.shared.contracts import Contract
 
 KEY: Final = BatchKey(case_id=7, batch_id=1)
 QUICK: Final = Timings(settle=1, poll=1, hold=2, max_redrives=1)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from workers.cli.errors import CommandError, run
+from workers.shared.cli.errors import CommandError, run
 
 app = typer.Typer(rich_markup_mode=None)
 

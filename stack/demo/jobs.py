@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import httpx
 
-from adapters.ports import Blobs
-from contracts.base import Contract
-from contracts.jobs import JobOutputs, JobStatus
+from adapters.ports.blobs import Blobs
 from stack.demo.api import ask
-from workers.resources.blobs import open_blobs
-from workers.services.jobs.documents import ENDED
-from workers.settings.blobs import BlobSettings
-from workers.settings.jobs import TierSettings
+from workers.jobs.runs import ENDED
+from workers.jobs.settings import TierSettings
+from workers.shared.settings.common import BlobSettings
+from workers.shared.tables import open_blobs
+from workflows.jobs.records import JobOutputs, JobStatus
+from workflows.shared.contracts import Contract
 
 JOB_TYPE: Final = "process_raster"
 FILE: Final = "scene.tif"

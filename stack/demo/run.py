@@ -14,10 +14,8 @@ from rich.live import Live
 from temporalio.client import Client, WorkflowFailureError
 
 from adapters.aws.session import open_aws
-from adapters.database import Database
-from adapters.ports import Blobs
-from contracts.batches import DocumentCounts
-from contracts.imports import Answer, Counts
+from adapters.database.engine import Database
+from adapters.ports.blobs import Blobs
 from stack.demo import batches as demo_batch
 from stack.demo.api import ApiError
 from stack.demo.batches import (
@@ -35,13 +33,16 @@ from stack.demo.transfers.file_transfer import CarryingFailed, FileCarrying, sen
 from stack.demo.transfers.site import TransferSite, missing_parts, transfer_site
 from stack.embedded import EmbeddedStack, embedded_stack
 from stack.folders import demo_folder
-from workers.connect import connect
-from workers.resources.common import open_resources
-from workers.services.errors import ServiceError
-from workers.services.imports.runs import ImportRuns
-from workers.services.service_bus import ServiceBusQueue, open_queue
-from workers.settings.batches import BatchSettings
-from workers.settings.imports import QueueSettings
+from workers.batches.settings import BatchSettings
+from workers.imports.runs import ImportRuns
+from workers.imports.settings import QueueSettings
+from workers.shared.connect import connect
+from workers.shared.resources import open_resources
+from workers.shared.services.errors import ServiceError
+from workers.shared.services.service_bus import ServiceBusQueue, open_queue
+from workflows.batches.runs import DocumentCounts
+from workflows.imports.runs import Counts
+from workflows.shared.contracts import Answer
 
 TIMEOUT = 120.0
 """Seconds that one phase may take."""

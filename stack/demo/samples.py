@@ -6,16 +6,17 @@ from typing import Any
 
 from pydantic import Field
 
-from contracts.base import Contract
-from contracts.imports import IMPORT_MESSAGE, Counts, ImportMessage, ImportState, workflow_id
-from contracts.jobs import job_workflow_id
-from contracts.spreadsheets import workflow_id as spreadsheet_id
-from contracts.transfers import file_job_id
 from stack.demo import batches as demo_batch
 from stack.demo.batches import ExpectedBatch
 from stack.demo.jobs import FILE, JOB_TYPE, Scene
 from stack.demo.spreadsheets import Answers
 from stack.demo.transfers.file_transfer import TransferSample
+from workflows.imports.messages import IMPORT_MESSAGE, ImportMessage, workflow_id
+from workflows.imports.runs import Counts, ImportState
+from workflows.jobs.runs import job_workflow_id
+from workflows.shared.contracts import Contract
+from workflows.spreadsheets.runs import workflow_id as spreadsheet_id
+from workflows.transfers.runs import file_job_id
 
 PROJECT = "demo"
 

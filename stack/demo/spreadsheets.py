@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
-from contracts.base import Contract
-from contracts.imports import Counts
-from contracts.spreadsheets import FINAL, SpreadsheetState
 from stack.demo.api import ask
+from workflows.imports.runs import Counts
+from workflows.shared.contracts import Contract
+from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
 
 LOOK_SECONDS = 0.05
 """Between two looks at where the import stands."""

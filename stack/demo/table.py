@@ -5,9 +5,10 @@ from urllib.parse import quote
 
 from rich.table import Table
 
-from contracts.batches import Phase
-from contracts.imports import Counts, TableMessage
 from stack.demo.samples import Run
+from workflows.batches.names import Phase
+from workflows.imports.messages import TableMessage
+from workflows.imports.runs import Counts
 
 WIDE = 280
 """Columns of a table with full addresses."""

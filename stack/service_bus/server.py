@@ -13,7 +13,7 @@ from stack.service_bus.hubs import HubSettings
 from stack.service_bus.journal import FileJournal, Journal
 from stack.service_bus.node import Directory, Node
 from stack.service_bus.settings import QueueCounts, QueueSettings
-from workers.signals import stop_on_signals
+from workers.shared.health import stop_on_signals
 
 DEFAULT_PORT: Final = 5672
 

@@ -11,22 +11,24 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from adapters.database import Database, open_database, upgrade
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import BatchStore, LoadStore
+from activities.imports.store import SqlImportStore
+from activities.imports.views import SqlImportTasks
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.engine import Database, open_database
+from adapters.database.schema import upgrade
+from adapters.ports.batches import BatchStore
+from adapters.ports.documents import LoadStore
 from stack.postgres import postgres_server
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.support.aws import Cloud, cloud, clouds
 from tests.support.batches.tables import SqlBatchTables
 from tests.support.fresh_database import FreshDatabase, administer, sibling
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.tables import make_tables
-from workers.connect import connect
+from workers.shared.connect import connect
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from adapters.azure.blobs import AzureBlobs
-from adapters.ports import PortError, Throttled, Unavailable
-from contracts.dependencies import Dependency
+from adapters.ports.errors import PortError, Throttled, Unavailable
 from stack.children import free_port
+from workflows.shared.dependencies import Dependency
 
 WRONG = (Dependency.BLOB_STORE, True)
 """Dependency of a failure, and that a setting is wrong."""

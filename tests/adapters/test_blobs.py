@@ -19,16 +19,16 @@ from adapters.aws.blobs import Bucket, S3Blobs
 from adapters.aws.session import AwsSettings
 from adapters.azure.blobs import AzureBlobs
 from adapters.azure.storage_account import StorageAccount
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import BlobNotFound, Blobs, PortError, Throttled, Unavailable
-from contracts.dependencies import Dependency
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound, PortError, Throttled, Unavailable
 from stack.azurite import azurite
 from stack.children import free_port
 from tests.support.aws import moto
 from tests.support.blobs import SMALL, arriving, folder_blobs, make_file
-from workers.services.setup.requirements import State
-from workers.services.setup.storage import container_of
-from workers.settings.blobs import BlobSettings
+from tests.support.memory.blobs import MemoryBlobs
+from workers.shared.services.requirements import State, container_of
+from workers.shared.settings.common import BlobSettings
+from workflows.shared.dependencies import Dependency
 
 WRONG = (Dependency.BLOB_STORE, True)
 """Dependency of a failure, and that a setting is wrong."""

@@ -17,24 +17,24 @@ from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import REJECTED_BODY_BYTES
-from contracts.imports import DocumentType
-from contracts.origins import MEMO, digest_of
+from adapters.ports.records import REJECTED_BODY_BYTES
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.service_bus import quick_client
 from tests.support.waiting import eventually
-from workers.bridges.function_app import GivenBack, build
-from workers.bridges.retry import Accept, Retry
-from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
-from workers.plugin import docflow_plugin
-from workers.services.imports.intake import ImportIntake
-from workers.services.imports.messages import read_message
-from workers.services.verdicts import KEY_REUSED, Abandon, DeadLetter, Settle, Verdict
-from workers.settings.imports import QueueSettings
-from workflows import attributes
+from workers.imports.function_app import GivenBack, build
+from workers.imports.intake import ImportIntake
+from workers.imports.messages import read_message
+from workers.imports.settings import QueueSettings
+from workers.shared.bridges.consumer import Accept, BridgeTotals, Retry
+from workers.shared.bridges.service_bus import ServiceBusBridge
+from workers.shared.plugin import docflow_plugin
+from workers.shared.services.bodies import KEY_REUSED, Abandon, DeadLetter, Settle, Verdict
+from workflows.imports.messages import DocumentType
+from workflows.shared import attributes
+from workflows.shared.contracts import MEMO, digest_of
 
 QUEUE = "import-queue"
 ONCE = Retry(first_pause=0.01, longest_pause=0.01, hold=0)

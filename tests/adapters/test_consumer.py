@@ -13,10 +13,8 @@ from tests.support.bridges import running
 from tests.support.consumer_queues import KINDS, LEASE, ConsumedQueue, MakeQueue, queue_maker
 from tests.support.side_by_side import side_by_side
 from tests.support.waiting import eventually
-from workers.bridges.limits import Limits
-from workers.bridges.retry import Retry
-from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.shared.bridges.consumer import BridgeError, BridgeTotals, Limits, Retry
+from workers.shared.services.bodies import Abandon, DeadLetter, Settle, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

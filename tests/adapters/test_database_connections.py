@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.pool import QueuePool
 
-from adapters.database import Database, open_database
+from adapters.database.engine import Database, open_database
 
 STEPS = 300
 """Turns of the loop; what is cancelled takes about as many."""

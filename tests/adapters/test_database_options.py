@@ -12,21 +12,15 @@ import pytest
 from sqlalchemy import QueuePool, text
 from sqlalchemy.exc import DBAPIError
 
-from adapters.database import (
-    Database,
-    DatabaseOptions,
-    check_url,
-    current,
-    open_database,
-    upgrade,
-    with_options,
-)
-from adapters.ports import Unavailable
+from adapters.database.engine import Database, DatabaseOptions, open_database
+from adapters.database.schema import current, upgrade
+from adapters.database.urls import check_url, with_options
+from adapters.ports.errors import Unavailable
 from stack.postgres import postgis_programs, postgres_server
 from tests.support.certificates import pem_for
 from tests.support.pooler import pooled
-from workers.settings.database import DatabaseSettings
-from workers.settings.errors import SettingsError
+from workers.shared.errors import SettingsError
+from workers.shared.settings.common import DatabaseSettings
 
 IN_USE = "SELECT ssl, client_dn FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 KEPT = "SELECT count(*) FROM pg_prepared_statements"

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from adapters.database import Database, open_database
+from adapters.database.engine import Database, open_database
 from adapters.database.errors import translated
-from adapters.database.rejected import SqlRejectedMessages
-from adapters.ports import Unavailable
-from contracts.dependencies import Dependency
+from adapters.database.records import SqlRejectedMessages
+from adapters.ports.errors import Unavailable
 from stack.children import free_port
+from workflows.shared.dependencies import Dependency
 
 
 async def _failure(url: str) -> Unavailable:

@@ -11,13 +11,13 @@ import pytest_asyncio
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from adapters.memory.rejected import MemoryRejectedMessages
 from stack.service_bus import QueueSettings, ServiceBusEmulator
 from tests.support.cli import run_docflow_in_thread
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.service_bus import quick_client
-from workers.cli.context import CliContext
-from workers.services.dead_letters import DeadLetter, open_dead_letters
-from workers.services.errors import InvalidRequest
+from workers.shared.cli.context import CliContext
+from workers.shared.services.dead_letters import DeadLetter, open_dead_letters
+from workers.shared.services.errors import InvalidRequest
 
 QUEUE = "import-queue"
 
@@ -106,7 +106,7 @@ async def test_the_commands(settings: dict[str, str], monkeypatch: pytest.Monkey
     async def opened(_: object) -> AsyncIterator[MemoryRejectedMessages]:
         yield rejected
 
-    monkeypatch.setattr("workers.services.rejected.open_rejected", opened)
+    monkeypatch.setattr("workers.shared.tables.open_rejected", opened)
 
     async def docflow(*arguments: str, code: int = 0) -> Any:
         done = await run_docflow_in_thread("dead-letters", *arguments, context=CliContext(settings))

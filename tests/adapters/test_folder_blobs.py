@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from adapters.files.blobs import FolderBlobs
-from adapters.ports import PortError, Unavailable
-from contracts.dependencies import Dependency
+from adapters.ports.errors import PortError, Unavailable
 from tests.support.blobs import SMALL, arriving, folder_blobs, make_file
+from workflows.shared.dependencies import Dependency
 
 
 async def test_a_folder_that_cannot_be_written_to_fails_its_probe(tmp_path: Path) -> None:

@@ -13,18 +13,18 @@ from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.temporal.outages import TemporalOutages
-from contracts.dependencies import Dependency, OutageOrder
+from adapters.temporal import TemporalOutages
 from stack.children import free_port
 from stack.temporal import temporal_binary
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.waiting import eventually
-from workers import gauges, metrics
-from workers.pipelines.imports import IMPORTS
-from workers.plugin import docflow_plugin
-from workers.services.runs import TemporalRuns
-from workers.telemetry import process_runtime
-from workflows import attributes
+from workers.imports.register import IMPORTS
+from workers.shared import gauges, metrics
+from workers.shared.metrics import process_runtime
+from workers.shared.plugin import docflow_plugin
+from workers.shared.services.runs import TemporalRuns
+from workflows.shared import attributes
+from workflows.shared.dependencies import Dependency, OutageOrder
 
 
 @pytest_asyncio.fixture

@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from adapters.database import Database
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.leases import SqlLeases
+from activities.batches.store import SqlBatchStore
+from adapters.database.engine import Database
 from adapters.database.models.leases import leases as table
-from adapters.ports.leases import Claim, LeaseWait
-from contracts.batches import BatchKey, Closing, LoaderStatus
+from adapters.database.records import SqlLeases
+from adapters.ports.batches import Claim, LeaseWait
+from workflows.batches.names import BatchKey, LoaderStatus
+from workflows.batches.runs import Closing
 
 KEEP = timedelta(minutes=15)
 ROOM = Claim("room", 1, 2)

@@ -5,25 +5,30 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
+from activities.batches.store import SqlBatchStore
+from activities.imports.ports import EarlierImport
+from activities.imports.store import SqlImportStore
+from activities.imports.views import SqlImportTasks
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.engine import Database
 from adapters.database.models.every import metadata
 from adapters.database.models.imports import import_progress, import_rejects
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from adapters.ports import EarlierImport, LoadStore, OpenRow, OpenRows
-from contracts.batches import BatchKey, Closing, DocumentState, LoaderStatus, Purpose
-from contracts.imports import Closing as ImportClosing
-from contracts.imports import ImportState, Strategy
-from contracts.spreadsheets import SpreadsheetState, UndoState, undo_id, workflow_id
-from domain.imports.chunks import LoadMark, TaskKey
+from adapters.ports.documents import LoadStore
+from adapters.ports.records import OpenRow, OpenRows
 from stack.sample_club import SampleClub
 from tests.support.batches.scripted import finished, started
 from tests.support.batches.tables import FIRST, SqlBatchTables, document, load, source
 from tests.support.imports.store import chunk, count, message, plan, reject, stored
 from tests.support.spreadsheets.store import Runner, opened, undo_order
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import BatchKey, LoaderStatus, Purpose
+from workflows.batches.runs import Closing
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Closing as ImportClosing
+from workflows.imports.runs import ImportState, LoadMark, TaskKey
+from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
+from workflows.spreadsheets.runs import undo_id, workflow_id
 
 WHY = "its run was terminated"
 

@@ -12,12 +12,19 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, text
 
-from adapters.database import SchemaBehind, current, open_database, require_current, upgrade
-from adapters.database.country_rows import country_rows
-from adapters.database.imports.store import SqlImportStore
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import open_database
 from adapters.database.models.every import metadata
-from adapters.database.schema import MIGRATIONS, revisions
-from adapters.ports import Denied, Unavailable
+from adapters.database.schema import (
+    MIGRATIONS,
+    SchemaBehind,
+    country_rows,
+    current,
+    require_current,
+    revisions,
+    upgrade,
+)
+from adapters.ports.errors import Denied, Unavailable
 from tests.support.fresh_database import sibling
 
 

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.http.signatures import secret_bytes
-from adapters.notices.log import LogNotices
-from adapters.notices.webhook import WebhookNotices, check_webhook_url
-from adapters.ports import PortError, Throttled, Unavailable
+from adapters.http import secret_bytes
+from adapters.notices import LogNotices, check_webhook_url
+from adapters.ports.errors import PortError, Throttled, Unavailable
+from adapters.webhook_notices import WebhookNotices
 from stack.children import free_port
 from tests.support.notices import ID, SINCE, WORKFLOW_ID, a_notice
 from tests.support.webhook import Receiver, receiving

@@ -14,8 +14,9 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword
 
-from adapters.notices.smtp import MailServer, SmtpNotices
-from adapters.ports import PortError, Unavailable
+from adapters.mail_notices import SmtpNotices
+from adapters.notices import MailServer
+from adapters.ports.errors import PortError, Unavailable
 from stack.children import free_port
 from tests.support.certificates import Certificate, certificate_for
 from tests.support.notices import ID, WORKFLOW_ID, a_notice

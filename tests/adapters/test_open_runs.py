@@ -9,10 +9,10 @@ import temporalio.client
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.ports import Denied, PortError, Throttled, Unavailable
-from adapters.temporal.open_runs import AT_ONCE, TemporalOpenRuns
-from contracts.batches import LARGEST_ID, BatchKey
+from adapters.ports.errors import Denied, PortError, Throttled, Unavailable
+from adapters.temporal import AT_ONCE, TemporalOpenRuns
 from tests.support.waiting import eventually
+from workflows.batches.names import LARGEST_ID, BatchKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from adapters.database import Database, open_database
-from adapters.database.rejected import SqlRejectedMessages
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import REJECTED_BODY_BYTES, RejectedMessages
+from adapters.database.engine import Database, open_database
+from adapters.database.records import SqlRejectedMessages
+from adapters.ports.records import REJECTED_BODY_BYTES, RejectedMessages
+from tests.support.memory.rejected import MemoryRejectedMessages
 
 
 @pytest.fixture(params=["sqlite", "postgres", "memory"])

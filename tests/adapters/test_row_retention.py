@@ -9,38 +9,40 @@ import pytest
 from sqlalchemy import Table, event, select, update
 from temporalio.testing import ActivityEnvironment
 
-from adapters.database import Database, open_database
-from adapters.database.batches.retention import old_documents
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.imports.retention import (
+from activities.batches.store import SqlBatchStore, old_documents
+from activities.imports.store import SqlImportStore
+from activities.imports.views import (
+    SqlImportTasks,
     old_imports,
     old_problems,
     old_rejected,
     old_resubmitted,
 )
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import Database, open_database
 from adapters.database.models.batches import document_tags, documents
 from adapters.database.models.imports import import_tasks, rejected_messages
 from adapters.database.models.transfers import jobstatus, transfers
-from adapters.database.rejected import SqlRejectedMessages
-from adapters.database.transfers.store import SqlTransferStore
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import BlobNotFound
+from adapters.database.records import SqlRejectedMessages
+from adapters.ports.errors import BlobNotFound
 from adapters.ports.transfers import StatusRow
-from contracts.batches import BatchKey, Closing, LoaderStatus
-from contracts.blobs import BlobRef
-from contracts.imports import Closing as ImportClosing
-from contracts.imports import DocumentType, HandlerOutcome, ImportState, Problem
-from contracts.retention import RemovedRows, RowRetentionOrder
-from contracts.transfers import TransferStatus, file_job_id
-from domain.notices import NoticePolicies
 from tests.support.batches.tables import FIRST, SqlBatchTables, document, load, source
 from tests.support.imports.store import count, message, plan
+from tests.support.memory.blobs import MemoryBlobs
 from workers import catalogue
-from workers.dependencies import row_removal
-from workers.resources.common import Resources
-from workers.settings.retention import RetentionSettings
+from workers.shared.resources import Resources
+from workers.shared.settings.common import RetentionSettings
+from workers.shared.worker_factory import row_removal
+from workflows.batches.names import BatchKey, LoaderStatus
+from workflows.batches.runs import Closing
+from workflows.imports.messages import DocumentType
+from workflows.imports.runs import Closing as ImportClosing
+from workflows.imports.runs import HandlerOutcome, ImportState
+from workflows.shared.contracts import BlobRef, Problem
+from workflows.shared.notices import NoticePolicies
+from workflows.shared.records import RemovedRows, RowRetentionOrder
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.runs import file_job_id
 
 LONG_AGO = datetime.now(UTC) - timedelta(days=400)
 KEEPS = {"DOCFLOW_KEEP_DOCUMENTS_DAYS": "365"}

@@ -13,19 +13,19 @@ from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, Servi
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
 from temporalio.client import Client
 
-from adapters.memory.rejected import MemoryRejectedMessages
 from stack.children import free_port
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
 from tests.support.bridges import running
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.service_bus import quick_client
-from workers.bridges.retry import Accept, Retry
-from workers.bridges.service_bus import BridgeError, BridgeTotals, ServiceBusBridge
-from workers.plugin import docflow_plugin
-from workers.services.imports.intake import ImportIntake
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings.imports import QueueSettings
+from workers.imports.intake import ImportIntake
+from workers.imports.settings import QueueSettings
+from workers.shared.bridges.consumer import Accept, BridgeError, BridgeTotals, Retry
+from workers.shared.bridges.service_bus import ServiceBusBridge
+from workers.shared.plugin import docflow_plugin
+from workers.shared.services.bodies import Abandon, DeadLetter, Settle, Verdict
 
 QUEUE = "import-queue"
 QUICK = Retry(first_pause=0.05, longest_pause=0.2, hold=1.0)

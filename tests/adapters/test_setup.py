@@ -17,38 +17,35 @@ from temporalio.api.operatorservice.v1 import (
 from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings, open_aws
-from adapters.database import open_database
-from adapters.memory.rejected import MemoryRejectedMessages
-from contracts.batches import BatchKey
+from adapters.database.engine import open_database
 from stack.azurite import azurite
 from stack.children import free_port
 from stack.embedded import aws_pointers
 from stack.temporal import TUNING, temporal_server
 from tests.support.aws import Cloud
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workers.health import Health
-from workers.pipelines.imports import IMPORTS
-from workers.services import search_attributes
-from workers.services.batches.case_events import CaseEventIntake
-from workers.services.batches.documents import DocumentIntake
-from workers.services.batches.setup import (
-    _topic,
-    case_event_requirements,
-    worker_requirements,
+from workers.batches.case_events import CaseEventIntake
+from workers.batches.documents import DocumentIntake
+from workers.batches.setup import _topic, case_event_requirements, worker_requirements
+from workers.imports.intake import ImportIntake
+from workers.imports.register import IMPORTS
+from workers.shared.connect import connect
+from workers.shared.health import Health
+from workers.shared.services import requirements, search_attributes, temporal_requirements
+from workers.shared.services.bodies import Abandon, Settle
+from workers.shared.services.errors import TemporalUnavailable
+from workers.shared.services.readiness import Readiness
+from workers.shared.services.requirements import Requirement, State, container_of, schema_of
+from workers.shared.services.runs import TemporalRuns
+from workers.shared.services.temporal_requirements import (
+    Connection,
+    fairness_of,
+    search_attributes_of,
 )
-from workers.services.errors import TemporalUnavailable
-from workers.services.imports.intake import ImportIntake
-from workers.services.readiness import Readiness
-from workers.services.runs import TemporalRuns
-from workers.services.setup import requirements, temporal
-from workers.services.setup.requirements import Requirement, State
-from workers.services.setup.storage import container_of, schema_of
-from workers.services.setup.temporal import Connection, fairness_of, search_attributes_of
-from workers.services.verdicts import Abandon, Settle
-from workers.settings.blobs import BlobSettings
-from workers.settings.database import DatabaseSettings
-from workflows import attributes
+from workers.shared.settings.common import BlobSettings, DatabaseSettings
+from workflows.batches.names import BatchKey
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -117,7 +114,7 @@ async def test_search_attributes_are_made_and_messages_wait_for_them(
     for intake, body in sent[:2]:
         assert isinstance(await intake.accept(body, 0, "m"), Settle)
         assert await intake.ready()
-    monkeypatch.setattr(temporal, "QUERY_SECONDS", 0)
+    monkeypatch.setattr(temporal_requirements, "QUERY_SECONDS", 0)
     await bare.operator_service.remove_search_attributes(
         RemoveSearchAttributesRequest(namespace=bare.namespace, search_attributes=["State"])
     )

@@ -13,11 +13,9 @@ from tests.support.side_by_side import side_by_side
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.sqs_bridges import WHOLE, bridge_of
 from tests.support.waiting import eventually
-from workers.bridges.retry import Retry
-from workers.bridges.sqs import Polling
-from workers.bridges.sqs_queue import Received, SqsQueue
-from workers.bridges.totals import BridgeTotals
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.shared.bridges.consumer import BridgeTotals, Retry
+from workers.shared.bridges.sqs import Polling, Received, SqsQueue
+from workers.shared.services.bodies import Abandon, DeadLetter, Settle, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

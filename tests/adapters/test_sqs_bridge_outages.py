@@ -11,11 +11,10 @@ from tests.support.side_by_side import side_by_side
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.sqs_bridges import bridge_of, settle
 from tests.support.waiting import eventually
-from workers.bridges.retry import Retry
-from workers.bridges.sqs import Polling
-from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.health import Health
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.shared.bridges.consumer import BridgeError, BridgeTotals, Retry
+from workers.shared.bridges.sqs import Polling
+from workers.shared.health import Health
+from workers.shared.services.bodies import Abandon, DeadLetter, Settle, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -9,7 +9,7 @@ import xlsxwriter
 
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.source import open_table
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 from tests.support.files.compound_files import compound_file, xls
 from tests.support.files.open_documents import ods
 from tests.support.files.tables import CELL, read_table, write_table

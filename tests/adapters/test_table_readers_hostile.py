@@ -16,7 +16,7 @@ import pytest
 from adapters.files import limits
 from adapters.files.tables import legacy
 from adapters.files.tables.source import open_table
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 from tests.support.files.open_documents import ods
 from tests.support.files.tables import CELL, read_table, write_table
 from tests.support.files.workbooks import sheet_xml, strings_xml, write_workbook

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 from adapters.files import limits
-from adapters.files.tables import report
-from adapters.files.tables.report import WHAT_IS_WRONG, XlsxReportWriter
+from adapters.files.tables import workbooks
 from adapters.files.tables.source import open_table
-from contracts.problems import Problem
-from domain.tabular.rows import Cell, RejectedRow
+from adapters.files.tables.workbooks import WHAT_IS_WRONG, XlsxReportWriter
+from workflows.shared.cells import Cell, RejectedRow
+from workflows.shared.contracts import Problem
 
 
 def rejected(line: int, *cells: Cell) -> RejectedRow:
@@ -131,7 +131,7 @@ def test_a_problem_is_a_comment_on_its_cell(tmp_path: Path) -> None:
 def test_comments_are_bounded_and_rows_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "COMMENTS", 3)
+    monkeypatch.setattr(workbooks, "COMMENTS", 3)
     path = tmp_path / "report.xlsx"
     rows = (RejectedRow(n, [n], [problem("qty", "x" * 500)]) for n in range(9))
     XlsxReportWriter().write(path, ["qty"], rows, comments=True)

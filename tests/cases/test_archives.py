@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from adapters.files.archives import zips
+from adapters.files import archives
 from adapters.files.documents import FileDocuments
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 from adapters.ports.transfer_files import ExtractionLimits
-from domain.transfers.archive_names import ArchiveNames
+from workflows.transfers.paths import ArchiveNames
 
 HERE = Path(__file__).parent
 CASES: list[dict[str, Any]] = tomllib.loads((HERE / "archives.toml").read_text())["case"]
@@ -24,7 +24,7 @@ def read_table(path: Path) -> None:
 
 def read_archive(path: Path) -> None:
     limits = ExtractionLimits(files=10, bytes=1 << 20, ratio=100)
-    for _, content in zips.members(path, ArchiveNames(), limits, None):
+    for _, content in archives.zip_members(path, ArchiveNames(), limits, None):
         list(content)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapters.files.texts.pool import FileTexts
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 HERE = Path(__file__).parent
 CASES: list[dict[str, Any]] = tomllib.loads((HERE / "documents.toml").read_text())["case"]

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from adapters.files.vectors.reader import VectorFiles
-from adapters.ports.vectors import QuestionOpen
-from contracts.jobs.vectors import VectorOptions
+from adapters.ports.spatial import QuestionOpen
 from tests.support.jobs.vector_reading import Read
+from workflows.jobs.vectors import VectorOptions
 
 FOLDER: Final = Path(__file__).parent
 CASES: Final[Mapping[str, Any]] = tomllib.loads((FOLDER / "geo.toml").read_text())

@@ -11,9 +11,6 @@ import pytest
 from sqlalchemy import select
 
 from adapters.database.models.every import metadata
-from contracts.spreadsheets import CellDecision, ColumnMapping, MappingStatus
-from contracts.spreadsheets.reviews import DecideRows
-from domain.spreadsheets.missing import missing_fields
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     EVENT,
@@ -24,6 +21,9 @@ from tests.support.spreadsheets.activities import (
     open_spreadsheet_setup,
 )
 from tests.support.tables import make_tables
+from workflows.spreadsheets.decisions import missing_fields
+from workflows.spreadsheets.mappings import CellDecision, ColumnMapping, MappingStatus
+from workflows.spreadsheets.reviews import DecideRows
 
 FOLDER: Final = Path(__file__).parent
 CASES: Final[Mapping[str, Any]] = tomllib.loads((FOLDER / "people.toml").read_text())

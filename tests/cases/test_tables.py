@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain.errors import InvalidDocument
-from domain.imports.tables import TABLES
 from tests.support.imports.documents import read
+from workflows.imports.types import TABLES
+from workflows.shared.errors import InvalidDocument
 
 HERE = Path(__file__).parent
 CASES: list[dict[str, Any]] = tomllib.loads((HERE / "tables.toml").read_text())["case"]

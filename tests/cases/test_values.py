@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from domain.errors import InvalidDocument
 from tests.support.imports.documents import read
+from workflows.shared.errors import InvalidDocument
 
 FOLDER: Final = Path(__file__).parent
 CASES: Final[Mapping[str, Any]] = tomllib.loads((FOLDER / "values.toml").read_text())

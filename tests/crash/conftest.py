@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from tests.crash.documents import ALL, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
-from workers.resources.common import Resources, open_resources
+from workers.shared.resources import Resources, open_resources
 
 
 @pytest.fixture(scope="module")

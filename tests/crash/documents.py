@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contracts.imports import IMPORT_MESSAGE, ImportMessage, Strategy
 from tests.support.chaos import kills
+from workflows.imports.messages import IMPORT_MESSAGE, ImportMessage, Strategy
 
 PROJECT = "P1"
 SMALL_BYTES = 750_000

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
-from workers.process import run_worker
-from workers.resources import batches as batch_resources
+from workers.batches import resources
+from workers.shared.process import run_worker
 
 CALLS, LAST = "calls", "last"
 
@@ -59,5 +59,5 @@ def main(folder: Path, settings: Mapping[str, str]) -> None:
             calls.listen(clients)
             yield clients
 
-    batch_resources.open_aws = opened
+    resources.open_aws = opened
     asyncio.run(run_worker(["batches"], os.environ))

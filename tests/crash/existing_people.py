@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Select, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.models.people import (
+from adapters.database.models.spreadsheets import (
     custom_list_values,
     event_categories,
     event_participants,

@@ -11,20 +11,20 @@ from typing import Any
 
 from sqlalchemy import event
 
-from adapters.database import Database
-from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.leases import SqlLeases
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
+from adapters.database.engine import Database
+from adapters.database.records import SqlLeases
 from adapters.files.texts.pool import FileTexts
-from adapters.memory.cloud import MemoryCloud
-from adapters.temporal.open_runs import TemporalOpenRuns
+from adapters.temporal import TemporalOpenRuns
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.scripted import TODAY
-from workers.connect import connect
-from workers.pipelines.batches import BATCHES
-from workers.resources.batches import BatchResources
-from workers.resources.common import open_resources
-from workers.worker_factory import build_worker
+from tests.support.memory.cloud import MemoryCloud
+from workers.batches.register import BATCHES
+from workers.batches.resources import BatchResources
+from workers.shared.connect import connect
+from workers.shared.resources import open_resources
+from workers.shared.worker_factory import build_worker
 
 
 def die_at(database: Database, last: int) -> None:

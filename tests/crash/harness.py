@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from temporalio.client import Client
 
 from adapters.database.models.imports import FINAL, import_progress, import_tasks
-from adapters.ports import Unavailable
+from adapters.ports.errors import Unavailable
 from stack.children import (
     StackError,
     free_port,
@@ -28,10 +28,10 @@ from stack.embedded import DOCFLOW, QUEUE, is_ready, service_bus
 from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, SMALL_BYTES, Document
 from tests.support.tables import make_tables
-from workers.connect import connect
-from workers.resources.common import Resources, open_resources
-from workers.services.service_bus import ServiceBusQueue, open_queue
-from workers.settings.imports import QueueSettings
+from workers.imports.settings import QueueSettings
+from workers.shared.connect import connect
+from workers.shared.resources import Resources, open_resources
+from workers.shared.services.service_bus import ServiceBusQueue, open_queue
 
 WORKER = ("worker", "imports", "--processes", "1")
 WORKER_WITH_BRIDGE = (*WORKER, "--with-bridge")

@@ -16,9 +16,9 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_journal,
     spreadsheet_values,
 )
-from contracts.spreadsheets import undo_id
 from tests.crash.spreadsheet_files import Sheet
 from tests.support.installation import Installation
+from workflows.spreadsheets.runs import undo_id
 
 CHUNK = 5_000
 """Rows of a transaction."""

@@ -9,14 +9,14 @@ from sqlalchemy import func, select
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from adapters.database.imports.views import ImportTaskRow, SqlImportTasks
+from activities.imports.views import ImportTaskRow, SqlImportTasks
 from adapters.database.models.every import DOMAIN, STAGED, key_of
 from adapters.database.models.imports import import_progress, import_rejects
-from contracts.imports import ImportState
-from domain.tabular.rows import Cell
 from tests.crash.documents import PROJECT, Document
 from tests.crash.harness import System
-from workers.resources.common import Resources
+from workers.shared.resources import Resources
+from workflows.imports.runs import ImportState
+from workflows.shared.cells import Cell
 
 Lines = Sequence[Sequence[Any]]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.spreadsheets import workflow_id
-from domain.spreadsheets.people import identity_of
+from workflows.spreadsheets.people import identity_of
+from workflows.spreadsheets.runs import workflow_id
 
 ROWS = 8_000
 """Two chunks; of the rows that wait two as well."""

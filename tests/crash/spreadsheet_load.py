@@ -10,30 +10,32 @@ from typing import Any
 
 from temporalio.client import WorkflowUpdateFailedError
 
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from contracts.base import Contract
-from contracts.errors import WRONG_STATE
-from contracts.spreadsheets import (
-    CellDecision,
-    CellDecisions,
-    ColumnDecision,
-    ColumnDecisions,
-    Confirmation,
-    MappingsAnswer,
-    MappingStatus,
-    SpreadsheetOrder,
-    SpreadsheetState,
-    UndoOrder,
-    UndoResult,
-    undo_id,
-)
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
 from tests.crash.harness import until
 from tests.crash.kill_points import KillPoint, Phase, activities_under_way, open_kill_point
 from tests.crash.spreadsheet_files import CHOSEN, CREATED, SENIOR, Sheet
 from tests.crash.spreadsheet_outcomes import Lines, StoredRows, outcomes_of, parked_rows
 from tests.support.installation import Installation
-from workers.services.spreadsheets.runs import SpreadsheetRuns
+from workers.spreadsheets.runs import SpreadsheetRuns
+from workflows.shared.contracts import Contract
+from workflows.shared.errors import WRONG_STATE
+from workflows.spreadsheets.mappings import (
+    CellDecision,
+    CellDecisions,
+    ColumnDecision,
+    ColumnDecisions,
+    MappingsAnswer,
+    MappingStatus,
+    SpreadsheetState,
+)
+from workflows.spreadsheets.runs import (
+    Confirmation,
+    SpreadsheetOrder,
+    UndoOrder,
+    UndoResult,
+    undo_id,
+)
 
 _BY = "ada"
 _BREATH = 0.02

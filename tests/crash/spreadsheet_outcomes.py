@@ -11,19 +11,17 @@ from typing import Any
 
 from sqlalchemy import Select, Table, select
 
-from adapters.database import Database
+from adapters.database.engine import Database
 from adapters.database.models.base import metadata
-from adapters.database.models.people import (
+from adapters.database.models.spreadsheets import (
     TARGETS,
     countries,
     custom_list_items,
     custom_list_values,
+    decisions,
     event_categories,
     event_participants,
     persons,
-)
-from adapters.database.models.spreadsheets import (
-    decisions,
     spreadsheet_columns,
     spreadsheet_files,
     spreadsheet_imports,
@@ -33,9 +31,9 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_undo_conflicts,
     spreadsheet_values,
 )
-from contracts.blobs import BlobRef
 from tests.crash.spreadsheet_files import Sheet
-from workers.resources.common import Resources
+from workers.shared.resources import Resources
+from workflows.shared.contracts import BlobRef
 
 Lines = Sequence[tuple[Any, ...]]
 StoredRows = Mapping[str, Lines]

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from temporalio.worker import Worker
 
-from workers.connect import connect
-from workers.pipelines.imports import IMPORTS
-from workers.process import build_worker
-from workers.resources.common import open_resources
-from workers.resources.imports import import_resources
-from workers.settings.imports import RunSettings
+from workers.imports.register import IMPORTS
+from workers.imports.resources import import_resources
+from workers.imports.settings import RunSettings
+from workers.shared.connect import connect
+from workers.shared.resources import open_resources
+from workers.shared.worker_factory import build_worker
 
 STEPS: Final = frozenset(
     {

@@ -20,32 +20,11 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.batches.orphans import BatchOrphans
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.provisioning import BatchOrphans
+from activities.batches.store import SqlBatchStore
 from adapters.aws.session import AwsSettings, open_aws
-from adapters.database import open_database
-from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.batches.store import SqlBatchStore
-from contracts.batches import (
-    TASK_QUEUE,
-    BatchEndFinished,
-    BatchKey,
-    BatchResult,
-    CaseOrder,
-    DocumentCounts,
-    DocumentProcessed,
-    DocumentState,
-    ImportCancelled,
-    JobFinished,
-    JobStarted,
-    LoaderStatus,
-    Phase,
-    Resource,
-    SweepOrder,
-    Swept,
-    Timings,
-)
-from contracts.blobs import BlobRef
-from domain.batches.resources import FoundResource
+from adapters.database.engine import open_database
 from stack.embedded import batch_pointers, install_on
 from stack.ministack import ministack
 from stack.temporal import temporal_server
@@ -54,12 +33,18 @@ from tests.crash.dying_worker import CALLS, LAST
 from tests.crash.harness import PATIENCE, until
 from tests.support.chaos import CHAOS, kills
 from tests.support.tables import make_tables
-from workers.connect import connect
-from workers.resources.batches import batch_resources
-from workers.settings.batches import BatchSettings
-from workflows import attributes
+from workers.batches.resources import batch_resources
+from workers.batches.settings import BatchSettings
+from workers.shared.connect import connect
 from workflows.batches.case_queue import CaseQueue
+from workflows.batches.events import BatchEndFinished, ImportCancelled, JobFinished, JobStarted
+from workflows.batches.loads import DocumentProcessed, DocumentState
+from workflows.batches.names import TASK_QUEUE, BatchKey, LoaderStatus, Phase, Resource, Timings
+from workflows.batches.runs import BatchResult, CaseOrder, DocumentCounts, SweepOrder, Swept
 from workflows.batches.sweeper import BatchSweeper
+from workflows.batches.validation import FoundResource
+from workflows.shared import attributes
+from workflows.shared.contracts import BlobRef
 
 pytestmark = [pytest.mark.chaos, pytest.mark.asyncio(loop_scope="module")]
 

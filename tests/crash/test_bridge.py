@@ -11,12 +11,13 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.database.imports.views import SqlImportTasks
-from contracts.imports import Counts, ImportState, Strategy
+from activities.imports.views import SqlImportTasks
 from tests.crash.documents import PROJECT, Document
 from tests.crash.harness import BRIDGE, WORKER, running_system, until
 from tests.crash.outcomes import assert_nothing_left
 from tests.support.chaos import kills
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, ImportState
 
 pytestmark = pytest.mark.chaos
 

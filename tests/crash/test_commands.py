@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.imports import ImportState
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system, until
 from tests.support.processes import start
-from workers.services.imports.runs import ImportRuns
+from workers.imports.runs import ImportRuns
+from workflows.imports.runs import ImportState
 
 pytestmark = pytest.mark.chaos(alone=True)
 

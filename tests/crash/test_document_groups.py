@@ -16,23 +16,19 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from adapters.database import open_database, upgrade
+from adapters.database.engine import open_database
+from adapters.database.schema import upgrade
 from adapters.files.texts.pool import FileTexts
-from contracts.batches import (
-    TASK_QUEUE,
-    DocumentEvent,
-    GroupOrder,
-    GroupStatus,
-    LoadOrder,
-)
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
 from tests.crash import group_worker
 from tests.support.batches.document_loading import KEY, DocumentLoading
 from tests.support.batches.overlapping import REDRIVES, groups_of_one_pass, messages, rows
 from tests.support.fresh_database import administer
-from workers.connect import connect
-from workers.resources.common import open_resources
+from workers.shared.connect import connect
+from workers.shared.resources import open_resources
+from workflows.batches.loads import DocumentEvent, GroupOrder, GroupStatus, LoadOrder
+from workflows.batches.names import TASK_QUEUE
 
 pytestmark = pytest.mark.chaos(alone=True)
 

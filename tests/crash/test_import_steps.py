@@ -22,28 +22,27 @@ from sqlalchemy import select
 from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError
 
-from adapters.database import open_database
+from activities.imports.ports import ImportStore
+from adapters.database.engine import open_database
 from adapters.database.models.base import UtcDateTime, metadata
 from adapters.database.models.imports import import_progress
 from adapters.files.tables.source import open_table
-from adapters.ports import Blobs, ImportStore
-from contracts.imports import (
-    IMPORT_MESSAGE,
-    DocumentType,
-    ImportMessage,
-    ImportOrder,
-    ImportResult,
-    ImportState,
-    ScheduleUploadMessage,
-)
+from adapters.ports.blobs import Blobs
 from stack.temporal import temporal_server
 from tests.crash import step_worker
 from tests.crash.step_worker import READS, STEPS, Steps
 from tests.support.chaos import CHAOS
 from tests.support.forks import ended
 from tests.support.tables import make_tables
-from workers.connect import connect
+from workers.shared.connect import connect
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.messages import (
+    IMPORT_MESSAGE,
+    DocumentType,
+    ImportMessage,
+    ScheduleUploadMessage,
+)
+from workflows.imports.runs import ImportOrder, ImportResult, ImportState
 
 pytestmark = [pytest.mark.chaos, pytest.mark.asyncio(loop_scope="module")]
 

@@ -19,12 +19,12 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
-from contracts.imports import Strategy
 from stack.children import free_port
 from stack.postgres import postgres_server
 from tests.crash.documents import Document
 from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
 from tests.crash.outcomes import assert_nothing_left
+from workflows.imports.messages import Strategy
 
 pytestmark = pytest.mark.chaos(alone=True)
 

@@ -19,7 +19,7 @@ from stack.postgres import postgres_server
 from tests.crash.documents import LARGE, MIDDLE, SMALL, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system, until
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left
-from workers.resources.common import Resources
+from workers.shared.resources import Resources
 
 pytestmark = pytest.mark.chaos(alone=True)
 

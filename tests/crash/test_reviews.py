@@ -8,8 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from adapters.database.models.people import persons
-from adapters.database.models.spreadsheet_reviews import spreadsheet_review_operations
+from adapters.database.models.spreadsheets import persons, spreadsheet_review_operations
 from stack.parts import Part
 from tests.crash.harness import until
 from tests.support.installation import Installation, running_installation

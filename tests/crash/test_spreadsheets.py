@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from contracts.spreadsheets import UndoState
 from stack.postgres import postgres_server
 from tests.crash.existing_people import add_existing_people
 from tests.crash.kill_points import Phase
@@ -19,6 +18,7 @@ from tests.crash.spreadsheet_files import ROWS, Sheet
 from tests.crash.spreadsheet_load import FinishedImport, Kill, SpreadsheetLoad
 from tests.crash.spreadsheet_outcomes import StoredRows, assert_same, target_rows
 from tests.support.installation import running_installation
+from workflows.spreadsheets.mappings import UndoState
 
 pytestmark = [pytest.mark.chaos(alone=True), pytest.mark.asyncio(loop_scope="module")]
 

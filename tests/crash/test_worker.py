@@ -11,7 +11,7 @@ from tests.crash.documents import LARGE, MIDDLE, SMALL, Document, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left, lost_attempts
 from tests.support.chaos import kills
-from workers.resources.common import Resources
+from workers.shared.resources import Resources
 
 pytestmark = pytest.mark.chaos
 

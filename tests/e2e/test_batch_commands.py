@@ -12,30 +12,31 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database import open_database
-from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.leases import SqlLeases
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
+from adapters.database.engine import open_database
+from adapters.database.records import SqlLeases
 from adapters.files.texts.pool import FileTexts
-from adapters.memory.cloud import MemoryCloud
-from adapters.ports.leases import Claim
-from adapters.temporal.open_runs import TemporalOpenRuns
-from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
+from adapters.ports.batches import Claim
+from adapters.temporal import TemporalOpenRuns
 from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.tables import document
 from tests.support.cli import Terminal, run_docflow_in_thread
+from tests.support.memory.cloud import MemoryCloud
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers import catalogue
-from workers.cli.context import CliContext
-from workers.pipelines.base import recognise
-from workers.pipelines.batches import BATCHES
-from workers.plugin import docflow_plugin
-from workers.resources.batches import BatchResources
-from workers.resources.common import open_resources
-from workers.worker_factory import build_worker
-from workflows import attributes
+from workers.batches.register import BATCHES
+from workers.batches.resources import BatchResources
+from workers.shared.cli.context import CliContext
+from workers.shared.plugin import docflow_plugin
+from workers.shared.register import recognise
+from workers.shared.resources import open_resources
+from workers.shared.worker_factory import build_worker
+from workflows.batches.names import BatchKey, BatchPlan, LoaderStatus, names_of
+from workflows.batches.runs import Closing
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,7 +15,7 @@ from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
 from tests.support.processes import ends_cleanly, running, says, start
 from tests.support.tables import make_tables
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -16,23 +16,9 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client, WorkflowExecution
 
+from activities.batches.store import SqlBatchStore
 from adapters.aws.session import AwsClients, open_aws
-from adapters.database import Database
-from adapters.database.batches.store import SqlBatchStore
-from contracts.batches import (
-    EMPTY,
-    BatchKey,
-    BatchResult,
-    BatchStatus,
-    DocumentCounts,
-    DocumentState,
-    JobFinished,
-    JobStarted,
-    LoaderStatus,
-    Phase,
-    Timings,
-    names_of,
-)
+from adapters.database.engine import Database
 from stack.children import child
 from stack.demo.batches import ExternalSystems, failed_documents, left_behind
 from stack.embedded import EmbeddedStack, embedded_stack
@@ -42,10 +28,14 @@ from tests.support.batches.installation import shuffled
 from tests.support.chaos import kills
 from tests.support.cli import run_docflow_in_thread
 from tests.support.waiting import eventually
-from workers.cli.context import CliContext
-from workers.connect import connect
-from workers.resources.common import open_resources
-from workers.settings.batches import BatchSettings
+from workers.batches.settings import BatchSettings
+from workers.shared.cli.context import CliContext
+from workers.shared.connect import connect
+from workers.shared.resources import open_resources
+from workflows.batches.events import JobFinished, JobStarted
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import BatchKey, LoaderStatus, Phase, Timings, names_of
+from workflows.batches.runs import EMPTY, BatchResult, BatchStatus, DocumentCounts
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

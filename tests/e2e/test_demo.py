@@ -16,20 +16,20 @@ import pytest
 import rasterio
 from rasterio.errors import NotGeoreferencedWarning
 
-from adapters.database import open_database
-from adapters.database.jobs.store import SqlJobStore
-from contracts.jobs import JobStatus
+from activities.jobs.store import SqlJobStore
+from adapters.database.engine import open_database
 from stack.clamd import PLANTED_NAME
 from stack.demo.transfers.site import missing_parts
 from tests.support.cli import run_docflow_in_thread
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.jobs.records import JobStatus
 
 ROOT = Path(__file__).parents[2]
 
 
 async def _start(folder: Path) -> Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "workers.cli", "demo", "--folder", str(folder)),
+        *(sys.executable, "-m", "workers.shared.cli", "demo", "--folder", str(folder)),
         cwd=ROOT,
         stdout=PIPE,
         stderr=PIPE,

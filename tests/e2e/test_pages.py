@@ -8,8 +8,8 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 from sqlalchemy import func, select
 
-from adapters.database import open_database
-from adapters.database.models.people import event_participants, persons
+from adapters.database.engine import open_database
+from adapters.database.models.spreadsheets import event_participants, persons
 from tests.support.pages import PagesSetup, people
 from tests.support.waiting import eventually
 

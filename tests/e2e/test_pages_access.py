@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Page, expect
 from sqlalchemy import update
 
-from adapters.database import open_database
+from adapters.database.engine import open_database
 from adapters.database.models.spreadsheets import spreadsheet_imports
 from tests.support.pages import PagesSetup, faults, overflow, people, violations
 

@@ -7,13 +7,13 @@ import pytest
 from playwright.async_api import Page, expect
 from sqlalchemy import select
 
-from adapters.database import open_database
+from adapters.database.engine import open_database
 from adapters.database.models.spreadsheets import spreadsheet_imports
-from contracts.imports import TASK_QUEUE, ImportOrder
 from tests.support.imports.scripted import import_message
 from tests.support.pages import PagesSetup, people
 from tests.support.waiting import eventually
-from workflows import attributes
+from workflows.imports.runs import TASK_QUEUE, ImportOrder
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

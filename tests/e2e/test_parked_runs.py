@@ -14,39 +14,39 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.leases import SqlLeases
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
+from adapters.database.records import SqlLeases
 from adapters.files.texts.pool import FileTexts
-from adapters.memory.cloud import MemoryCloud
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.temporal.open_runs import TemporalOpenRuns
-from contracts.batches import SweepOrder
-from contracts.sweep import RunSweepOrder
+from adapters.temporal import TemporalOpenRuns
 from stack.sample_club import sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.scripted import PLAN
 from tests.support.cli import run_docflow_in_thread
+from tests.support.memory.cloud import MemoryCloud
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
 from workers import catalogue
-from workers.cli.context import CliContext
-from workers.pipelines.batches import BATCHES
-from workers.pipelines.imports import IMPORTS
-from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.plugin import docflow_plugin
-from workers.resources.batches import BatchResources
-from workers.resources.common import open_resources
-from workers.resources.imports import import_resources
-from workers.resources.spreadsheets import spreadsheet_resources
-from workers.services.imports.intake import ImportIntake
-from workers.settings.imports import RunSettings
-from workers.worker_factory import build_worker
-from workflows import attributes
+from workers.batches.register import BATCHES
+from workers.batches.resources import BatchResources
+from workers.imports.intake import ImportIntake
+from workers.imports.register import IMPORTS
+from workers.imports.resources import import_resources
+from workers.imports.settings import RunSettings
+from workers.shared.cli.context import CliContext
+from workers.shared.plugin import docflow_plugin
+from workers.shared.resources import open_resources
+from workers.shared.worker_factory import build_worker
+from workers.spreadsheets.register import SPREADSHEETS
+from workers.spreadsheets.resources import spreadsheet_resources
+from workflows.batches.runs import SweepOrder
 from workflows.batches.sweeper import BatchSweeper
-from workflows.run_sweeper import RunSweeper
+from workflows.shared import attributes
+from workflows.shared.record_workflows import RunSweeper
+from workflows.shared.records import RunSweepOrder
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

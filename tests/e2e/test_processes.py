@@ -20,7 +20,7 @@ from tests.support.cli import run_docflow_in_thread
 from tests.support.processes import ends_cleanly, running, says, start
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,9 +11,10 @@ import pytest
 import pytest_asyncio
 
 from adapters.azure.blobs import AzureBlobs
-from adapters.database import open_database, upgrade
+from adapters.database.engine import open_database
+from adapters.database.schema import upgrade
 from adapters.files.documents import FileDocuments
-from adapters.ports import BlobNotFound
+from adapters.ports.errors import BlobNotFound
 from stack.azurite import azurite
 from stack.children import child
 from stack.embedded import DOCFLOW, service_bus
@@ -22,7 +23,7 @@ from stack.sample_club import sample_club
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
 from tests.support.processes import start
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

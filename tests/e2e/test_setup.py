@@ -19,16 +19,16 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 from temporalio.client import WorkflowExecutionStatus
 
-from contracts.imports import TASK_QUEUE
 from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
 from tests.support.processes import says, start
 from tests.support.waiting import eventually
-from workers.cli.context import CliContext
-from workers.connect import connect
-from workers.services.runs import TemporalRuns
+from workers.shared.cli.context import CliContext
+from workers.shared.connect import connect
+from workers.shared.services.runs import TemporalRuns
+from workflows.imports.runs import TASK_QUEUE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

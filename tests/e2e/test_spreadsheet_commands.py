@@ -11,19 +11,19 @@ import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.files.documents import FileDocuments
-from contracts.spreadsheets import FINAL
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
-from workers.cli.context import CliContext
-from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.plugin import docflow_plugin
-from workers.resources.common import open_resources
-from workers.resources.spreadsheets import spreadsheet_resources
-from workers.worker_factory import build_worker
-from workflows import attributes
+from workers.shared.cli.context import CliContext
+from workers.shared.plugin import docflow_plugin
+from workers.shared.resources import open_resources
+from workers.shared.worker_factory import build_worker
+from workers.spreadsheets.register import SPREADSHEETS
+from workers.spreadsheets.resources import spreadsheet_resources
+from workflows.shared import attributes
+from workflows.spreadsheets.mappings import FINAL
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

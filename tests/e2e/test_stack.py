@@ -16,12 +16,12 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from contracts.jobs import JobStatus
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workers.gateway.pages.site import COOKIE
-from workers.pipelines.jobs import JOBS
-from workers.services.runs import TemporalRuns
+from workers.jobs.register import JOBS
+from workers.shared.connect import connect
+from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.services.runs import TemporalRuns
+from workflows.jobs.records import JobStatus
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,7 +88,7 @@ def _children(pid: int, name: str) -> list[psutil.Process]:
 
 async def _start(folder: Path) -> Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "workers.cli", "stack", "up", "--folder", str(folder)),
+        *(sys.executable, "-m", "workers.shared.cli", "stack", "up", "--folder", str(folder)),
         cwd=ROOT,
         stdout=PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -138,7 +138,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
 
 async def _submit(stack: Stack, task: str) -> None:
     submit = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "workers.cli", "submit", "imports", "samples/equipment.csv"),
+        *(sys.executable, "-m", "workers.shared.cli", "submit", "imports", "samples/equipment.csv"),
         *("--type", "equipment", "--project", task, "--task", task),
         cwd=ROOT,
         stdout=PIPE,

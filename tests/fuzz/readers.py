@@ -8,20 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from adapters.files.archives.files import ArchiveFiles
+from adapters.files.archives import ArchiveFiles
 from adapters.files.documents import FileDocuments
-from adapters.files.openpgp import GnuPg
+from adapters.files.openpgp.keyring import GnuPg
 from adapters.files.rasters.pool import FileRasters
-from adapters.files.schedules.source import open_schedule
+from adapters.files.schedules.primavera import open_schedule
 from adapters.files.texts.pool import FileTexts
 from adapters.files.vectors.reader import VectorFiles
 from adapters.ports.transfer_files import ExtractionLimits
-from contracts.jobs.vectors import VectorOptions
 from tests.fuzz.seeds import ARCHIVES, DOCUMENTS, RASTERS, SCHEDULES, TABLES, VECTORS, Seeds
 from tests.support.imports.documents import read as read_rows
 from tests.support.imports.schedule_reading import read_project
 from tests.support.transfers.openpgp import Forge, collected, pieces_of
 from tests.support.transfers.secrets import PlantedSecrets
+from workflows.jobs.vectors import VectorOptions
 
 Read = Callable[[Path], Awaitable[object]]
 """Reads a file, which lies in a folder of its own that may be written to."""

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from adapters.ports import PortError, ReaderFailed, Unavailable
-from adapters.ports.vectors import QuestionOpen
-from domain.errors import InvalidDocument, RuleViolation
+from adapters.ports.errors import PortError, ReaderFailed, Unavailable
+from adapters.ports.spatial import QuestionOpen
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.readers import KINDS, Read, openpgp_files
+from workflows.shared.errors import InvalidDocument, RuleViolation
 
 HANG_SECONDS: Final = 30
 KIND_NAMES: Final = (*KINDS, "openpgp")

@@ -15,9 +15,9 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.dev_server import started
 from tests.support.gateway import KEY, Stack, insert_clubs, open_stack
 from tests.support.tables import make_tables
-from workers.plugin import docflow_plugin
-from workers.resources.common import Resources, open_resources
-from workflows import attributes
+from workers.shared.plugin import docflow_plugin
+from workers.shared.resources import Resources, open_resources
+from workflows.shared import attributes
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,14 @@ from joserfc import jwt
 from joserfc.jwk import OctKey
 
 from tests.support.gateway import KEY, TOKENS, Stack, import_in, token
-from workers.gateway.app import create_app
-from workers.gateway.http.auth import Tokens
-from workers.gateway.spreadsheets.part import part_of
-from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.services.inbox import Inbox
-from workers.services.readiness import Readiness
-from workers.services.spreadsheets.service import SpreadsheetService
-from workers.settings.gateway import GatewaySettings
+from workers.shared.gateway.app import create_app
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.services.inbox import Inbox
+from workers.shared.services.readiness import Readiness
+from workers.shared.settings.gateway import GatewaySettings
+from workers.spreadsheets.part import part_of
+from workers.spreadsheets.register import SPREADSHEETS
+from workers.spreadsheets.service import SpreadsheetService
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

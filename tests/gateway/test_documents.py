@@ -9,16 +9,17 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from contracts.imports import IMPORT_MESSAGE, ImportOrder, ImportState
 from tests.support.gateway import Stack, token
 from tests.support.waiting import eventually
-from workers.pipelines.imports import IMPORTS
-from workers.process import build_worker
-from workers.resources.imports import import_resources
-from workers.services.imports.runs import ImportRuns
-from workers.settings.imports import RunSettings
-from workflows import attributes
+from workers.imports.register import IMPORTS
+from workers.imports.resources import import_resources
+from workers.imports.runs import ImportRuns
+from workers.imports.settings import RunSettings
+from workers.shared.worker_factory import build_worker
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.messages import IMPORT_MESSAGE
+from workflows.imports.runs import ImportOrder, ImportState
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

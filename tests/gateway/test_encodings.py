@@ -10,7 +10,7 @@ import pytest
 import xlsxwriter
 from sqlalchemy import select
 
-from adapters.database.models.people import event_participants, persons
+from adapters.database.models.spreadsheets import event_participants, persons
 from adapters.files.tables.source import open_table
 from tests.support.gateway import HEADER, Stack, import_in, sheet, token
 

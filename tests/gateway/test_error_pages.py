@@ -7,10 +7,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from adapters.ports import PortError
+from adapters.ports.errors import PortError
 from tests.support.gateway import Stack, token
-from workers.gateway.http.accept import prefers_page
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.http.requests import prefers_page
+from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.gateway import GOOD, HEADER, Stack, import_in, served, sheet, token
 from tests.support.waiting import eventually
-from workers.services.identity import Identity
+from workers.shared.services.identity import Identity
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -105,7 +105,7 @@ async def test_streams_end_when_the_gateway_stops(stack: Stack) -> None:
 async def test_a_silent_connection_sends_keep_alives(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.services.progress_stream.SILENCE_SECONDS", 0.1)
+    monkeypatch.setattr("workers.shared.services.lists.SILENCE_SECONDS", 0.1)
     async with stack.browser() as anna:
         uuid = await silent_import(anna)
     who = Identity("anna", (1,), frozenset({"viewer"}))
@@ -122,7 +122,7 @@ async def test_a_watcher_is_disconnected_after_a_while(
     """They come back with their token, which is checked anew."""
     async with stack.browser(token("will")) as will:
         uuid = await silent_import(will)
-        monkeypatch.setattr("workers.services.progress_stream.WATCH_SECONDS", 0)
+        monkeypatch.setattr("workers.shared.services.lists.WATCH_SECONDS", 0)
         answer = await will.get(f"/api/imports/{uuid}/events")
         assert answer.status_code == 200
         assert answer.text.count("event: status") == 1

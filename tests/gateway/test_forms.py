@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.gateway.http.csrf import csrf_token, csrf_valid
+from workers.shared.gateway.http.requests import csrf_token, csrf_valid
 
 
 def test_a_token_belongs_to_its_session() -> None:

@@ -4,9 +4,9 @@ import httpx
 import pytest
 
 from tests.support.gateway import Stack, token
-from workers.gateway.http.hosts import host_of
-from workers.settings.errors import SettingsError
-from workers.settings.gateway import GatewaySettings
+from workers.shared.errors import SettingsError
+from workers.shared.gateway.http.hosts import host_of
+from workers.shared.settings.gateway import GatewaySettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

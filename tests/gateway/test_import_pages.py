@@ -12,7 +12,7 @@ from sqlalchemy import update
 from adapters.database.models.spreadsheets import spreadsheet_imports
 from tests.support.gateway import GOOD, HEADER, Stack, import_in, sheet, token, until
 from tests.support.waiting import eventually
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -26,7 +26,7 @@ from tests.support.gateway import (
     upload,
 )
 from tests.support.waiting import eventually
-from workers.resources.spreadsheets import spreadsheet_resources
+from workers.spreadsheets.resources import spreadsheet_resources
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,17 +11,16 @@ from temporalio import workflow
 from temporalio.client import WorkflowHandle
 from temporalio.worker import Worker
 
-from contracts.batches import LARGEST_ID, BatchKey
 from tests.support.gateway import Stack, build_app, token
 from tests.support.waiting import eventually
-from workers.gateway.pages.site import COOKIE
-from workers.pipelines.batches import BATCHES
-from workers.services import inbox
-from workers.services.outages import OutageView
-from workers.services.registered_verbs import list_in_temporal
-from workers.services.runs import TemporalRuns
-from workers.services.verbs import Filters
-from workflows import attributes
+from workers.batches.register import BATCHES
+from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.services import inbox
+from workers.shared.services.outages import OutageView
+from workers.shared.services.runs import TemporalRuns
+from workers.shared.services.verbs import Filters, list_in_temporal
+from workflows.batches.names import LARGEST_ID, BatchKey
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

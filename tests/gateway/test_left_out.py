@@ -7,7 +7,7 @@ import xlsxwriter
 
 from tests.support.gateway import GOOD, HEADER, Stack, import_in, token
 from tests.support.waiting import eventually
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

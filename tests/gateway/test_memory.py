@@ -17,7 +17,7 @@ from tests.support.gateway import (
     sheet,
     token,
 )
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

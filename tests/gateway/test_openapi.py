@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.gateway import HEADER, Stack, import_in, sheet
-from workers.gateway.spreadsheets import bodies, schemas
-from workers.services.bodies import Body
+from workers.shared.services.bodies import Body
+from workers.spreadsheets import bodies, schemas
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

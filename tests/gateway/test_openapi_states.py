@@ -27,7 +27,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from tests.support.chaos import examples
 from tests.support.gateway import (
     GOOD,

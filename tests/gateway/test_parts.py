@@ -15,25 +15,23 @@ from fastapi_problem.error import Problem
 from tests.sixth.register import PARCELS
 from tests.support.gateway import TOKENS, token
 from workers import catalogue
-from workers.gateway.app import create_app
-from workers.gateway.http.auth import Tokens
-from workers.gateway.http.identity import Who
-from workers.gateway.http.problems import problem_of
-from workers.gateway.pages.contribution import PageRoute, PipelinePages
-from workers.gateway.pages.menu import MenuEntry
-from workers.gateway.pages.site import COOKIE, Site
-from workers.gateway.parts import GatewayPart, open_parts
-from workers.pipelines.base import Context
-from workers.services.errors import ServiceError
-from workers.services.identity import Identity
-from workers.services.inbox import Inbox, InboxEntry
-from workers.services.outages import OutageView
-from workers.services.readiness import Readiness
-from workers.settings.gateway import GatewaySettings
+from workers.shared.gateway.app import GatewayPart, create_app, open_parts
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.problems import problem_of
+from workers.shared.gateway.http.requests import Who
+from workers.shared.gateway.pages.renderer import MenuEntry
+from workers.shared.gateway.pages.site import COOKIE, PageRoute, PipelinePages, Site
+from workers.shared.register import Context
+from workers.shared.services.errors import ServiceError
+from workers.shared.services.identity import Identity
+from workers.shared.services.inbox import Inbox, InboxEntry
+from workers.shared.services.outages import OutageView
+from workers.shared.services.readiness import Readiness
+from workers.shared.settings.gateway import GatewaySettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-GATEWAY = Path(__file__).parents[2] / "workers" / "gateway"
+GATEWAY = Path(__file__).parents[2] / "workers" / "shared" / "gateway"
 ENTRY = InboxEntry(
     workflow_id="parcel/a1",
     run_id="r1",

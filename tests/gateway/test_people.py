@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from contracts.spreadsheets import Outcome
 from tests.support.gateway import Stack, import_in, sheet, token, until
 from tests.support.waiting import eventually
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.pages.site import COOKIE
+from workflows.spreadsheets.mappings import Outcome
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.gateway import Stack, served, token
-from workers.gateway.process import serve
-from workers.settings.errors import SettingsError
+from workers.shared.errors import SettingsError
+from workers.shared.gateway.process import serve
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -33,7 +33,7 @@ async def test_the_address_that_it_logs_is_a_url(
 ) -> None:
     stop = asyncio.Event()
     stop.set()
-    with caplog.at_level(logging.INFO, "workers.gateway.process"):
+    with caplog.at_level(logging.INFO, "workers.shared.gateway.process"):
         await serve(stack.app, stop, host="::1", port=0)
     assert re.fullmatch(r"listening on http://\[::1\]:\d+", caplog.messages[0])
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from temporalio.client import Client
 
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from stack.children import free_port
 from tests.support.gateway import (
     GOOD,
@@ -21,7 +21,7 @@ from tests.support.gateway import (
     uploaded_files,
 )
 from tests.support.waiting import eventually
-from workers.plugin import docflow_plugin
+from workers.shared.plugin import docflow_plugin
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.gateway import HEADER, Stack, import_in, sheet
-from workers.gateway.pages.site import COOKIE
-from workers.resources.spreadsheets import spreadsheet_resources
-from workers.services.spreadsheets import result_rows
+from workers.shared.gateway.pages.site import COOKIE
+from workers.spreadsheets import queries
+from workers.spreadsheets.resources import spreadsheet_resources
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,7 +40,7 @@ async def test_rows_whose_file_was_removed_are_reported(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COMPLETED", sheet(HEADER, PEOPLE[0]), autoStart="true")
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(result_rows, "staged_name", lambda uuid, layout: "spreadsheets/gone")
+            patched.setattr(queries, "staged_name", lambda uuid, layout: "spreadsheets/gone")
             [row] = (await anna.get(f"/api/imports/{uuid}/results")).json()
             anna.cookies.set(COOKIE, anna.headers["authorization"].removeprefix("Bearer "))
             page = (await anna.get(f"/imports/{uuid}")).text

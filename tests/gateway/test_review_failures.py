@@ -8,16 +8,19 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select
 
-from adapters.database.models.spreadsheet_reviews import spreadsheet_reviews
-from adapters.database.models.spreadsheets import spreadsheet_files, spreadsheet_imports
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import ReviewCounts
-from contracts.spreadsheets.reviews import OPERATION, ReviewOperation
+from adapters.database.models.spreadsheets import (
+    spreadsheet_files,
+    spreadsheet_imports,
+    spreadsheet_reviews,
+)
 from tests.support.gateway import HEADER, Stack, import_in, sheet, token
 from tests.support.spreadsheets.reviews import ROWS, change, opened, reviewed, rows, settled
 from tests.support.waiting import eventually
-from workers.gateway.pages.site import COOKIE
-from workers.resources.spreadsheets import spreadsheet_resources
+from workers.shared.gateway.pages.site import COOKIE
+from workers.spreadsheets.resources import spreadsheet_resources
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.mappings import ReviewCounts
+from workflows.spreadsheets.reviews import OPERATION, ReviewOperation
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -23,7 +23,7 @@ from tests.support.spreadsheets.reviews import (
     opened,
     reviewed,
 )
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

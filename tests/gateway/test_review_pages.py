@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.gateway import HEADER, Stack, import_in, sheet, token, until
 from tests.support.waiting import eventually
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

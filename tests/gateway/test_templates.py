@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from activities.spreadsheets.sheet_types import SheetTypes
 from adapters.files.tables.workbooks import write_workbook
-from domain.spreadsheets.sheet_types import SheetTypes
 from tests.support.gateway import Stack, import_in, token, until
-from workers.gateway.pages.site import COOKIE
-from workers.gateway.spreadsheets.templates import template_sheets
+from workers.shared.gateway.pages.site import COOKIE
+from workers.spreadsheets.api import template_sheets
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -17,10 +17,10 @@ from joserfc import jwt
 from joserfc.errors import SecurityWarning
 from joserfc.jwk import ECKey, Key, KeySet, OctKey, OKPKey, RSAKey
 
-from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised, mint_token
-from workers.settings.errors import SettingsError
-from workers.settings.gateway import GatewaySettings, TokenSettings
-from workers.settings.spreadsheets import SpreadsheetSettings
+from workers.shared.errors import SettingsError
+from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised, mint_token
+from workers.shared.settings.gateway import GatewaySettings, TokenSettings
+from workers.spreadsheets.settings import SpreadsheetSettings
 
 SHARED = TokenSettings(key="k" * 32)
 URL = "https://login.example.org/keys"

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import BlobNotFound
-from workers.gateway.http.upload import Upload
-from workers.services.errors import Refused, ServiceError, TooLarge, UnsupportedFile
-from workers.services.spreadsheets.upload_form import check_beginning
+from adapters.ports.errors import BlobNotFound
+from tests.support.memory.blobs import MemoryBlobs
+from workers.shared.gateway.http.upload import Upload
+from workers.shared.services.errors import Refused, ServiceError, TooLarge, UnsupportedFile
+from workers.spreadsheets.upload_form import check_beginning
 
 BOUNDARY = "----boundary7MA4"
 CSV = b"First name,Last name\r\nAnna,Meier\r\n"

@@ -8,9 +8,9 @@ import httpx
 import psutil
 import pytest
 
-from contracts.spreadsheets import workflow_id
 from tests.support.gateway import GOOD, HEADER, Stack, served, sheet, token, upload, uploaded_files
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.pages.site import COOKIE
+from workflows.spreadsheets.runs import workflow_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,9 +7,9 @@ import pytest
 import xlsxwriter
 
 from adapters.files.tables.source import open_table
-from domain.tabular.rows import Cell
 from tests.support.gateway import HEADER, Stack, import_in, sheet, token, until
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.pages.site import COOKIE
+from workflows.shared.cells import Cell
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -13,11 +13,6 @@ from temporalio.exceptions import ApplicationError
 from activities.imports.table_reader import TableReader
 from adapters.database.models.every import metadata
 from adapters.files.documents import FileDocuments
-from contracts.imports import TableMessage
-from contracts.spreadsheets import CellMapping, ColumnMapping
-from domain.errors import InvalidDocument
-from domain.imports.tables import TABLES
-from domain.spreadsheets.missing import missing_fields
 from tests.support.imports.activities import message_of
 from tests.support.spreadsheets.activities import (
     EVENT,
@@ -27,6 +22,11 @@ from tests.support.spreadsheets.activities import (
     open_spreadsheet_setup,
 )
 from tests.support.tables import make_tables
+from workflows.imports.messages import TableMessage
+from workflows.imports.types import TABLES
+from workflows.shared.errors import InvalidDocument
+from workflows.spreadsheets.decisions import missing_fields
+from workflows.spreadsheets.mappings import CellMapping, ColumnMapping
 
 Outcome = dict[str, Any]
 _CONTEXT: Final = 9

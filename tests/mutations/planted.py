@@ -8,7 +8,7 @@ from typing import Any, Final
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
-PRODUCT: Final = ("contracts", "domain", "activities", "adapters", "workflows", "workers")
+PRODUCT: Final = ("activities", "adapters", "workflows", "workers")
 PIPELINES: Final = ("imports", "batches", "jobs", "spreadsheets", "transfers")
 OUTCOMES: Final = HERE / "caught.toml"
 

@@ -40,7 +40,7 @@ def test_each_pipeline_has_twenty_mutations() -> None:
 
 @pytest.mark.parametrize(("copies", "said"), [(0, "nowhere"), (2, "2 times")])
 def test_a_text_without_one_place_is_refused(tmp_path: Path, copies: int, said: str) -> None:
-    mutation = Mutation("some", "jobs", "All is lost.", "domain/old.py", "x = 1", "x = 2")
+    mutation = Mutation("some", "jobs", "All is lost.", "workflows/old.py", "x = 1", "x = 2")
     (tmp_path / PRODUCT[0]).mkdir()
     (tmp_path / PRODUCT[0] / "new.py").write_text("x = 1\n" * copies)
     with pytest.raises(Misplaced, match=said):

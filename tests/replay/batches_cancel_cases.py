@@ -2,23 +2,20 @@
 
 from datetime import UTC, datetime
 
-from contracts.batches import (
-    BatchKey,
-    CancelMode,
-    DocumentCounts,
-    LoaderStatus,
-    NoteEvents,
-    Purpose,
-    SweepFacts,
-    Validation,
-    ValidationOutcome,
-    WaitingBatch,
-    WaitingBatches,
-)
 from tests.replay.batches_cases import Case, CaseCase, Handle, nothing, reach_the_end
 from tests.support.batches.scripted import TODAY, ScriptedBatch, ScriptedCase, ended, finished
 from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.events import CancelMode
+from workflows.batches.names import BatchKey, LoaderStatus, Purpose, ValidationOutcome
+from workflows.batches.runs import (
+    DocumentCounts,
+    NoteEvents,
+    SweepFacts,
+    Validation,
+    WaitingBatch,
+    WaitingBatches,
+)
 
 _SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 _LEFT = WaitingBatch(

@@ -8,27 +8,6 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
-from contracts.batches import (
-    BatchAnswer,
-    BatchKey,
-    BatchOrder,
-    BatchProgress,
-    CancelMode,
-    CaseOrder,
-    DeliveryOrder,
-    DeliverySeen,
-    DocumentCounts,
-    Phase,
-    PolledDepth,
-    Purpose,
-    StepInput,
-    SweepOrder,
-    Timings,
-    Validation,
-    ValidationOutcome,
-)
-from contracts.dependencies import Dependency
-from contracts.errors import NOT_YET
 from tests.support.batches.scripted import (
     TODAY,
     ScriptedBatch,
@@ -43,10 +22,27 @@ from tests.support.batches.scripted import (
 )
 from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
+from workflows.batches.events import CancelMode
+from workflows.batches.names import BatchKey, Phase, Purpose, Timings, ValidationOutcome
+from workflows.batches.runs import (
+    BatchAnswer,
+    BatchOrder,
+    BatchProgress,
+    CaseOrder,
+    DeliveryOrder,
+    DeliverySeen,
+    DocumentCounts,
+    PolledDepth,
+    StepInput,
+    SweepOrder,
+    Validation,
+)
 from workflows.batches.sweeper import BatchSweeper
+from workflows.shared import attributes
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import NOT_YET
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedBatch], Awaitable[None]]

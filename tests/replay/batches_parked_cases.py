@@ -4,17 +4,6 @@ import asyncio
 import contextlib
 from typing import Any
 
-from contracts.batches import (
-    BatchAnswer,
-    BatchProgress,
-    Phase,
-    Purpose,
-    Resource,
-    ResourceRow,
-    ResourceState,
-    Validation,
-    ValidationOutcome,
-)
 from tests.replay.batches_cases import (
     GO,
     QUICK,
@@ -42,6 +31,8 @@ from tests.support.batches.scripted import (
 )
 from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import Phase, Purpose, Resource, ResourceState, ValidationOutcome
+from workflows.batches.runs import BatchAnswer, BatchProgress, ResourceRow, Validation
 
 IMPATIENT = QUICK.model_copy(update={"patience": 2})
 NO_END = QUICK.model_copy(update={"end": 1})

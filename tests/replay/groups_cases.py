@@ -7,8 +7,6 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
-from contracts.batches import GroupOrder, LoadOrder
-from contracts.dependencies import Recovery
 from tests.support.batches.scripted_group import (
     DONE,
     KEY,
@@ -19,9 +17,10 @@ from tests.support.batches.scripted_group import (
 )
 from tests.support.batches.scripted_load import unreadable
 from tests.support.scripted import unavailable
-from workflows import attributes
-from workflows.batches.document_group import DocumentGroup
-from workflows.batches.document_load import DocumentLoad
+from workflows.batches.document_load import DocumentGroup, DocumentLoad
+from workflows.batches.loads import GroupOrder, LoadOrder
+from workflows.shared import attributes
+from workflows.shared.dependencies import Recovery
 
 Handle = WorkflowHandle[Any, Any]
 

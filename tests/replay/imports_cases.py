@@ -11,16 +11,6 @@ from typing import Any
 from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
-from contracts.dependencies import Dependency
-from contracts.imports import (
-    Answer,
-    Choice,
-    HandlerOutcome,
-    ImportOrder,
-    Preparation,
-    Question,
-    Retry,
-)
 from tests.support.imports.scripted import (
     OUTCOME,
     ScriptedImport,
@@ -31,8 +21,11 @@ from tests.support.imports.scripted import (
 )
 from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.runs import Choice, HandlerOutcome, ImportOrder, Preparation, Question, Retry
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
+from workflows.shared.dependencies import Dependency
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedImport], Awaitable[None]]

@@ -11,40 +11,38 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from activities.dependencies import Dependencies
-from activities.jobs.retention import JobRetentionSteps
-from contracts.answers import Answer
-from contracts.errors import WORKERS_LOST
-from contracts.jobs import (
+from activities.jobs.completion import JobRetentionSteps
+from activities.shared.dependencies import Dependencies
+from tests.support.jobs.scripted import ScriptedJob
+from tests.support.scripted import ScriptedActivities, unavailable
+from tests.support.waiting import eventually
+from workflows.jobs.aftercare import JobRetention, WebhookDelivery
+from workflows.jobs.batch_work import TaskBatch
+from workflows.jobs.definitions import Lane, OnFailure, StageDefinition, WorkflowDefinition
+from workflows.jobs.job import Job
+from workflows.jobs.records import (
     DELIVER_WEBHOOK,
-    JobOrder,
     JobRecorded,
-    JobRetentionOrder,
-    JobRetentionResult,
-    JobRetry,
     JobStatus,
-    Lane,
-    OnFailure,
-    Question,
-    StageDefinition,
-    StageRef,
     WebhookAttempt,
     WebhookOrder,
     WebhookReceiver,
-    WorkflowDefinition,
+)
+from workflows.jobs.runs import (
+    JobOrder,
+    JobRetentionOrder,
+    JobRetentionResult,
+    JobRetry,
+    Question,
+    StageRef,
     batch_workflow_id,
     job_workflow_id,
     stage_workflow_id,
 )
-from tests.support.jobs.scripted import ScriptedJob
-from tests.support.scripted import ScriptedActivities, unavailable
-from tests.support.waiting import eventually
-from workflows import attributes
-from workflows.jobs.job import Job
-from workflows.jobs.retention import JobRetention
 from workflows.jobs.stage import Stage
-from workflows.jobs.task_batch import TaskBatch
-from workflows.jobs.webhook_delivery import WebhookDelivery
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
+from workflows.shared.errors import WORKERS_LOST
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedJob], Awaitable[None]]

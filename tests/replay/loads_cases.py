@@ -6,7 +6,6 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
-from contracts.batches import DocumentEvent, LoadOrder, LoadStep, StepOutcome
 from tests.support.batches.scripted_load import (
     ATTACHMENTS,
     PROCESSED,
@@ -16,8 +15,9 @@ from tests.support.batches.scripted_load import (
     unreadable,
 )
 from tests.support.scripted import unavailable
-from workflows import attributes
 from workflows.batches.document_load import DocumentLoad
+from workflows.batches.loads import DocumentEvent, LoadOrder, LoadStep, StepOutcome
+from workflows.shared import attributes
 
 Handle = WorkflowHandle[Any, Any]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
-from activities.dependencies import Dependencies
-from activities.notices import NoticeSending
-from contracts.notices import NoticeKind, NoticeReceipt, delivery_id
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
 from tests.replay import (
     batches_cases,
     batches_parked_cases,
@@ -21,8 +20,9 @@ from tests.support.imports.scripted import ScriptedImport, done, permanent
 from tests.support.notices import an_order
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.spreadsheets.scripted import ScriptedSpreadsheet, scripted_undo, transient
-from workers.notices import NoticeInterceptor
-from workflows.notice_delivery import NoticeDelivery
+from workers.shared.worker_factory import NoticeInterceptor
+from workflows.shared.notices import NoticeKind, NoticeReceipt, delivery_id
+from workflows.shared.run_notices import NoticeDelivery
 
 Handle = WorkflowHandle[Any, Any]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
-from activities.dependencies import Dependencies
-from contracts.dependencies import Dependency, OutageOrder, Recovery, outage_id
+from activities.shared.dependencies import Dependencies
 from tests.support.scripted import ScriptedActivities, next_of, scripted, still_down
-from workflows.outage import Outage
+from workflows.shared.dependencies import Dependency, OutageOrder, Recovery, outage_id
+from workflows.shared.waiting import Outage
 
 Handle = WorkflowHandle[Any, Any]
 

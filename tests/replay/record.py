@@ -24,8 +24,8 @@ from stack.temporal import temporal_binary
 from tests.replay import history_lock, notices, outages, rejections, sweeps
 from tests.replay.history_lock import HISTORIES
 from workers import catalogue
-from workers.plugin import docflow_plugin
-from workflows import attributes
+from workers.shared.plugin import docflow_plugin
+from workflows.shared import attributes
 
 TASK_QUEUE = "recorded"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
-from activities.dependencies import Dependencies
-from activities.rejections import Rejections
-from contracts.dependencies import Recovery
-from contracts.rejections import Rejection
+from activities.shared.dependencies import Dependencies
+from activities.shared.records import Rejections
 from tests.support.scripted import ScriptedActivities, scripted, unavailable
-from workflows.rejection_record import RejectionRecord
+from workflows.shared.dependencies import Recovery
+from workflows.shared.record_workflows import RejectionRecord
+from workflows.shared.records import Rejection
 
 Handle = WorkflowHandle[Any, Any]
 

@@ -10,27 +10,6 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
-from contracts.dependencies import Dependency
-from contracts.errors import PERMANENT
-from contracts.spreadsheets import (
-    Answer,
-    CellDecision,
-    CellDecisions,
-    ColumnDecision,
-    ColumnDecisions,
-    Confirmation,
-    Layout,
-    LayoutChange,
-    Patience,
-    Reassignment,
-    RetentionOrder,
-    SpreadsheetProgress,
-    SpreadsheetState,
-    UndoOrder,
-    undo_id,
-    workflow_id,
-)
-from contracts.spreadsheets.reviews import REVIEW, CheckAgain, ReviewChange
 from tests.support.scripted import ScriptedActivities, unavailable
 from tests.support.spreadsheets.scripted import (
     UNMATCHED,
@@ -42,10 +21,32 @@ from tests.support.spreadsheets.scripted import (
     transient,
 )
 from tests.support.waiting import eventually
-from workflows import attributes
-from workflows.spreadsheets.retention import SpreadsheetRetention
+from workflows.shared import attributes
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import PERMANENT
+from workflows.spreadsheets.aftercare import SpreadsheetRetention, SpreadsheetUndo
+from workflows.spreadsheets.mappings import (
+    CellDecision,
+    CellDecisions,
+    ColumnDecision,
+    ColumnDecisions,
+    Layout,
+    LayoutChange,
+    SpreadsheetState,
+)
+from workflows.spreadsheets.reviews import REVIEW, CheckAgain, ReviewChange
+from workflows.spreadsheets.runs import (
+    Answer,
+    Confirmation,
+    Patience,
+    Reassignment,
+    RetentionOrder,
+    SpreadsheetProgress,
+    UndoOrder,
+    undo_id,
+    workflow_id,
+)
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
-from workflows.spreadsheets.undo import SpreadsheetUndo
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedSpreadsheet], Awaitable[None]]

@@ -6,22 +6,6 @@ from typing import Any
 
 from temporalio.client import WorkflowUpdateFailedError
 
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import (
-    Answer,
-    CellDecision,
-    CellDecisions,
-    ColumnDecision,
-    ColumnDecisions,
-    Confirmation,
-    Layout,
-    LayoutChange,
-    Patience,
-    Reassignment,
-    SpreadsheetProgress,
-    SpreadsheetState,
-    Staged,
-)
 from tests.replay.spreadsheets_cases import (
     ANN,
     IN_NO_TIME,
@@ -44,6 +28,24 @@ from tests.support.spreadsheets.scripted import (
     transient,
 )
 from tests.support.waiting import eventually
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.mappings import (
+    CellDecision,
+    CellDecisions,
+    ColumnDecision,
+    ColumnDecisions,
+    Layout,
+    LayoutChange,
+    SpreadsheetState,
+)
+from workflows.spreadsheets.runs import (
+    Answer,
+    Confirmation,
+    Patience,
+    Reassignment,
+    SpreadsheetProgress,
+    Staged,
+)
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,15 +7,18 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
-from activities.dependencies import Dependencies
-from activities.row_retention import RowRemoval
-from activities.run_sweep import RunSweep
-from contracts.base import Contract
-from contracts.retention import RemovedRows, RowRetentionOrder, RowRetentionResult
-from contracts.sweep import RunsSwept, RunSweepOrder
+from activities.shared.dependencies import Dependencies
+from activities.shared.records import RowRemoval, RunSweep
 from tests.support.scripted import ScriptedActivities, scripted, still_down, unavailable
-from workflows.row_retention import RowRetention
-from workflows.run_sweeper import RunSweeper
+from workflows.shared.contracts import Contract
+from workflows.shared.record_workflows import RowRetention, RunSweeper
+from workflows.shared.records import (
+    RemovedRows,
+    RowRetentionOrder,
+    RowRetentionResult,
+    RunsSwept,
+    RunSweepOrder,
+)
 
 Handle = WorkflowHandle[Any, Any]
 SWEPT = RunsSwept(terminated=1, runs=("import/P1/T1",), folders=2)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from contracts.base import Contract
 from workers import catalogue
+from workflows.shared.contracts import Contract
 
 HISTORIES = Path(__file__).parent / "histories"
 

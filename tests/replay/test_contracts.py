@@ -30,9 +30,9 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from typing_extensions import TypeAliasType
 
-import contracts
-from contracts.base import Contract
+import workflows
 from workers import catalogue
+from workflows.shared.contracts import Contract
 
 LOCK = Path(__file__).parent / "contracts.lock.json"
 
@@ -183,8 +183,8 @@ def test_no_contract_differs_from_the_lock() -> None:
 
 
 def every_package() -> Mapping[str, str]:
-    """Name in the lock to package: of every pipeline, and whatever else stands in `contracts`."""
-    shared = {found.name: f"contracts.{found.name}" for found in iter_modules(contracts.__path__)}
+    """Name in the lock to package: of every pipeline, and what no single one owns."""
+    shared = {found.name: f"workflows.{found.name}" for found in iter_modules(workflows.__path__)}
     return {**shared, **{pipeline.name: pipeline.contracts for pipeline in catalogue.PIPELINES}}
 
 

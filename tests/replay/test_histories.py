@@ -15,14 +15,14 @@ from temporalio import workflow
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
-from contracts.imports import ImportOrder, ImportResult
 from tests.replay import history_lock
 from tests.replay.history_lock import HISTORIES as FOLDER
 from tests.replay.record import cases, record
 from workers import catalogue
-from workers.dependencies import COMMON_WORKFLOWS
-from workers.plugin import docflow_plugin
+from workers.shared.plugin import docflow_plugin
+from workers.shared.worker_factory import COMMON_WORKFLOWS
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.runs import ImportOrder, ImportResult
 
 ROOT = Path(__file__).parents[2]
 HISTORIES = sorted(FOLDER.glob("*/*.json"))

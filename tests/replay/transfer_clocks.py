@@ -8,15 +8,18 @@ from typing import Any
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
-from activities.dependencies import Dependencies
-from activities.notices import NoticeSending
-from activities.transfers.expected_files import Expecting
-from activities.transfers.watches import Watching
-from contracts.answers import Answer
-from contracts.base import Contract
-from contracts.dependencies import Dependency
-from contracts.errors import PERMANENT, UNAVAILABLE
-from contracts.transfers.watches import (
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
+from activities.transfers.watches import Expecting, Watching
+from tests.support.scripted import ScriptedActivities, scripted
+from tests.support.waiting import eventually
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer, Contract
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import PERMANENT, UNAVAILABLE
+from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
+from workflows.transfers.scheduled import WatchLook
+from workflows.transfers.watches import (
     Expectation,
     ExpectedDay,
     ExpectedOrder,
@@ -28,11 +31,6 @@ from contracts.transfers.watches import (
     Watch,
     gap_id,
 )
-from tests.support.scripted import ScriptedActivities, scripted
-from tests.support.waiting import eventually
-from workflows import attributes
-from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
-from workflows.transfers.watch_look import WatchLook
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle], Awaitable[None]]

@@ -10,34 +10,10 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from activities.dependencies import Dependencies
-from activities.notices import NoticeSending
-from activities.transfers.key_expiry import KeyExpiry
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
 from activities.transfers.receipt import CopyRemoval
-from contracts.answers import Answer, Retry
-from contracts.base import Contract
-from contracts.dependencies import Dependency
-from contracts.errors import PERMANENT, UNAVAILABLE
-from contracts.notices import NoticeReceipt
-from contracts.transfers import (
-    ActionResult,
-    CopyRetentionOrder,
-    CopyRetentionResult,
-    EventRoute,
-    FileJobOrder,
-    Manifest,
-    Reception,
-    RouteRemark,
-    TransferAssign,
-    TransferRetry,
-    TransferStatus,
-    Turn,
-    file_job_id,
-    queue_task_queue,
-    transfer_workflow_id,
-    visit_of,
-)
-from contracts.transfers.key_expiry import KeyWarning, KeyWarnings, KeyWarningsOrder
+from activities.transfers.watches import KeyExpiry
 from tests.replay import transfer_clocks
 from tests.support.scripted import ScriptedActivities, scripted, unavailable
 from tests.support.transfers.events import (
@@ -52,11 +28,33 @@ from tests.support.transfers.events import (
 )
 from tests.support.transfers.scripted import ScriptedTransfer, inline_step
 from tests.support.waiting import eventually
-from workflows import attributes
-from workflows.transfers.copy_retention import TransferCopyRetention
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer, Contract, Retry
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import PERMANENT, UNAVAILABLE
+from workflows.shared.notices import NoticeReceipt
+from workflows.transfers.events import TransferStatus, queue_task_queue, visit_of
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
-from workflows.transfers.key_warnings import PartnerKeyWarnings
+from workflows.transfers.routes import RouteRemark
+from workflows.transfers.runs import (
+    ActionResult,
+    CopyRetentionOrder,
+    CopyRetentionResult,
+    EventRoute,
+    FileJobOrder,
+    KeyWarning,
+    KeyWarnings,
+    KeyWarningsOrder,
+    Manifest,
+    Reception,
+    TransferAssign,
+    TransferRetry,
+    Turn,
+    file_job_id,
+    transfer_workflow_id,
+)
+from workflows.transfers.scheduled import PartnerKeyWarnings, TransferCopyRetention
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedTransfer], Awaitable[None]]

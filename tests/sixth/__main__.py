@@ -6,6 +6,6 @@ from workers import catalogue
 catalogue.PIPELINES = (*catalogue.PIPELINES, PARCELS)
 
 if __name__ == "__main__":
-    from workers.cli import main
+    from workers.shared.cli import main
 
     main()

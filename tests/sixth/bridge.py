@@ -6,9 +6,9 @@ from pathlib import Path
 from tests.sixth.contracts import ParcelOrder
 from tests.sixth.register import NAME
 from tests.sixth.workflows import ParcelDelivery
-from workers.bridges.totals import BridgeTotals
-from workers.pipelines.base import Context
-from workflows import attributes
+from workers.shared.bridges.consumer import BridgeTotals
+from workers.shared.register import Context
+from workflows.shared import attributes
 
 
 async def receive(

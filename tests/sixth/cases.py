@@ -9,8 +9,8 @@ from tests.sixth.activities.weighing import ParcelWeighing
 from tests.sixth.contracts import ParcelAnswer, ParcelOrder
 from tests.sixth.register import NAME
 from tests.sixth.workflows import ParcelDelivery
-from workers.pipelines.base import activities_of
-from workflows import attributes
+from workers.shared.register import activities_of
+from workflows.shared import attributes
 
 
 class Case:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import Contract
+from workflows.shared.contracts import Contract
 
 Name = Annotated[str, Field(max_length=100)]
 

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.sixth.contracts import ParcelAnswer, ParcelCount, ParcelStatus
-from workers.pipelines.base import Bridge, Context, Pipeline, RunKind, scheduled
-from workers.pipelines.schedules import Declared, every
-from workers.resources.common import Resources
-from workers.settings.errors import SettingsError
+from workers.shared.declared_schedules import Declared, every
+from workers.shared.errors import SettingsError
+from workers.shared.register import Bridge, Context, Pipeline, RunKind, scheduled
+from workers.shared.resources import Resources
 
 NAME = "parcels"
 
@@ -89,6 +89,5 @@ PARCELS = Pipeline(
     ),
     schedules=_schedules,
     commands={NAME: "tests.sixth.commands:app"},
-    passthrough=("tests.sixth.contracts", "tests.sixth.activities"),
     replay_cases="tests.sixth.cases",
 )

@@ -15,8 +15,7 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 from typer.testing import CliRunner
 
-from adapters.database import upgrade
-from domain.notices import NoticePolicies
+from adapters.database.schema import upgrade
 from stack.temporal import temporal_server
 from tests.replay.record import cases, record
 from tests.replay.test_contracts import changes, every_contract, schemas
@@ -27,13 +26,14 @@ from tests.support.processes import ROOT, says
 from tests.support.waiting import eventually
 from tests.unit.test_contract_bounds import largest, results
 from workers import catalogue
-from workers.cli.app import build_app
-from workers.connect import connect
-from workers.pipelines.base import recognise
-from workers.plugin import docflow_plugin, passthrough
-from workers.services.identity import OPERATOR, VIEWER, Identity
-from workers.services.inbox import Inbox
-from workers.services.run_notices import NoticeComposer
+from workers.shared.cli.app import build_app
+from workers.shared.connect import connect
+from workers.shared.plugin import docflow_plugin, passthrough
+from workers.shared.register import recognise
+from workers.shared.services.identity import OPERATOR, VIEWER, Identity
+from workers.shared.services.inbox import Inbox
+from workers.shared.services.run_notices import NoticeComposer
+from workflows.shared.notices import NoticePolicies
 
 OLGA = Identity("olga", (), frozenset({OPERATOR}))
 ANNA = Identity("anna", (1,), frozenset({VIEWER}))

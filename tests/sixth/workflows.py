@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from tests.sixth.activities.weighing import ParcelWeighing
 from tests.sixth.contracts import (
     ParcelAnswer,
     ParcelCount,
@@ -12,7 +11,8 @@ from tests.sixth.contracts import (
     ParcelStatus,
     ParcelWeight,
 )
-from workflows import attributes
+from tests.sixth.steps import ParcelWeighing
+from workflows.shared import attributes
 
 
 @workflow.defn(name="ParcelDelivery")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from workers.bridges.totals import BridgeTotals
+from workers.shared.bridges.consumer import BridgeTotals
 
 
 class Bridge(Protocol):

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import typer
 from typer.testing import CliRunner, Result
 
-from workers.cli.app import app
-from workers.cli.context import CliContext
+from workers.shared.cli.app import app
+from workers.shared.cli.context import CliContext
 
 
 def _commands() -> Iterator[tuple[str, ...]]:

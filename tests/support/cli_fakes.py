@@ -14,43 +14,42 @@ from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from typer.testing import Result
 
-from adapters.database.imports.views import ImportTaskRow
-from adapters.memory.blobs import MemoryBlobs
-from adapters.memory.rejected import MemoryRejectedMessages
-from contracts.imports import (
-    Answer,
+from activities.imports.views import ImportTaskRow
+from tests.support.cli import SETTINGS, run_docflow
+from tests.support.memory.blobs import MemoryBlobs
+from tests.support.memory.rejected import MemoryRejectedMessages
+from workers.batches import verbs as batch_verbs
+from workers.imports import access, runs
+from workers.imports.register import IMPORTS
+from workers.imports.settings import QueueSettings
+from workers.jobs import verbs as job_verbs
+from workers.shared import tables
+from workers.shared.cli.context import CliContext
+from workers.shared.errors import TemporalUnreachable
+from workers.shared.register import Pipeline
+from workers.shared.services import runs as all_runs
+from workers.shared.services import service_bus
+from workers.shared.services.errors import ServiceError
+from workers.shared.services.runs import RunView
+from workers.shared.services.service_bus import QueueSnapshot
+from workers.shared.services.status import AwaitingRun, PipelineView
+from workers.shared.services.verbs import Filters, RunEntry
+from workers.shared.settings.common import BlobSettings, DatabaseSettings
+from workers.spreadsheets import verbs as spreadsheet_verbs
+from workers.transfers import status as transfer_status
+from workers.transfers import verbs as transfer_verbs
+from workflows.imports.messages import DocumentType, Strategy
+from workflows.imports.runs import (
     Counts,
-    DocumentType,
     ImportResult,
     ImportState,
     ImportStatus,
+    LoadMark,
     Retry,
-    Strategy,
+    TaskKey,
 )
-from domain.imports.chunks import LoadMark, TaskKey
-from tests.support.cli import SETTINGS, run_docflow
-from workers.cli.context import CliContext
-from workers.cli.transfers import status as transfer_status
-from workers.errors import TemporalUnreachable
-from workers.pipelines.base import Pipeline
-from workers.pipelines.imports import IMPORTS
-from workers.resources import tables
-from workers.services import rejected, service_bus
-from workers.services import runs as all_runs
-from workers.services.batches import verbs as batch_verbs
-from workers.services.errors import ServiceError
-from workers.services.imports import access, runs
-from workers.services.jobs import verbs as job_verbs
-from workers.services.runs import RunView
-from workers.services.service_bus import QueueSnapshot
-from workers.services.spreadsheets import verbs as spreadsheet_verbs
-from workers.services.status import AwaitingRun, PipelineView
-from workers.services.transfers import verbs as transfer_verbs
-from workers.services.verbs import Filters, RunEntry
-from workers.settings.blobs import BlobSettings
-from workers.settings.database import DatabaseSettings
-from workers.settings.imports import QueueSettings
-from workflows import attributes
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
@@ -352,7 +351,7 @@ class FakeInstallation:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
             patch.setattr(access, "open_tasks", self._tasks)
-            patch.setattr(rejected, "open_rejected", self._rejected)
+            patch.setattr(tables, "open_rejected", self._rejected)
             patch.setattr(tables, "open_tables", self._tables)
             for module in (batch_verbs, spreadsheet_verbs, job_verbs, transfer_verbs):
                 verbs = module.VERBS

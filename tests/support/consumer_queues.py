@@ -22,17 +22,14 @@ from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.service_bus import quick_client
 from tests.support.sqs import Pair, pair_of_queues
-from workers.bridges.consumer import Consumer
-from workers.bridges.event_hub import Checkpoints, EventHubTransport, HubMessage
-from workers.bridges.limits import Limits
-from workers.bridges.retry import Accept, Retry
-from workers.bridges.service_bus import ServiceBusTransport
-from workers.bridges.sqs import Polling, SqsTransport
-from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
-from workers.bridges.storage_queue import POISON, StorageQueueTransport, StoredMessage
-from workers.bridges.transport import Transport
-from workers.services.verdicts import DeadLetter
-from workers.settings.imports import QueueSettings
+from workers.imports.settings import QueueSettings
+from workers.shared.bridges.consumer import Accept, Consumer, Limits, Retry
+from workers.shared.bridges.event_hub import Checkpoints, EventHubTransport, HubMessage
+from workers.shared.bridges.service_bus import ServiceBusTransport
+from workers.shared.bridges.sqs import Polling, RedriveTarget, SqsQueue, SqsTransport
+from workers.shared.bridges.storage_queue import POISON, StorageQueueTransport, StoredMessage
+from workers.shared.bridges.transport import Transport
+from workers.shared.services.bodies import DeadLetter
 
 LEASE = 3
 """Seconds of a lease, in every queue."""

@@ -14,28 +14,27 @@ from fastapi import FastAPI
 from sqlalchemy import insert
 from temporalio.client import Client
 
-from adapters.database import open_database
+from adapters.database.engine import open_database
 from adapters.database.models.base import metadata
 from stack.children import free_port
 from tests.support.waiting import eventually
-from workers.gateway.app import create_app
-from workers.gateway.http.auth import Tokens, mint_token
-from workers.gateway.parts import open_parts
-from workers.gateway.process import serve
-from workers.health import Health
-from workers.pipelines.base import Context
-from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.resources.common import Resources
-from workers.resources.spreadsheets import spreadsheet_resources
-from workers.services.inbox import Inbox
-from workers.services.readiness import Readiness
-from workers.services.setup.storage import schema_of
-from workers.services.setup.temporal import Connection, search_attributes_of
-from workers.services.spreadsheets.service import SpreadsheetService
-from workers.settings.database import DatabaseSettings
-from workers.settings.gateway import GatewaySettings, TokenSettings
-from workers.settings.spreadsheets import SpreadsheetSettings
-from workers.worker_factory import build_worker
+from workers.shared.gateway.app import create_app, open_parts
+from workers.shared.gateway.http.auth import Tokens, mint_token
+from workers.shared.gateway.process import serve
+from workers.shared.health import Health
+from workers.shared.register import Context
+from workers.shared.resources import Resources
+from workers.shared.services.inbox import Inbox
+from workers.shared.services.readiness import Readiness
+from workers.shared.services.requirements import schema_of
+from workers.shared.services.temporal_requirements import Connection, search_attributes_of
+from workers.shared.settings.common import DatabaseSettings
+from workers.shared.settings.gateway import GatewaySettings, TokenSettings
+from workers.shared.worker_factory import build_worker
+from workers.spreadsheets.register import SPREADSHEETS
+from workers.spreadsheets.resources import spreadsheet_resources
+from workers.spreadsheets.service import SpreadsheetService
+from workers.spreadsheets.settings import SpreadsheetSettings
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"

@@ -16,10 +16,10 @@ from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from tests.support.tables import make_tables
-from workers.connect import connect
-from workers.gateway.http.auth import mint_token
-from workers.resources.common import Resources, open_resources
-from workers.settings.gateway import TokenSettings
+from workers.shared.connect import connect
+from workers.shared.gateway.http.auth import mint_token
+from workers.shared.resources import Resources, open_resources
+from workers.shared.settings.gateway import TokenSettings
 
 _KEY = "a key of the process tests that is long enough"
 

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from workers.bridges.transport import LeaseLost, QueueMissing
-from workers.services.verdicts import DeadLetter
+from workers.shared.bridges.transport import LeaseLost, QueueMissing
+from workers.shared.services.bodies import DeadLetter
 
 
 @dataclass(frozen=True)

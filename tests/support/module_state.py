@@ -24,7 +24,7 @@ class _Pair(typing.NamedTuple):
     first: int = 0
 
 
-PACKAGES = ("contracts", "domain", "workflows")
+PACKAGES = ("workflows",)
 """What every run of a process shares when workflows run without the sandbox."""
 VALUES: tuple[type, ...] = (
     *(type(None), bool, int, float, complex, str, bytes, range, enum.Enum, ModuleType),

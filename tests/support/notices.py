@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.notices import NextStep, Notice, NoticeKind, NoticeOrder, notice_id
+from workflows.shared.notices import NextStep, Notice, NoticeKind, NoticeOrder, notice_id
 
 WORKFLOW_ID = "spreadsheet/5f0c62b1-1f0a-4e0e-9b1e-0d7c9c3f2a11"
 ID = notice_id(WORKFLOW_ID, "reminder", 1)

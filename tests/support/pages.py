@@ -13,7 +13,7 @@ from typing import Literal
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, expect
 from temporalio.client import Client
 
-from adapters.database import open_database
+from adapters.database.engine import open_database
 from stack.children import free_port
 from stack.embedded import DOCFLOW
 from stack.sample_club import SampleClub, sample_club
@@ -21,9 +21,9 @@ from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from tests.support.chromium import browser
 from tests.support.tables import make_tables
-from workers.connect import connect
-from workers.gateway.http.auth import mint_token
-from workers.settings.gateway import TokenSettings
+from workers.shared.connect import connect
+from workers.shared.gateway.http.auth import mint_token
+from workers.shared.settings.gateway import TokenSettings
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 async def start(settings: Mapping[str, str], *arguments: str) -> Process:
     """`docflow ...` with these settings and no others."""
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "workers.cli", *arguments),
+        *(sys.executable, "-m", "workers.shared.cli", *arguments),
         cwd=ROOT,
         env=dict(settings),
         stdout=PIPE,

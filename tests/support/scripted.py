@@ -10,9 +10,9 @@ from typing import Any, get_type_hints
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from contracts.dependencies import Dependency, Recovery
-from contracts.errors import UNAVAILABLE
-from contracts.notices import NoticeOrder, NoticeReceipt
+from workflows.shared.dependencies import Dependency, Recovery
+from workflows.shared.errors import UNAVAILABLE
+from workflows.shared.notices import NoticeOrder, NoticeReceipt
 
 _Attempt = tuple[str | None, str, int, str, str]
 

@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING
 
 from tests.support.sqs import Pair
-from workers.bridges.retry import Accept, Retry
-from workers.bridges.sqs import Polling, SqsBridge
-from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
-from workers.health import Health
-from workers.services.verdicts import Settle, Verdict
+from workers.shared.bridges.consumer import Accept, Retry
+from workers.shared.bridges.sqs import Polling, RedriveTarget, SqsBridge, SqsQueue
+from workers.shared.health import Health
+from workers.shared.services.bodies import Settle, Verdict
 
 if TYPE_CHECKING:
     pass

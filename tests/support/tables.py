@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
-from adapters.database import upgrade
+from adapters.database.schema import upgrade
 
 _migrating = threading.Lock()
 

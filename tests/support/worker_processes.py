@@ -9,11 +9,10 @@ import time
 from functools import partial
 from pathlib import Path
 
-from workers.capacity import Share
-from workers.health import Health
-from workers.member import Member, Report
-from workers.signals import stop_on_signals
-from workers.supervisor import Supervisor
+from workers.shared.health import Health, stop_on_signals
+from workers.shared.machine import Share
+from workers.shared.process import Member, Report
+from workers.shared.supervisor import Supervisor
 
 SHARE = Share(processes=2, memory_bytes=1 << 30, connections=None)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TREE = (
-    *("contracts", "domain", "adapters", "activities", "workflows", "workers", "stack"),
+    *("adapters", "activities", "workflows", "workers", "stack"),
     *("benchmarks", "samples", "deploy", "docs", "tests"),
     *("pyproject.toml", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 )
@@ -128,7 +128,7 @@ class Tree:
     async def docflow(self, settings: Mapping[str, str], *arguments: str) -> Process:
         """Start `docflow ...` of the copy."""
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "workers.cli", *arguments),
+            *(sys.executable, "-m", "workers.shared.cli", *arguments),
             cwd=self.root,
             env=dict(settings),
             stdout=PIPE,

@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 from concurrent.futures import ThreadPoolExecutor
 from benchmarks.memory import resident_bytes
-from workers.allocator import LARGE_BYTES, tune_allocator
+from workers.shared.machine import LARGE_BYTES, tune_allocator
 import os, threading
 
 assert tune_allocator()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.blocks import at_least, in_blocks
+from adapters.object_blobs import at_least, in_blocks
 
 SIZE = 4
 

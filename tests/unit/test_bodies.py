@@ -2,8 +2,8 @@
 
 import pytest
 
-from workers.services.bodies import CORRECTION_BYTES, correction_of
-from workers.services.errors import InvalidRequest
+from workers.shared.services.bodies import CORRECTION_BYTES, correction_of
+from workers.shared.services.errors import InvalidRequest
 
 
 def test_a_correction_is_a_json_object() -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from workers.capacity import MB, Machine, Share, Slots, share_of, slots_of
-from workers.pipelines.base import Pipeline
-from workers.pipelines.batches import BATCHES
-from workers.pipelines.imports import IMPORTS
-from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.settings.errors import SettingsError
-from workers.settings.worker import WorkerSettings
+from workers.batches.register import BATCHES
+from workers.imports.register import IMPORTS
+from workers.shared.errors import SettingsError
+from workers.shared.machine import MB, Machine, Share, Slots, share_of, slots_of
+from workers.shared.register import Pipeline
+from workers.shared.settings.common import WorkerSettings
+from workers.spreadsheets.register import SPREADSHEETS
 
 PAGE = Path(__file__).parents[2] / "docs" / "processes.md"
 SERVER = {"DATABASE_URL": "postgresql://db/docflow"}

@@ -13,24 +13,24 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 
+from activities.spreadsheets.sheet_types import SheetTypes
 from benchmarks import __main__ as benchmarks
-from contracts.imports import Handler
-from domain.spreadsheets.sheet_types import SheetTypes
 from tests.support.batches.scripted import PLAN
 from workers import catalogue
-from workers.pipelines.base import Bridge, Pipeline, activities_of, load, recognise
-from workers.pipelines.batches import BATCHES
-from workers.pipelines.imports import IMPORTS
-from workers.pipelines.jobs import JOBS
-from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.pipelines.transfers import TRANSFERS
-from workers.resources.batches import BatchResources
-from workers.resources.common import Resources
-from workers.resources.imports import ImportResources
-from workers.resources.jobs import JobsOpened
-from workers.resources.spreadsheets import SpreadsheetResources
-from workers.resources.transfers import TransfersOpened
-from workers.settings.imports import RunSettings
+from workers.batches.register import BATCHES
+from workers.batches.resources import BatchResources
+from workers.imports.register import IMPORTS
+from workers.imports.resources import ImportResources
+from workers.imports.settings import RunSettings
+from workers.jobs.register import JOBS
+from workers.jobs.resources import JobsOpened
+from workers.shared.register import Bridge, Pipeline, activities_of, load, recognise
+from workers.shared.resources import Resources
+from workers.spreadsheets.register import SPREADSHEETS
+from workers.spreadsheets.resources import SpreadsheetResources
+from workers.transfers.register import TRANSFERS
+from workers.transfers.resources import TransfersOpened
+from workflows.imports.runs import Handler
 
 SHA = "5eed" * 16
 UUID = "5eed0000-0000-4000-8000-000000000000"
@@ -116,17 +116,16 @@ def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("contracts", "contracts.missing"),
+        ("contracts", "workflows.missing"),
         ("activities_package", "activities.missing"),
-        ("verbs", "workers.services.verbs:MISSING"),
-        ("show", "workers.cli.runs:missing"),
-        ("submit", "workers.cli.missing:app"),
-        ("commands", {"missing": "workers.cli.missing:app"}),
-        ("parked", "workers.cli.status:missing"),
-        ("checks", "workers.cli.status:missing"),
-        ("passthrough", ("workflows.missing",)),
+        ("verbs", "workers.shared.services.verbs:MISSING"),
+        ("show", "workers.shared.cli.runs:missing"),
+        ("submit", "workers.shared.cli.missing:app"),
+        ("commands", {"missing": "workers.shared.cli.missing:app"}),
+        ("parked", "workers.shared.cli.status:missing"),
+        ("checks", "workers.shared.cli.status:missing"),
         ("replay_cases", "tests.replay.missing"),
-        ("bridges", (Bridge("post", "Receive.", dict, "workers.bridges.missing:receive"),)),
+        ("bridges", (Bridge("post", "Receive.", dict, "workers.shared.bridges.missing:receive"),)),
     ],
 )
 def test_a_wrong_name_in_a_register_is_found(pipeline: Pipeline, field: str, value: Any) -> None:
@@ -141,7 +140,7 @@ def _load_all(pipeline: Pipeline) -> None:
         AttributeError: A module has not what it is named for.
         ModuleNotFoundError: There is no such module.
     """
-    for module in (pipeline.contracts, pipeline.activities_package, *pipeline.passthrough):
+    for module in (pipeline.contracts, pipeline.activities_package):
         importlib.import_module(module)
     once = (pipeline.verbs, pipeline.show, pipeline.submit, pipeline.parked, pipeline.checks)
     senders = [each.resubmission and each.resubmission.sender for each in pipeline.bridges]

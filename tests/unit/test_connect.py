@@ -9,10 +9,9 @@ import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
 from tests.support.cli import run_docflow
-from workers.cli.context import CliContext
-from workers.connect import connect, read_config, reason_of
-from workers.errors import TemporalUnreachable
-from workers.settings.errors import SettingsError
+from workers.shared.cli.context import CliContext
+from workers.shared.connect import connect, read_config, reason_of
+from workers.shared.errors import SettingsError, TemporalUnreachable
 
 KEY = "planted-secret"
 
@@ -103,7 +102,7 @@ async def test_what_is_not_temporal_is_reported_in_words(monkeypatch: pytest.Mon
 
 
 async def test_what_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.connect.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("workers.shared.connect.CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert "no answer within 0.2 s" in await refusal(f"127.0.0.1:{silent.getsockname()[1]}")
 

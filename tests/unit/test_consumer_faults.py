@@ -12,14 +12,18 @@ import pytest
 from tests.support.bridges import running
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.waiting import eventually
-from workers.bridges.consumer import Consumer
-from workers.bridges.limits import Limits
-from workers.bridges.retry import Accept, Retry
-from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.bridges.transport import LeaseLost, NotDeadLettered, TransportError
-from workers.health import Health
-from workers.log_context import about
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.shared.bridges.consumer import (
+    Accept,
+    BridgeError,
+    BridgeTotals,
+    Consumer,
+    Limits,
+    Retry,
+)
+from workers.shared.bridges.transport import LeaseLost, NotDeadLettered, TransportError
+from workers.shared.health import Health
+from workers.shared.logs import about
+from workers.shared.services.bodies import Abandon, DeadLetter, Settle, Verdict
 
 AT_ONCE = Retry(first_pause=0.01, longest_pause=0.01, hold=0)
 LIMITS = Limits(wait=0.2, quiet=0.5)

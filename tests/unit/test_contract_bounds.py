@@ -11,29 +11,26 @@ from typing import Any, get_args
 import pytest
 from temporalio import activity, workflow
 
-import activities
-from contracts.base import Contract
-from contracts.batches import BatchProgress, DocumentCounts, WaitingBatches
-from contracts.dependencies import OutageStatus, Recovery
-from contracts.imports import Preparation
-from contracts.notices import NoticeReceipt
-from contracts.retention import RowRetentionResult
-from contracts.spreadsheets import (
+import activities.shared
+from workers import catalogue
+from workers.shared.plugin import docflow_plugin
+from workers.shared.register import Pipeline
+from workers.shared.worker_factory import COMMON_WORKFLOWS
+from workflows.batches.runs import BatchProgress, DocumentCounts, WaitingBatches
+from workflows.imports.runs import Preparation
+from workflows.shared.contracts import Contract
+from workflows.shared.dependencies import OutageStatus, Recovery
+from workflows.shared.notices import NoticeReceipt
+from workflows.shared.records import RowRetentionResult, RunsSwept
+from workflows.spreadsheets.mappings import CandidateLists, CellSummary, MappingsAnswer
+from workflows.spreadsheets.runs import (
     Analysis,
-    CandidateLists,
-    CellSummary,
     ColumnMappings,
-    MappingsAnswer,
     Processed,
     SpreadsheetProgress,
     SpreadsheetStatus,
 )
-from contracts.sweep import RunsSwept
-from contracts.transfers import Reception, TransferPlan
-from workers import catalogue
-from workers.dependencies import COMMON_WORKFLOWS
-from workers.pipelines.base import Pipeline
-from workers.plugin import docflow_plugin
+from workflows.transfers.runs import Reception, TransferPlan
 
 MOST_BYTES = 64 * 1024
 """Of one result at its very worst; Temporal takes payloads of 2 MB and warns from 512 KB."""
@@ -77,7 +74,7 @@ def results(pipeline: Pipeline) -> set[type[Contract]]:
 
 def common_results() -> set[type[Contract]]:
     """What activities and workflows return that every worker serves."""
-    return returned(_activities(activities), COMMON_WORKFLOWS)
+    return returned(_activities(activities.shared), COMMON_WORKFLOWS)
 
 
 def returned(

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from workers.services.cursors import Cursor
+from workers.shared.services.lists import Cursor
 
 MOMENT = datetime(2026, 3, 2, 12, 0, 0, 123456, tzinfo=UTC)
 

@@ -6,10 +6,10 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from contracts.imports import Counts
 from stack.demo.samples import Run, Sample, prepare
 from stack.demo.table import demo_table
 from tests.support.imports.schedules import SAMPLES
+from workflows.imports.runs import Counts
 
 
 def runs() -> list[Run]:

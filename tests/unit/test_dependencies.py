@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities import dependencies
-from activities.dependencies import Dependencies, delay, scratch_probe
-from adapters.ports import Denied, Unavailable
-from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery, outage_id
-from contracts.errors import UNAVAILABLE
+from activities.shared import dependencies
+from activities.shared.dependencies import Dependencies, delay, scratch_probe
+from adapters.ports.errors import Denied, Unavailable
 from tests.support.imports.activities import environment
-from workers.log_context import bound
-from workers.logs import facts
+from workers.shared.logs import bound, facts
+from workflows.shared.dependencies import Awaited, Dependency, OutageOrder, Recovery, outage_id
+from workflows.shared.errors import UNAVAILABLE
 
 DATABASE = Awaited(dependency=Dependency.DATABASE)
 RUNS = 320

@@ -12,7 +12,7 @@ import typer.main
 
 from stack.temporal import dev_server_arguments
 from workers import catalogue
-from workers.cli.app import app
+from workers.shared.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file())
@@ -55,8 +55,7 @@ def test_the_search_attributes_are_those_of_the_embedded_server() -> None:
 
 def test_every_setting_is_one_that_docflow_reads() -> None:
     workers = ROOT / "workers"
-    sources = [*workers.glob("*.py"), *(workers / "settings").glob("*.py")]
-    read = "".join(path.read_text() for path in sources)
+    read = "".join(path.read_text() for path in workers.rglob("*.py"))
     compose = (ROOT / "deploy" / "compose.yaml").read_text()
     block = compose[compose.index("x-docflow:") : compose.index("services:")]
     gateway = compose[compose.index("  gateway:") :]

@@ -75,7 +75,7 @@ class Planted(BaseModel): id: str = Field(default_factory=ids.uuid4)
 class At(BaseModel): at: object = Field(default_factory=datetime.datetime.now)
 class By(BaseModel): by: object = Field(default_factory=lambda: datetime.datetime.now())
 def planted(): import json
-def planted(): from domain import errors
+def planted(): from workflows.shared import errors
 def planted(): global Planted; Planted = None
 """
 """Each line is refused by ruff; those that only import for a later line are joined with it."""

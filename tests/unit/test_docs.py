@@ -12,25 +12,20 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from activities.spreadsheets.sheet_types import SheetTypes
 from adapters.files import limits
-from contracts.base import WireContract
-from contracts.batches import (
-    CASE_EVENT,
-    DOCUMENT_EVENT,
-    DOCUMENT_EVENT_TYPES,
-    EVENT_TYPES,
-    Announcement,
-    BatchAnswer,
-    Publication,
-    Timings,
-)
-from contracts.imports import IMPORT_MESSAGE, DocumentType, Retry
-from contracts.spreadsheets import RowCounts
-from domain.imports.tables import TABLES
-from domain.spreadsheets.sheet_types import SheetTypes
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
-from workers.cli.app import app
-from workers.settings.batches import read_timings
+from workers.batches.settings import read_timings
+from workers.shared.cli.app import app
+from workflows.batches.events import CASE_EVENT, EVENT_TYPES, Announcement, Publication
+from workflows.batches.loads import DOCUMENT_EVENT, DOCUMENT_EVENT_TYPES
+from workflows.batches.names import Timings
+from workflows.batches.runs import BatchAnswer
+from workflows.imports.messages import IMPORT_MESSAGE, DocumentType
+from workflows.imports.runs import Retry
+from workflows.imports.types import TABLES
+from workflows.shared.contracts import WireContract
+from workflows.spreadsheets.runs import RowCounts
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("samples/*.md")])
@@ -51,7 +46,7 @@ _MAKE = re.compile(r"^(?:\$ )?make ([a-z-]+)|`make ([a-z-]+)", re.MULTILINE)
 _OF_RECIPES = ("parcels", "tools", "test_missing_file")
 """Words in the names of files that the recipes of CONTRIBUTING.md make."""
 FOLDERS = (
-    *("contracts", "domain", "adapters", "activities", "workflows", "workers", "stack"),
+    *("adapters", "activities", "workflows", "workers", "stack"),
     *("tests", "benchmarks", "samples", "deploy", "docs"),
 )
 
@@ -232,7 +227,9 @@ def _missing(page: Path) -> list[str]:
 
 def test_a_file_or_module_that_is_missing_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("`workers/nothing.py`, `nothing.py`, `workers.nothing.run`, `workers.process`")
+    page.write_text(
+        "`workers/nothing.py`, `nothing.py`, `workers.nothing.run`, `workers.shared.process`"
+    )
     assert _missing(page) == ["nothing.py", "workers.nothing.run", "workers/nothing.py"]
 
 

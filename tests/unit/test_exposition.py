@@ -1,6 +1,6 @@
 """Metrics of several processes are one page that Prometheus reads."""
 
-from workers.exposition import merged
+from workers.shared.metrics import merged
 
 FIRST = """\
 # HELP runs Open runs

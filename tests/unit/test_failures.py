@@ -12,7 +12,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.converter import DefaultFailureConverter, DefaultPayloadConverter
 from temporalio.exceptions import ApplicationError
 
-from activities.failures import (
+from activities.shared.failures import (
     MESSAGE_CHARACTERS,
     THROTTLING_ATTEMPTS,
     TRANSIENT_ATTEMPTS,
@@ -20,11 +20,12 @@ from activities.failures import (
     as_application_error,
     translate_failures,
 )
-from adapters.ports import BlobNotFound, Throttled, Unavailable, UnreadableDocument
+from adapters.ports.errors import BlobNotFound, Throttled, Unavailable, UnreadableDocument
 from adapters.ports.places import PartnerAway
-from contracts import errors
-from contracts.dependencies import Awaited, Dependency
-from contracts.errors import (
+from tests.support.imports.activities import environment
+from workflows.shared import errors, policies
+from workflows.shared.dependencies import Awaited, Dependency
+from workflows.shared.errors import (
     INVALID_DOCUMENT,
     MISSING_BLOB,
     PERMANENT,
@@ -32,11 +33,10 @@ from contracts.errors import (
     TRANSIENT,
     UNAVAILABLE,
     UNREADABLE_DOCUMENT,
+    InvalidDocument,
+    RuleViolation,
 )
-from domain.errors import InvalidDocument, RuleViolation
-from tests.support.imports.activities import environment
-from workflows import policies
-from workflows.failures import awaited_by
+from workflows.shared.failures import awaited_by
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_types_of_failures_are_constants_of_one_module() -> None:
     root = Path(__file__).parents[2]
     literal = [
         f"{path.relative_to(root)}:{call.lineno}"
-        for layer in ("contracts", "domain", "adapters", "activities", "workflows", "workers")
+        for layer in ("adapters", "activities", "workflows", "workers")
         for path in (root / layer).rglob("*.py")
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("ApplicationError")

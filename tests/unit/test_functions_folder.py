@@ -11,9 +11,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from workers.settings.check import check_settings
-from workers.settings.database import DatabaseSettings
-from workers.settings.imports import QueueSettings
+from workers.imports.settings import QueueSettings
+from workers.shared.settings.check import check_settings
+from workers.shared.settings.common import DatabaseSettings
 
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "deploy" / "functions"

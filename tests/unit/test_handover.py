@@ -9,11 +9,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities import handover
-from activities.failures import translate_failures
-from activities.handover import chunk_committed, hands_over
-from contracts.errors import TRANSIENT
+from activities.shared import failures
+from activities.shared.failures import chunk_committed, hands_over, translate_failures
 from tests.support.imports.activities import environment
+from workflows.shared.errors import TRANSIENT
 
 Work = Callable[[], Awaitable[str]]
 
@@ -33,8 +32,8 @@ class Step:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handover, "LOCAL_SECONDS", 0.0)
-    monkeypatch.setattr(handover, "CUT_SECONDS", 0.05)
+    monkeypatch.setattr(failures, "LOCAL_SECONDS", 0.0)
+    monkeypatch.setattr(failures, "CUT_SECONDS", 0.05)
 
 
 async def three_chunks() -> str:
@@ -83,7 +82,7 @@ async def test_what_times_out_by_itself_is_a_failure() -> None:
 
 
 async def test_a_cancelled_step_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handover, "CUT_SECONDS", 60.0)
+    monkeypatch.setattr(failures, "CUT_SECONDS", 60.0)
     env, working = local(), asyncio.Event()
 
     async def waits() -> str:

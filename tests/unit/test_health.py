@@ -8,9 +8,9 @@ import urllib.request
 
 import pytest
 
-from workers.health import Health
-from workers.health_server import serve_health
-from workers.settings.errors import SettingsError
+from workers.shared.errors import SettingsError
+from workers.shared.health import Health
+from workers.shared.health_server import serve_health
 
 
 def _get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, dict[str, str]]:
@@ -39,7 +39,7 @@ async def test_a_taken_port_is_named() -> None:
 
 
 async def test_the_address_of_a_free_port_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "workers.health_server"):
+    with caplog.at_level(logging.INFO, "workers.shared.health_server"):
         async with serve_health(Health(), 0, "::1") as port:
             answer = await asyncio.to_thread(_get, port, "/health/live", "[::1]")
     assert answer == (200, {"status": "live"})

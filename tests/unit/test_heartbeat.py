@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.heartbeat import (
+from activities.shared.failures import (
     LONGEST_PAUSE,
     LOST_SILENTLY,
     LOST_WORKERS,
@@ -16,9 +16,9 @@ from activities.heartbeat import (
     BoundedHeartbeater,
     Heartbeater,
 )
-from contracts.base import Contract
-from domain.errors import RuleViolation
 from tests.support.imports.activities import environment
+from workflows.shared.contracts import Contract
+from workflows.shared.errors import RuleViolation
 
 
 class Progress(Contract):

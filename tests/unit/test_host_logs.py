@@ -29,7 +29,7 @@ SHOWN: Final = "password *** of db, ***, *** and ***; explan-78"
 
 _COMMAND: Final = """
 import importlib, logging, sys
-from workers.cli.app import app
+from workers.shared.cli.app import app
 
 async def log(*arguments, **options):
     logging.getLogger("tests").warning({logged!r})
@@ -50,13 +50,13 @@ class Intake:
         pass
 
     async def accept(self, raw, earlier, message_id, sent_at=None):
-        from workers.services.verdicts import Settle
+        from workers.shared.services.bodies import Settle
         logging.getLogger("tests").warning({logged!r})
         return Settle("run")
 """
 _LAMBDA: Final = """
 from types import SimpleNamespace
-from workers.bridges import batch_loader_lambda as host
+from workers.batches import loader_lambda as host
 
 async def connect(api_key):
     return None
@@ -68,7 +68,7 @@ host.handler({"Records": [{"messageId": "m1", "body": "{}"}]}, context)
 _AZURE: Final = """
 import asyncio
 from tests.adapters.test_bridge_parity import function_of, trigger
-from workers.bridges import function_app as host
+from workers.imports import function_app as host
 
 host._HANDLER = Intake()
 asyncio.run(function_of(host.app)(trigger(b"{}", "m1")))
@@ -80,9 +80,9 @@ def _command(command: str, module: str, function: str) -> str:
 
 
 HOSTS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
-    "worker": (_command("worker all", "workers.process", "run_worker"), {}),
-    "bridge": (_command("bridge service-bus", "workers.process", "run_bridge"), {}),
-    "gateway": (_command("gateway", "workers.gateway.process", "run_gateway"), {}),
+    "worker": (_command("worker all", "workers.shared.process", "run_worker"), {}),
+    "bridge": (_command("bridge service-bus", "workers.shared.process", "run_bridge"), {}),
+    "gateway": (_command("gateway", "workers.shared.gateway.process", "run_gateway"), {}),
     "lambda": (
         _FUNCTION.format(logged=LOGGED) + _LAMBDA,
         {"message_id": "m1", "request_id": "r1"},

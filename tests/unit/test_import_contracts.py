@@ -6,7 +6,8 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+
+import grimp
 
 from workers import catalogue
 
@@ -50,44 +51,33 @@ def _listed() -> Iterator[str]:
 
 def test_independence_is_asked_of_every_pipeline_alone() -> None:
     there = pipelines_by_package(_modules())
-    assert {"contracts", "workers.services", "workers.pipelines", "adapters.ports"} <= there.keys()
+    assert {"workflows", "activities", "workers"} <= there.keys()
     assert differences(there, pipelines_by_package(_listed())) == []
 
 
 def test_a_list_that_is_missing_or_too_short_is_found() -> None:
     one, other, *_ = sorted(NAMES)
-    there = {"contracts": {one, other}, "workers.settings": {one}}
-    assert differences(there, {"contracts": {one, other}}) == []
-    assert differences(there, {}) == [f"contracts holds {[one, other]}, its list []"]
-    assert differences(there, {"contracts": {one}, "workers.settings": {one}}) == [
-        f"contracts holds {[one, other]}, its list {[one]}"
+    there = {"activities": {one, other}, "workers.shared.settings": {one}}
+    assert differences(there, {"activities": {one, other}}) == []
+    assert differences(there, {}) == [f"activities holds {[one, other]}, its list []"]
+    assert differences(there, {"activities": {one}, "workers.shared.settings": {one}}) == [
+        f"activities holds {[one, other]}, its list {[one]}"
     ]
-
-
-def contract_with(key: str, module: str) -> Mapping[str, Any]:
-    """The one contract that has a module in a list."""
-    [found] = [each for each in LINTER["contracts"] if module in each.get(key, ())]
-    return found
-
-
-def test_every_adapter_is_wired_by_workers_alone() -> None:
-    folder = ROOT / "adapters"
-    there = {path.stem for path in folder.iterdir() if not path.name.startswith("__")}
-    wired = contract_with("forbidden_modules", "adapters.azure")
-    assert {f"adapters.{name}" for name in there - {"ports"}} == set(wired["forbidden_modules"])
 
 
 def test_rules_and_workflows_use_no_other_libraries() -> None:
     """Those that are forbidden are listed by name; whatever else there is, is left out as well."""
-    used = {package: set(_libraries(package)) for package in ("contracts", "domain", "workflows")}
-    assert used == {
-        "contracts": {"pydantic"},
-        "domain": {
-            *("pydantic", "rapidfuzz", "cloudevents", "yaml", "jsonschema", "referencing"),
-            *("cql2", "numpy", "pyproj", "pystac", "shapely"),
-        },
-        "workflows": {"pydantic", "temporalio"},
-    }
+    assert set(_libraries("workflows")) == {"pydantic", "temporalio"}
+
+
+def test_rules_and_contracts_can_be_imported_without_temporal() -> None:
+    """A module that uses the engine is a workflow's own: no rule and no contract imports it."""
+    graph = grimp.build_graph("workflows", include_external_packages=True, cache_dir=None)
+    engine = graph.find_modules_that_directly_import("temporalio")
+    pure = {each for each in graph.modules if each.startswith("workflows.")} - engine
+    assert {each for each in pure if graph.find_upstream_modules(each) & engine} == set()
+    assert {f"workflows.{name}.runs" for name in NAMES} <= pure
+    assert (ROOT / "workflows" / "__init__.py").read_text() == ""
 
 
 def _libraries(package: str) -> Iterator[str]:

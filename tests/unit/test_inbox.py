@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 from temporalio.client import Client
 
-from workers.services.identity import IMPORTER, OPERATOR, Identity
-from workers.services.inbox import Inbox
+from workers.shared.services.identity import IMPORTER, OPERATOR, Identity
+from workers.shared.services.inbox import Inbox
 
 
 class Asked:

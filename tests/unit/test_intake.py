@@ -3,7 +3,7 @@
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers.services.intake import LOUD_FROM_DELIVERY, given_back, warn_of_deliveries
+from workers.shared.services.intake import LOUD_FROM_DELIVERY, given_back, warn_of_deliveries
 
 
 @pytest.mark.parametrize(

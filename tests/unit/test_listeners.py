@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from workers.listeners import authority, listener
-from workers.settings.errors import SettingsError
+from workers.shared.errors import SettingsError
+from workers.shared.health_server import authority, listener
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,11 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, FailureError
 from temporalio.testing import ActivityEnvironment
 
-from adapters.ports import Denied
+from adapters.ports.errors import Denied
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
-from workers.bridges.consumer import Consumer
-from workers.bridges.limits import Limits
-from workers.log_context import bound
-from workers.logs import JsonLines, TextLines
-from workers.redaction import Redaction
-from workers.services.verdicts import Settle, Verdict
+from workers.shared.bridges.consumer import Consumer, Limits
+from workers.shared.logs import JsonLines, Redaction, TextLines, bound
+from workers.shared.services.bodies import Settle, Verdict
 
 logger = logging.getLogger("tests.logs")
 ROOT = Path(__file__).parents[2]
@@ -196,7 +193,7 @@ async def test_http_clients_tell_no_address_with_a_secret(everything: Log) -> No
 def test_a_process_logs_no_requests_of_its_http_clients() -> None:
     code = """
 import logging, os
-from workers.logs import configure_logs
+from workers.shared.logs import configure_logs
 configure_logs({"DOCFLOW_LOG_FORMAT": "json"})
 for name in ("httpx", "httpcore", "botocore", "azure.core", "urllib3"):
     logging.getLogger(name).info("GET https://host/planted")

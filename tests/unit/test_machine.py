@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.machine import cores, memory_bytes
+from workers.shared.machine import cores, memory_bytes
 
 MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

@@ -6,14 +6,21 @@ from datetime import timedelta
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.notices import NoticeSending
-from adapters.memory.notices import MemoryNotices
-from contracts.notices import NoticeKind, NoticeOrder
-from domain.notice_groups import ALONE, HELD, Due, Held, NoticeGroups
-from domain.notices import NoticePolicies
+from activities.shared.notices import NoticeSending
 from tests.support.imports.activities import environment
+from tests.support.memory.notices import MemoryNotices
 from tests.support.notices import an_order
-from workers.services.run_notices import NoticeComposer
+from workers.shared.services.run_notices import NoticeComposer
+from workflows.shared.notices import (
+    ALONE,
+    HELD,
+    Due,
+    Held,
+    NoticeGroups,
+    NoticeKind,
+    NoticeOrder,
+    NoticePolicies,
+)
 
 COMPOSER = NoticeComposer(NoticePolicies(), None, None, "default")
 WINDOW = HELD.total_seconds()

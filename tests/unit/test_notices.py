@@ -7,21 +7,28 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.notices import AT_ONCE, NoticeSending, deliver
-from adapters.memory.notices import MemoryNotices
-from adapters.notices.log import LogNotices
-from adapters.ports import PortError, Throttled, Unavailable
-from contracts.dependencies import Dependency, outage_id
-from contracts.errors import PERMANENT, TRANSIENT
-from contracts.notices import NoticeKind, NoticeReceipt
-from domain.notices import NoticePolicies, NoticePolicy, Reminded, clean, next_reminder
+from activities.shared.notices import AT_ONCE, NoticeSending, deliver
+from adapters.notices import LogNotices
+from adapters.ports.errors import PortError, Throttled, Unavailable
 from tests.support.imports.activities import environment
+from tests.support.memory.notices import MemoryNotices
 from tests.support.notices import ID, a_notice, an_order
 from workers import catalogue
-from workers.notices import wanted_by
-from workers.services.run_notices import NoticeComposer, read_addresses
-from workers.settings.common import NoticeSettings
-from workers.settings.errors import SettingsError
+from workers.shared.errors import SettingsError
+from workers.shared.services.run_notices import NoticeComposer, read_addresses
+from workers.shared.settings.common import NoticeSettings
+from workers.shared.worker_factory import wanted_by
+from workflows.shared.dependencies import Dependency, outage_id
+from workflows.shared.errors import PERMANENT, TRANSIENT
+from workflows.shared.notices import (
+    NoticeKind,
+    NoticePolicies,
+    NoticePolicy,
+    NoticeReceipt,
+    Reminded,
+    clean,
+    next_reminder,
+)
 
 OPS, ANN = "ops@example.org", "ann@example.org"
 HOUR = 3_600

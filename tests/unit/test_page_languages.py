@@ -12,8 +12,8 @@ from babel.messages.catalog import Catalog, Message
 from jinja2 import Environment, nodes
 
 from stack import messages
-from workers.gateway.pages import renderer
-from workers.gateway.pages.language import (
+from workers.shared.gateway.pages import renderer
+from workers.shared.gateway.pages.renderer import (
     LOCALE,
     counted,
     gettext,
@@ -25,12 +25,12 @@ from workers.gateway.pages.language import (
     speaking,
 )
 
-GATEWAY = Path(__file__).parents[2] / "workers" / "gateway"
+WORKERS = Path(__file__).parents[2] / "workers"
 TEMPLATES = sorted(
     [
-        *(GATEWAY / "pages" / "templates").glob("*.html"),
-        *(GATEWAY / "spreadsheets" / "pages" / "templates").glob("*.html"),
-        *(GATEWAY / "transfers" / "pages" / "templates").glob("transfer*.html"),
+        *(WORKERS / "shared" / "gateway" / "pages" / "templates").glob("*.html"),
+        *(WORKERS / "spreadsheets" / "templates").glob("*.html"),
+        *(WORKERS / "transfers" / "templates").glob("transfer*.html"),
     ]
 )
 CATALOGUES = list(messages.catalogues())

@@ -3,7 +3,7 @@
 import pytest
 from fastapi import Request, Response
 
-from workers.gateway.spreadsheets.dependencies import describe_page, describe_uncounted_page
+from workers.spreadsheets.api import describe_page, describe_uncounted_page
 
 
 def _request() -> Request:

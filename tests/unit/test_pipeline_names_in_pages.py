@@ -12,7 +12,12 @@ import pytest
 from workers import catalogue
 
 ROOT = Path(__file__).parents[2]
-SHARED = ("workers/gateway/pages/templates", "workers/gateway/pages/static", "Makefile", ".ci/run")
+SHARED = (
+    "workers/shared/gateway/pages/templates",
+    "workers/shared/gateway/pages/static",
+    "Makefile",
+    ".ci/run",
+)
 
 
 def named_in_text(text: str) -> list[tuple[int, str]]:

@@ -4,7 +4,7 @@ import httpx
 from fastapi import FastAPI
 from pydantic import BaseModel, field_validator
 
-from workers.gateway.http.problems import handle_problems
+from workers.shared.gateway.http.problems import handle_problems
 
 
 class Box(BaseModel):

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from workers.pipelines.batches import BATCHES
-from workers.process import choose, read_settings, run_worker
-from workers.settings.errors import SettingsError
+from workers.batches.register import BATCHES
+from workers.shared.errors import SettingsError
+from workers.shared.process import choose, read_settings, run_worker
 
 TOPIC = {"DOCFLOW_BATCH_TOPIC_ARN": "arn:aws:sns:eu-central-1:1:t"}
 

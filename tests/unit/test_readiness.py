@@ -16,30 +16,34 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.ports import Denied, Unavailable
+from adapters.ports.errors import Denied, Unavailable
 from tests.sixth.register import PARCELS
 from tests.support.bridges import running
 from tests.support.cli_fakes import FakeInstallation
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.waiting import eventually
-from workers.bridges.consumer import Consumer, Limits
-from workers.bridges.retry import Retry
-from workers.bridges.totals import BridgeTotals, QueueUnusable
-from workers.gateway.startup import Entrance
-from workers.health import Health
-from workers.pipelines.base import Bridge, Context
-from workers.process import _receive
-from workers.resources.blobs import open_blobs
-from workers.services.intake import given_back
-from workers.services.readiness import NotReady, Pauses, Readiness
-from workers.services.setup import requirements as setup_requirements
-from workers.services.setup.factory import notices_of, set_up
-from workers.services.setup.requirements import Finding, Requirement, State, seldom
-from workers.services.setup.storage import container_of, scratch_of
-from workers.services.setup.temporal import Connection
-from workers.services.verdicts import Abandon, Settle, Verdict
-from workers.settings.blobs import BlobSettings
-from workers.settings.errors import SettingsError
+from workers.shared.bridges.consumer import BridgeTotals, Consumer, Limits, QueueUnusable, Retry
+from workers.shared.errors import SettingsError
+from workers.shared.gateway.process import Entrance
+from workers.shared.health import Health
+from workers.shared.process import _receive
+from workers.shared.register import Bridge, Context
+from workers.shared.services import requirements
+from workers.shared.services.bodies import Abandon, Settle, Verdict
+from workers.shared.services.intake import given_back
+from workers.shared.services.readiness import NotReady, Pauses, Readiness
+from workers.shared.services.requirements import (
+    Finding,
+    Requirement,
+    State,
+    container_of,
+    scratch_of,
+    seldom,
+)
+from workers.shared.services.setup import notices_of, set_up
+from workers.shared.services.temporal_requirements import Connection
+from workers.shared.settings.common import BlobSettings
+from workers.shared.tables import open_blobs
 
 AT_ONCE = Pauses(first=0.01, longest=0.01, settled=0.01)
 
@@ -73,7 +77,7 @@ async def test_what_is_missing_is_waited_for_and_reported_once(
 ) -> None:
     shelf, health = Shelf(MISSING), Health()
     readiness = Readiness([shelf.requirement()], health, AT_ONCE)
-    with caplog.at_level(logging.INFO, "workers.services.readiness"):
+    with caplog.at_level(logging.INFO, "workers.shared.services.readiness"):
         waiting = asyncio.create_task(readiness.until_met(asyncio.Event()))
 
         async def looked_often() -> bool:
@@ -206,7 +210,7 @@ async def test_a_setting_that_cannot_be_used_ends_the_wait() -> None:
 
 
 async def test_a_check_without_an_end_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup_requirements, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(requirements, "CHECK_SECONDS", 0.01)
 
     async def look() -> Finding:
         await asyncio.Event().wait()
@@ -256,7 +260,7 @@ async def test_a_bridge_whose_queue_is_missing_opens_it_again_later(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pauses = Retry(first_pause=0.01, longest_pause=0.01)
-    monkeypatch.setattr("workers.process._QUEUE_PAUSES", pauses)
+    monkeypatch.setattr("workers.shared.process._QUEUE_PAUSES", pauses)
     runs: list[Health] = []
 
     async def run(

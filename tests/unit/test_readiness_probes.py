@@ -2,8 +2,8 @@
 
 import asyncio
 
-from workers.services.readiness import Readiness
-from workers.services.setup.requirements import Finding, Requirement, State
+from workers.shared.services.readiness import Readiness
+from workers.shared.services.requirements import Finding, Requirement, State
 
 
 async def test_a_probe_is_answered_while_a_dependency_hangs() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from adapters.database import upgrade
+from adapters.database.schema import upgrade
 from stack.temporal import temporal_server
 from tests.support.processes import says
 from tests.support.waiting import eventually
 from tests.unit.recipes import ROOT, Block, Tree, blocks, recipe
-from workers.pipelines.base import Pipeline
+from workers.shared.register import Pipeline
 
 TYPE = recipe("Adding a document type")
 PIPELINE = recipe("Adding a pipeline")
@@ -66,7 +66,7 @@ def test_the_recipe_of_a_document_type_touches_what_an_existing_type_touches() -
     spelled = re.compile(r"crew_trade(s|\b)|CREW_TRADE")
     touched = {
         path.relative_to(ROOT).as_posix()
-        for folder in ("contracts", "domain", "adapters", "activities", "workflows", "workers")
+        for folder in ("adapters", "activities", "workflows", "workers")
         for path in (ROOT / folder).rglob("*.py")
         if spelled.search(path.read_text())
     }
@@ -123,7 +123,7 @@ def test_every_file_of_the_example_has_its_place() -> None:
 
 def test_what_the_recipe_shows_is_what_the_example_says() -> None:
     shown = blocks(PIPELINE, "python")
-    assert "workers/pipelines/parcels.py" in {block.path for block in shown}
+    assert "workers/parcels/register.py" in {block.path for block in shown}
     for block in shown:
         # A file that the example does without would be one that nothing loads.
         assert block.path in EXAMPLES
@@ -132,7 +132,7 @@ def test_what_the_recipe_shows_is_what_the_example_says() -> None:
 
 def test_the_recipe_names_the_fields_that_a_register_must_set() -> None:
     [sentence] = re.findall(r"These fields have no default: (.*?)\.\s", PIPELINE, re.DOTALL)
-    [register] = [each for each in blocks(PIPELINE, "python") if "workers/pipelines" in each.path]
+    [register] = [each for each in blocks(PIPELINE, "python") if "register" in each.path]
     needed = [
         field.name
         for field in dataclasses.fields(Pipeline)
@@ -163,7 +163,7 @@ def test_a_pipeline_is_added_by_following_the_recipe(parcels: Tree) -> None:
     parcels.check("ruff", "check", "--no-cache", ".")
     parcels.check("ruff", "format", "--check", "--no-cache", ".")
     assert (parcels.root / "tests/replay/histories/ParcelDelivery/plain.json").is_file()
-    assert parcels.run("workers.cli", "parcels", "weigh", "box") == "3\n"
+    assert parcels.run("workers.shared.cli", "parcels", "weigh", "box") == "3\n"
 
 
 async def test_its_runs_are_listed_shown_and_answered(parcels: Tree, tmp_path: Path) -> None:

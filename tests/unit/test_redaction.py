@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.redaction import HIDDEN, Redaction
+from workers.shared.logs import HIDDEN, Redaction
 
 ENVIRONMENT = {
     "DATABASE_URL": "postgresql://docflow:planted%2Fpass@db/docflow",

@@ -21,18 +21,17 @@ from temporalio.client import (
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
-from contracts.retention import ROW_RETENTION, RowRetentionOrder
-from contracts.spreadsheets import RetentionOrder
-from contracts.sweep import RUN_SWEEPER, RunSweepOrder
 from stack.temporal import temporal_binary
 from workers import catalogue
-from workers.dependencies import COMMON_WORKFLOWS
-from workers.errors import TemporalUnreachable
-from workers.pipelines.base import Pipeline
-from workers.pipelines.schedules import Declared, daily, every
-from workers.plugin import docflow_plugin
-from workers.schedules import Change, declared_schedules, look, reconcile
-from workflows import attributes
+from workers.shared.declared_schedules import Declared, daily, every
+from workers.shared.errors import TemporalUnreachable
+from workers.shared.plugin import docflow_plugin
+from workers.shared.register import Pipeline
+from workers.shared.schedules import Change, declared_schedules, look, reconcile
+from workers.shared.worker_factory import COMMON_WORKFLOWS
+from workflows.shared import attributes
+from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER, RowRetentionOrder, RunSweepOrder
+from workflows.spreadsheets.runs import RetentionOrder
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

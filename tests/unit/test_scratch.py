@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from xlsxwriter.exceptions import FileCreateError
 
-from activities.scratch import fetched, scratch_folder, sweep
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import Unavailable
-from contracts.blobs import BlobRef
-from contracts.dependencies import Dependency
-from domain.errors import RuleViolation
+from activities.shared.scratch import fetched, scratch_folder, sweep
+from adapters.ports.errors import Unavailable
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.shared.contracts import BlobRef
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import RuleViolation
 
 MEGABYTE = 1 << 20
 
@@ -156,7 +156,7 @@ def test_only_old_folders_of_an_earlier_release_are_swept(tmp_path: Path) -> Non
 HOLD = """
 import sys, time
 from pathlib import Path
-from activities.scratch import scratch_folder
+from activities.shared.scratch import scratch_folder
 with scratch_folder(Path(sys.argv[1])) as folder:
     (folder / "document").touch()
     print(folder, flush=True)

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.scratch import scratch_folder
-from activities.seen_keys import SeenKeys
-from adapters.ports import Unavailable
+from activities.shared.scratch import SeenKeys, scratch_folder
+from adapters.ports.errors import Unavailable
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
 
@@ -41,7 +40,7 @@ def test_memory_is_bounded(distinct: int, tmp_path: Path) -> None:
     program = f"""
 import json, pathlib, resource
 from contextlib import closing
-from activities.seen_keys import SeenKeys
+from activities.shared.scratch import SeenKeys
 def grown():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = grown()
@@ -81,7 +80,7 @@ def test_a_full_scratch_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("activities.scratch_database.tempfile.mkstemp", full)
+    monkeypatch.setattr("activities.shared.scratch.tempfile.mkstemp", full)
     with (
         pytest.raises(Unavailable, match="the scratch disk is full"),
         scratch_folder(tmp_path) as own,

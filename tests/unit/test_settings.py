@@ -6,16 +6,19 @@ from pathlib import Path
 import pytest
 
 from adapters.aws.blobs import Bucket, S3Blobs
-from adapters.notices.log import LogNotices
-from adapters.notices.smtp import MailServer, SmtpNotices
-from adapters.notices.webhook import WebhookNotices
-from workers.resources.blobs import open_blobs
-from workers.resources.common import open_notices
-from workers.settings.blobs import BlobSettings
-from workers.settings.common import NoticeSettings, ScratchSettings
-from workers.settings.database import DatabaseSettings
-from workers.settings.errors import SettingsError
-from workers.settings.imports import QueueSettings, RunSettings
+from adapters.mail_notices import SmtpNotices
+from adapters.notices import LogNotices, MailServer
+from adapters.webhook_notices import WebhookNotices
+from workers.imports.settings import QueueSettings, RunSettings
+from workers.shared.errors import SettingsError
+from workers.shared.resources import open_notices
+from workers.shared.settings.common import (
+    BlobSettings,
+    DatabaseSettings,
+    NoticeSettings,
+    ScratchSettings,
+)
+from workers.shared.tables import open_blobs
 
 CONNECTION = "Endpoint=sb://127.0.0.1;SharedAccessKeyName=a;SharedAccessKey=b"
 

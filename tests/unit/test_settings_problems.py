@@ -7,26 +7,29 @@ from pathlib import Path
 import pytest
 
 from workers import catalogue
-from workers.cli.errors import failures_in_one_line
-from workers.gateway.process import run_gateway
-from workers.pipelines.base import Bridge, Pipeline, ReadSettings
-from workers.process import run_bridge, run_worker
-from workers.resources.common import CommonSettings, open_resources
-from workers.settings.base import Settings
-from workers.settings.batches import BatchSettings, CaseEventSettings
-from workers.settings.blobs import BlobSettings
-from workers.settings.check import (
+from workers.batches.settings import BatchSettings, CaseEventSettings
+from workers.imports.settings import QueueSettings, RunSettings
+from workers.shared.cli.errors import failures_in_one_line
+from workers.shared.errors import SettingsError
+from workers.shared.gateway.process import run_gateway
+from workers.shared.process import run_bridge, run_worker
+from workers.shared.register import Bridge, Pipeline, ReadSettings
+from workers.shared.resources import CommonSettings, open_resources
+from workers.shared.settings.base import Settings
+from workers.shared.settings.check import (
     ELSEWHERE,
     check_at_start,
     check_settings,
     declared_groups,
     unread_names,
 )
-from workers.settings.common import NoticeSettings, ScratchSettings
-from workers.settings.database import DatabaseSettings
-from workers.settings.errors import SettingsError
-from workers.settings.gateway import GatewaySettings
-from workers.settings.imports import QueueSettings, RunSettings
+from workers.shared.settings.common import (
+    BlobSettings,
+    DatabaseSettings,
+    NoticeSettings,
+    ScratchSettings,
+)
+from workers.shared.settings.gateway import GatewaySettings
 
 ROOT = Path(__file__).parents[2]
 GROUPS = declared_groups()

@@ -5,17 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers.settings.check import declared_groups
-from workers.settings.reference import page
+from workers.shared.settings.check import declared_groups
+from workers.shared.settings.reference import page
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = (ROOT / "docs" / "reference" / "settings.md").read_text()
 
 
 def test_the_committed_page_is_what_the_command_writes() -> None:
-    command = [sys.executable, "-W", "error", "-m", "workers.settings.reference"]
+    command = [sys.executable, "-W", "error", "-m", "workers.shared.settings.reference"]
     written = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert written.stdout == COMMITTED, "run `python -m workers.settings.reference`"
+    assert written.stdout == COMMITTED, "run `python -m workers.shared.settings.reference`"
 
 
 def test_the_page_is_the_same_each_time() -> None:

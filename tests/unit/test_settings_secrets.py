@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from workers.settings.base import Settings
-from workers.settings.batches import CloudSettings
-from workers.settings.blobs import BlobSettings
-from workers.settings.check import declared_groups, unread_names
-from workers.settings.database import DatabaseSettings
-from workers.settings.errors import SettingsError
-from workers.settings.gateway import GatewaySettings
-from workers.settings.imports import QueueSettings
+from workers.imports.settings import QueueSettings
+from workers.shared.errors import SettingsError
+from workers.shared.settings.aws import CloudSettings
+from workers.shared.settings.base import Settings
+from workers.shared.settings.check import declared_groups, unread_names
+from workers.shared.settings.common import BlobSettings, DatabaseSettings
+from workers.shared.settings.gateway import GatewaySettings
 
 URL = "postgresql://docflow:hidden@db/docflow"
 

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from activities.run_sweep import reason_of
-from adapters.ports import RunEnd
-from contracts.batches import LoaderStatus
-from contracts.spreadsheets import SpreadsheetState
-from contracts.transfers import TransferStatus
-from domain.spreadsheets import standing as spreadsheets
-from domain.transfers import standing as transfers
-from workers.services import standing as runs
-from workers.services.batches import outcomes as batches
+from activities.shared.records import reason_of
+from adapters.ports.records import RunEnd
+from workers.batches import labels
+from workers.shared.services import runs
+from workflows.batches.names import LoaderStatus
+from workflows.spreadsheets import runs as spreadsheets
+from workflows.spreadsheets.mappings import SpreadsheetState
+from workflows.transfers import runs as transfers
+from workflows.transfers.events import TransferStatus
 
 
 @pytest.mark.parametrize(
     ("states", "standing"),
     [
-        (LoaderStatus, batches.standing),
+        (LoaderStatus, labels.standing),
         (SpreadsheetState, spreadsheets.standing),
         (TransferStatus, transfers.standing),
         (WorkflowExecutionStatus, runs.standing),

@@ -27,11 +27,11 @@ from tests.support.worker_processes import (
     waits_for_the_database,
     works,
 )
-from workers.bridges.retry import Retry
-from workers.health import Health
-from workers.health_server import liveness_answer
-from workers.member import Report, channel, end_with
-from workers.supervisor import Supervisor, Target
+from workers.shared.bridges.consumer import Retry
+from workers.shared.health import Health
+from workers.shared.health_server import liveness_answer
+from workers.shared.process import Report, channel, end_with
+from workers.shared.supervisor import Supervisor, Target
 
 SOON = Retry(first_pause=0.01, longest_pause=0.01)
 LATE = Retry(first_pause=500.0, longest_pause=500.0)

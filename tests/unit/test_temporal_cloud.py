@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 from temporalio.client import Client
 
-from workers.services import search_attributes
-from workers.services.setup.requirements import State
-from workers.services.setup.temporal import Connection, is_cloud, search_attributes_of
+from workers.shared.services import search_attributes
+from workers.shared.services.requirements import State
+from workers.shared.services.temporal_requirements import Connection, is_cloud, search_attributes_of
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers.services.errors import ServiceError, TemporalRefused, TemporalUnavailable
-from workers.services.runs import temporal_errors
+from workers.shared.services.errors import ServiceError, TemporalRefused, TemporalUnavailable
+from workers.shared.services.runs import temporal_errors
 
 MISSING = "Namespace default has no mapping defined for search attribute Pipeline"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("contracts", "domain", "adapters", "activities", "workflows", "workers")
+PRODUCT = ("adapters", "activities", "workflows", "workers")
 USERS = (*PRODUCT, "stack", "benchmarks", "deploy")
 FOR_TESTS = "adapters/memory/"
 """Fakes that tests take in the place of an adapter."""
@@ -90,22 +90,34 @@ def test_nothing_is_defined_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("files", "found"),
     [
-        ({"domain/a.py": "_ONE = 1"}, ["domain/a.py:1 _ONE"]),
-        ({"domain/a.py": "_ONE = 1\nTWO = _ONE", "domain/b.py": "from domain.a import TWO"}, []),
-        (
-            {"domain/a.py": "_ONE = 1", "domain/b.py": "_ONE = 2\nTWO = _ONE"},
-            ["domain/a.py:1 _ONE", "domain/b.py:2 TWO"],
-        ),
-        ({"domain/a.py": "def one() -> None: ..."}, ["domain/a.py:1 one"]),
-        ({"domain/a.py": "@register\ndef one() -> None: ..."}, []),
-        ({"domain/a.py": "ONE: int = 1", "workers/b.py": "import domain.a\ndomain.a.ONE"}, []),
-        ({"domain/a.py": "ONE = 1", "workers/b.py": 'load("domain.a:ONE")'}, []),
+        ({"workflows/a.py": "_ONE = 1"}, ["workflows/a.py:1 _ONE"]),
         (
             {
-                "domain/a.py": "ONE = 1",
-                "domain/__init__.py": 'from domain.a import ONE\n__all__ = ["ONE"]',
+                "workflows/a.py": "_ONE = 1\nTWO = _ONE",
+                "workflows/b.py": "from workflows.a import TWO",
             },
-            ["domain/a.py:1 ONE"],
+            [],
+        ),
+        (
+            {"workflows/a.py": "_ONE = 1", "workflows/b.py": "_ONE = 2\nTWO = _ONE"},
+            ["workflows/a.py:1 _ONE", "workflows/b.py:2 TWO"],
+        ),
+        ({"workflows/a.py": "def one() -> None: ..."}, ["workflows/a.py:1 one"]),
+        ({"workflows/a.py": "@register\ndef one() -> None: ..."}, []),
+        (
+            {
+                "workflows/a.py": "ONE: int = 1",
+                "workers/b.py": "import workflows.a\nworkflows.a.ONE",
+            },
+            [],
+        ),
+        ({"workflows/a.py": "ONE = 1", "workers/b.py": 'load("workflows.a:ONE")'}, []),
+        (
+            {
+                "workflows/a.py": "ONE = 1",
+                "workflows/__init__.py": 'from workflows.a import ONE\n__all__ = ["ONE"]',
+            },
+            ["workflows/a.py:1 ONE"],
         ),
         ({"stack/a.py": "ONE = 1", "adapters/memory/a.py": "TWO = 2"}, []),
     ],

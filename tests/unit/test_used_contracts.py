@@ -10,8 +10,8 @@ PROGRAM = """
 import json
 from types import SimpleNamespace
 import workers.catalogue
-from contracts.base import Contract
-from workers.plugin import docflow_plugin
+from workflows.shared.contracts import Contract
+from workers.shared.plugin import docflow_plugin
 
 def known(contract=Contract):
     for each in contract.__subclasses__():
@@ -27,8 +27,7 @@ client = SimpleNamespace(config=lambda **_: {})
 work = {"client": client, "workflows": [DocumentImport], "activities": []}
 docflow_plugin().configure_worker(work)
 open = [each.__name__ for each in known() if not each.__pydantic_complete__
-        and each.__module__.startswith("contracts.")
-        and (each.__module__.count(".") == 1 or each.__module__.startswith("contracts.imports."))]
+        and each.__module__.startswith(("workflows.shared.", "workflows.imports."))]
 print(json.dumps([all, before, built(), open]))
 """
 
@@ -44,7 +43,7 @@ def test_a_worker_builds_the_contracts_of_its_pipelines_and_no_others() -> None:
     assert len(before) < len(known) / 2
     assert left == []
     built = {module for module in after if module not in before}
-    assert {"contracts.imports.messages", "contracts.notices"} <= built
-    words = {module.split(".")[1] for module in built if module.count(".") > 1}
+    assert {"workflows.imports.messages", "workflows.shared.notices"} <= built
+    words = {module.split(".")[1] for module in built}
     assert "imports" in words
     assert not words & {"batches", "jobs", "transfers"}

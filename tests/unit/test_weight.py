@@ -8,8 +8,8 @@ from benchmarks.weight.__main__ import Weight, table
 
 def test_each_tracked_file_counts_once_in_its_group(tmp_path: Path) -> None:
     files = {
-        "domain/rows.py": '"""A rule."""\n\nLIMIT = 1\n',
-        "domain/imports/lines.py": "\n",
+        "activities/imports/rows.py": '"""A rule."""\n\nLIMIT = 1\n',
+        "workflows/imports/lines.py": "\n",
         "workers/page.html": "<p>\n</p>\n",
         "stack/part.py": "START = True\n",
         "tests/test_rows.py": "\n\n",
@@ -20,7 +20,7 @@ def test_each_tracked_file_counts_once_in_its_group(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    (tmp_path / "domain/untracked.py").write_text("\n" * 9)
+    (tmp_path / "activities/imports/untracked.py").write_text("\n" * 9)
     for command in (["init", "-q"], ["add", *files]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
 
@@ -28,7 +28,7 @@ def test_each_tracked_file_counts_once_in_its_group(tmp_path: Path) -> None:
 
     nodes = 1 + 2 + 4  # Module; Expr, Constant; Assign, Name, Store, Constant.
     assert found["product"] == Weight(lines=4, files=2, folders=2, nodes=nodes + 1)
-    assert found["  domain"] == found["product"]
+    assert found["  activities"] == Weight(lines=3, files=1, folders=1, nodes=nodes)
     assert found["templates and scripts"] == Weight(lines=2, files=1, folders=1, nodes=0)
     assert found["stack and emulators"].lines == found["deploy"].lines == 1
     assert found["tests"].lines == 2

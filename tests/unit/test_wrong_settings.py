@@ -10,12 +10,13 @@ import pytest
 
 from stack.children import free_port
 from tests.support.waiting import eventually
-from workers.bridges.service_bus import BridgeError, ServiceBusBridge
-from workers.gateway.process import run_gateway
-from workers.pipelines.imports import IMPORTS
-from workers.process import run_bridge, run_worker
-from workers.settings.errors import SettingsError
-from workers.settings.imports import QueueSettings
+from workers.imports.register import IMPORTS
+from workers.imports.settings import QueueSettings
+from workers.shared.bridges.consumer import BridgeError
+from workers.shared.bridges.service_bus import ServiceBusBridge
+from workers.shared.errors import SettingsError
+from workers.shared.gateway.process import run_gateway
+from workers.shared.process import run_bridge, run_worker
 
 
 async def test_a_connection_string_that_cannot_be_read() -> None:

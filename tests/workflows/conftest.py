@@ -22,8 +22,8 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.runs import BatchRuns
 from tests.support.dev_server import started
 from tests.support.spreadsheets.runs import SpreadsheetRuns
-from workers.plugin import docflow_plugin
-from workflows import attributes
+from workers.shared.plugin import docflow_plugin
+from workflows.shared import attributes
 
 TASK_TIMEOUT = timedelta(seconds=1)
 """Of workflow tasks, where production has Temporal's ten seconds: a run that loses its place on a

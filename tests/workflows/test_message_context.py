@@ -12,9 +12,7 @@ from temporalio import activity, workflow
 from temporalio.client import WithStartWorkflowOperation
 from temporalio.common import WorkflowIDConflictPolicy
 
-from workers.log_context import bound
-from workers.logs import JsonLines
-from workers.redaction import Redaction
+from workers.shared.logs import JsonLines, Redaction, bound
 
 SHORTLY = timedelta(seconds=10)
 

@@ -14,33 +14,28 @@ from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer
 
-from activities.dependencies import Dependencies
-from activities.notices import NoticeSending
-from adapters.temporal.outages import TemporalOutages
-from contracts.batches import (
-    BatchKey,
-    BatchOrder,
-    BatchResult,
-    Purpose,
-    Validation,
-    ValidationOutcome,
-)
-from contracts.dependencies import Dependency, OutageOrder, outage_id
-from contracts.errors import TRANSIENT
-from contracts.imports import Answer, ImportOrder, Retry
-from contracts.notices import NoticeKind, NoticeOrder, NoticeReceipt, delivery_id
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
+from adapters.temporal import TemporalOutages
 from tests.support.batches.runs import QUICK
 from tests.support.batches.scripted import ScriptedBatch, denied, depth, ended
 from tests.support.imports.scripted import ScriptedImport, import_message, permanent
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.waiting import eventually
-from workers.notices import NoticeInterceptor
-from workers.plugin import docflow_plugin
-from workflows import attributes
+from workers.shared.plugin import docflow_plugin
+from workers.shared.worker_factory import NoticeInterceptor
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import BatchKey, Purpose, ValidationOutcome
+from workflows.batches.runs import BatchOrder, BatchResult, Validation
 from workflows.imports.document_import import DocumentImport
-from workflows.notice_delivery import NoticeDelivery
-from workflows.outage import Outage
+from workflows.imports.runs import ImportOrder, Retry
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
+from workflows.shared.dependencies import Dependency, OutageOrder, outage_id
+from workflows.shared.errors import TRANSIENT
+from workflows.shared.notices import NoticeKind, NoticeOrder, NoticeReceipt, delivery_id
+from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.waiting import Outage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -15,9 +15,19 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError
 
-from activities.dependencies import Dependencies
-from adapters.temporal.outages import TemporalOutages
-from contracts.dependencies import (
+from activities.shared.dependencies import Dependencies
+from adapters.temporal import TemporalOutages
+from tests.support.cli import run_docflow_in_thread
+from tests.support.scripted import ScriptedActivities, scripted, still_down
+from tests.support.tables import make_tables
+from tests.support.waiting import eventually
+from workers.shared.cli.context import CliContext
+from workers.shared.services.identity import Identity
+from workers.shared.services.inbox import Inbox
+from workers.shared.services.outages import OutageView, open_outages
+from workers.shared.services.runs import TemporalRuns
+from workflows.shared import attributes
+from workflows.shared.dependencies import (
     PROBLEM,
     SETTINGS,
     WAITING,
@@ -28,17 +38,7 @@ from contracts.dependencies import (
     Recovery,
     outage_id,
 )
-from tests.support.cli import run_docflow_in_thread
-from tests.support.scripted import ScriptedActivities, scripted, still_down
-from tests.support.tables import make_tables
-from tests.support.waiting import eventually
-from workers.cli.context import CliContext
-from workers.services.identity import Identity
-from workers.services.inbox import Inbox
-from workers.services.outages import OutageView, open_outages
-from workers.services.runs import TemporalRuns
-from workflows import attributes
-from workflows.outage import CHANGES_SHOWN, Outage
+from workflows.shared.waiting import CHANGES_SHOWN, Outage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

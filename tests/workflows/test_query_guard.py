@@ -11,8 +11,7 @@ from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.service import RPCError
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
-from workers.plugin import docflow_plugin
-from workers.query_guard import QueryGuard, QueryMetEnd
+from workers.shared.plugin import QueryGuard, QueryMetEnd, docflow_plugin
 
 STEPS = 2
 SHORTLY = timedelta(seconds=10)

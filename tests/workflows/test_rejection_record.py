@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from activities.dependencies import Dependencies
-from activities.rejections import Rejections
-from adapters.memory.rejected import MemoryRejectedMessages
-from contracts.dependencies import Recovery
-from contracts.rejections import Rejection
+from activities.shared.dependencies import Dependencies
+from activities.shared.records import Rejections
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.scripted import scripted, unavailable
-from workers.services.rejections import RecordingRuns
-from workflows.rejection_record import RejectionRecord
+from workers.shared.services.intake import RecordingRuns
+from workflows.shared.dependencies import Recovery
+from workflows.shared.record_workflows import RejectionRecord
+from workflows.shared.records import Rejection
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

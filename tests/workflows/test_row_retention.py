@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from activities.row_retention import RowRemoval
-from contracts.imports import TASK_QUEUE
-from contracts.retention import RemovedRows, RowRetentionOrder, RowRetentionResult
+from activities.shared.records import RowRemoval
 from tests.support.cli import run_docflow_in_thread
 from tests.support.scripted import scripted
 from workers import catalogue
-from workflows.row_retention import RowRetention
+from workflows.imports.runs import TASK_QUEUE
+from workflows.shared.record_workflows import RowRetention
+from workflows.shared.records import RemovedRows, RowRetentionOrder, RowRetentionResult
 
 KINDS = (
     RemovedRows(what="status rows of imports", days=365, rows=12_345, blobs=6, more=True),

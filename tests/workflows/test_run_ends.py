@@ -10,17 +10,18 @@ from temporalio.client import WorkflowFailureError
 from temporalio.runtime import BUFFERED_METRIC_KIND_COUNTER, MetricBuffer, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
-from activities.run_sweep import RunSweep
-from contracts.imports import Answer, ImportOrder
-from contracts.metrics import DOCUMENTS
-from contracts.sweep import RunsSwept, RunSweepOrder
+from activities.shared.records import RunSweep
 from tests.support.imports.scripted import ScriptedImport, import_message, permanent
 from tests.support.scripted import scripted
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workflows import attributes
+from workers.shared.connect import connect
 from workflows.imports.document_import import DocumentImport
-from workflows.run_sweeper import RunSweeper
+from workflows.imports.runs import ImportOrder
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
+from workflows.shared.metrics import DOCUMENTS
+from workflows.shared.record_workflows import RunSweeper
+from workflows.shared.records import RunsSwept, RunSweepOrder
 
 
 @pytest.fixture

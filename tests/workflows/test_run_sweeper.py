@@ -11,31 +11,34 @@ import pytest
 from temporalio.client import Client
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 
-from activities.run_sweep import RunSweep
-from adapters.database import Database, open_database
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.jobs.store import SqlJobStore
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.transfers.store import SqlTransferStore
-from adapters.memory.runs import MemoryRuns
-from adapters.ports import OpenRow, OpenRows, RunEnd
+from activities.batches.store import SqlBatchStore
+from activities.imports.store import SqlImportStore
+from activities.jobs.store import SqlJobStore
+from activities.shared.records import RunSweep
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import Database, open_database
+from adapters.ports.records import OpenRow, OpenRows, RunEnd
 from adapters.ports.transfers import Staging, StatusRow
-from adapters.temporal.runs import TemporalRunEnds
-from contracts.batches import BatchKey, JobStarted
-from contracts.jobs import JobStatus, job_workflow_id
-from contracts.metrics import DOCUMENTS
-from contracts.spreadsheets import workflow_id
-from contracts.sweep import RunsSwept, RunSweepOrder
-from contracts.transfers import TransferStatus, file_job_id
+from adapters.temporal import TemporalRunEnds
 from tests.support.imports.activities import environment
 from tests.support.imports.store import message, plan
 from tests.support.jobs.records import a_record
+from tests.support.memory.runs import MemoryRuns
 from tests.support.spreadsheets.store import order
 from tests.support.tables import make_tables
 from workers import catalogue
-from workers.resources.transfers import TransferRows
-from workflows.run_sweeper import RunSweeper
+from workers.transfers.resources import TransferRows
+from workflows.batches.events import JobStarted
+from workflows.batches.names import BatchKey
+from workflows.jobs.records import JobStatus
+from workflows.jobs.runs import job_workflow_id
+from workflows.shared.metrics import DOCUMENTS
+from workflows.shared.record_workflows import RunSweeper
+from workflows.shared.records import RunsSwept, RunSweepOrder
+from workflows.spreadsheets.runs import workflow_id
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.runs import file_job_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

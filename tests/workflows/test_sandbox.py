@@ -8,8 +8,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
 from tests.support.clock_reader import ClockReader
-from workers import process
-from workers.connect import connect
+from workers.shared import process
+from workers.shared.connect import connect
 
 
 async def _time(client: Client) -> str:

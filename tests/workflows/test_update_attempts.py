@@ -11,7 +11,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import StartWorkflowUpdateInput, WorkflowHandle, WorkflowUpdateStage
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers import update_attempts
+from workers.shared import plugin
 
 SHORTLY = timedelta(seconds=10)
 QUEUE = "update-attempts"
@@ -98,14 +98,14 @@ class _Refusing:
 
 @pytest.mark.parametrize(
     ("status", "times"),
-    [(RPCStatusCode.FAILED_PRECONDITION, update_attempts.ATTEMPTS), (RPCStatusCode.NOT_FOUND, 1)],
+    [(RPCStatusCode.FAILED_PRECONDITION, plugin.ATTEMPTS), (RPCStatusCode.NOT_FOUND, 1)],
 )
 async def test_attempts_have_one_id_and_an_end(
     monkeypatch: pytest.MonkeyPatch, status: RPCStatusCode, times: int
 ) -> None:
-    monkeypatch.setattr(update_attempts, "SECONDS_BETWEEN", 0)
+    monkeypatch.setattr(plugin, "SECONDS_BETWEEN", 0)
     refusing: Any = _Refusing(status)
-    client = update_attempts.UpdateAttempts().intercept_client(refusing)
+    client = plugin.UpdateAttempts().intercept_client(refusing)
     update = StartWorkflowUpdateInput(
         *("run", None, None, None, "close"),
         args=[],

@@ -10,17 +10,18 @@ import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowFailureError, WorkflowHandle, WorkflowHistory
 
-from contracts.dependencies import WAITING, Dependency, Recovery
-from contracts.imports import Answer, ImportOrder, ImportState, Retry
 from tests.replay.record import cases
 from tests.support.imports.scripted import ScriptedImport, import_message, permanent
 from tests.support.scripted import still_down, unavailable
 from tests.support.waiting import eventually
-from workers.services.runs import TemporalRuns
-from workflows import attributes
+from workers.shared.services.runs import TemporalRuns
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.runs import ImportOrder, ImportState, Retry
 from workflows.jobs.job import Job
-from workflows.waiting import CONTRADICTIONS
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
+from workflows.shared.dependencies import WAITING, Dependency, Recovery
+from workflows.shared.waiting import CONTRADICTIONS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

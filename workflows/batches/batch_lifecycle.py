@@ -7,39 +7,37 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
-from contracts.batches import (
+from workflows.batches.calls import BatchSteps, happens_within, pause
+from workflows.batches.events import Announcement, CancelMode, CaseEvent, ImportCancelled
+from workflows.batches.names import BatchPlan, LoaderStatus, Phase, Purpose
+from workflows.batches.pauses import (
+    LOOKED_AT_AGAIN,
+    Attention,
+    BatchClosed,
+    BatchDisplay,
+    BatchPauses,
+    BatchRequests,
+    redrive_of,
+)
+from workflows.batches.runs import (
     EMPTY,
-    Announcement,
     BatchAnswer,
     BatchOrder,
-    BatchPlan,
     BatchProgress,
     BatchResult,
     BatchStatus,
-    CancelMode,
-    CaseEvent,
     Closing,
     DocumentCounts,
-    ImportCancelled,
-    LoaderStatus,
-    Phase,
     PolledDepth,
-    Purpose,
     RedriveOrder,
     outcome_of,
 )
-from contracts.errors import BATCH_FAILED
-from domain.notices import counted
-from workflows.batches.attention import Attention
-from workflows.batches.pauses import BatchClosed, BatchDisplay, BatchPauses, redrive_of
-from workflows.batches.requests import LOOKED_AT_AGAIN, BatchRequests
-from workflows.batches.steps import BatchSteps, happens_within, pause
-from workflows.cancellation import Cancellation, finished_despite_cancel
-from workflows.failures import failures_logged
-from workflows.notices import Notices
-from workflows.parkable import Parkable
-from workflows.parking import Decision, Parking
-from workflows.waiting import Waiting
+from workflows.shared.errors import BATCH_FAILED
+from workflows.shared.failures import Cancellation, failures_logged, finished_despite_cancel
+from workflows.shared.notices import counted
+from workflows.shared.parking import Decision, Parkable, Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import Waiting
 
 
 @workflow.defn(name="BatchLifecycle")

@@ -8,30 +8,25 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
-from activities.batches.case_backlog import CaseBacklog
-from contracts.batches import (
-    BatchEndFinished,
-    BatchKey,
+from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.events import BatchEndFinished, CaseEvent, JobStarted, RedriveRequested
+from workflows.batches.names import BatchKey, LoaderStatus, Purpose
+from workflows.batches.runs import (
     BatchOrder,
-    CaseEvent,
     CaseOrder,
     CaseResult,
     CaseStatus,
     EventAccepted,
-    JobStarted,
-    LoaderStatus,
     NoteEvents,
-    Purpose,
-    RedriveRequested,
     SkipBatch,
     WaitingBatch,
     WaitingBatches,
 )
-from contracts.errors import BUSY, KEY_REUSED, OTHER_CASE
-from workflows import attributes, policies
-from workflows.batches.batch_lifecycle import BatchLifecycle
-from workflows.failures import explain, reraise_cancellation
-from workflows.waiting import StepOutages, Waiting
+from workflows.batches.steps import CaseBacklog
+from workflows.shared import attributes, policies
+from workflows.shared.errors import BUSY, KEY_REUSED, OTHER_CASE
+from workflows.shared.failures import explain, reraise_cancellation
+from workflows.shared.waiting import StepOutages, Waiting
 
 __all__ = ["BatchLifecycle", "CaseQueue"]
 

@@ -1,30 +1,80 @@
-"""Resources of a batch: each is made as soon as those it needs exist, removed one by one."""
+"""Resources of a batch: made as soon as those they need exist, proven, and removed one by one.
+
+Proving that what is published reaches the queue of a batch.
+
+Resources of a batch: each is made as soon as those it needs exist, removed one by one.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import ApplicationError, FailureError
 
-from activities.batches.provisioning import BatchProvisioning
-from activities.batches.teardown import BatchTeardown
-from contracts.batches import (
-    BatchKey,
-    BatchPlan,
-    PolledDepth,
-    Resource,
-    ResourceRow,
-    ResourceState,
-    StepDone,
-    StepInput,
-    Timings,
-)
-from workflows import policies
-from workflows.batches import delivery
-from workflows.failures import awaited_by, explain, reraise_cancellation
-from workflows.waiting import StepOutages, Waiting
+from workflows.batches.names import BatchKey, BatchPlan, Resource, ResourceState, Timings
+from workflows.batches.runs import DeliveryOrder, PolledDepth, ResourceRow, StepDone, StepInput
+from workflows.batches.steps import BatchProvisioning, BatchTeardown
+from workflows.batches.validation import unproven
+from workflows.shared import policies
+from workflows.shared.errors import PERMANENT
+from workflows.shared.failures import awaited_by, explain, reraise_cancellation
+from workflows.shared.waiting import StepOutages, Waiting
+
+FIRST_PAUSE: Final = timedelta(seconds=1)
+"""Between two looks; it doubles from look to look."""
+LONGEST_PAUSE: Final = timedelta(seconds=15)
+FIRST_CANARY_PAUSE: Final = timedelta(seconds=2)
+"""Until another canary is published, as the one before was lost or its filter policy did not work
+yet; it doubles up to the longest pause. Leases of the account are held meanwhile."""
+
+
+async def prove(work: StepInput) -> StepDone:
+    """Publish canaries until enough of them arrive; timers of the run pass between two looks.
+
+    A filter policy may take a quarter of an hour to work, and what is published before is lost:
+    publishers are notified only after this is done. Of the time that is given only these pauses
+    count: a look that waits for a free worker takes nothing of it.
+
+    Raises:
+        ActivityError: A canary cannot be published, or not be looked for.
+        ApplicationError: `Permanent` when none has arrived in time.
+    """
+    pause, left = FIRST_PAUSE, timedelta(seconds=work.delivery)
+    number, missing = 0, work.plan.canaries
+    until_canary, canary_pause = timedelta(0), FIRST_CANARY_PAUSE
+    while True:
+        is_due = until_canary <= timedelta(0)
+        if is_due:
+            number, until_canary = number + 1, canary_pause
+            canary_pause = min(2 * canary_pause, LONGEST_PAUSE)
+        seen = await workflow.execute_activity_method(
+            BatchProvisioning.look_for_delivery,
+            DeliveryOrder(
+                key=work.key,
+                plan=work.plan,
+                canary=f"{workflow.info().workflow_id}/{number}",
+                send=is_due,
+            ),
+            summary=f"look for canary {number} of {work.key}",
+            **policies.LONG,
+        )
+        if seen.arrived:
+            missing -= 1
+            if missing == 0:
+                return StepDone(state=ResourceState.READY)
+            # The next one at once.
+            until_canary = timedelta(0)
+            continue
+        if not left:
+            raise ApplicationError(unproven(work), type=PERMANENT, non_retryable=True)
+        pause = min(pause, left)
+        await workflow.sleep(pause)
+        until_canary -= pause
+        pause, left = min(2 * pause, LONGEST_PAUSE), left - pause
+
 
 Step = Callable[[Any, StepInput], Awaitable[StepDone]]
 OnFailure = Callable[[str], Awaitable[None]]
@@ -178,7 +228,7 @@ class Building:
             self._note(resource, ResourceState.CREATING)
             try:
                 if resource is Resource.DELIVERY and plan.proof_by_timer:
-                    done = await delivery.prove(work)
+                    done = await prove(work)
                 else:
                     done = await self._run(making.step, work, f"make {resource}")
                 missing.remove(resource)

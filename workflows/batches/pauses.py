@@ -1,34 +1,184 @@
-"""How people see a batch, and how it waits for them when a step has failed permanently."""
+"""How people see a batch, what was asked of it, and how it waits for them.
+
+What other services and people have asked of a batch.
+
+How people see a batch, and how it waits for them when a step has failed permanently.
+
+Asking people to look at a batch that loads or drains for too long.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from contracts.batches import (
+from workflows.batches.calls import BatchSteps
+from workflows.batches.events import (
+    BatchEndFinished,
+    CancelMode,
+    CaseEvent,
+    ImportCancelled,
+    JobFinished,
+    JobStarted,
+    RedriveRequested,
+)
+from workflows.batches.infrastructure import Building, LeftToSweeper, table_of
+from workflows.batches.names import (
     BatchKey,
-    BatchOrder,
     BatchPlan,
     LoaderStatus,
     Phase,
-    PolledDepth,
     Purpose,
     Resource,
-    Validation,
     ValidationOutcome,
 )
-from contracts.batches.runs import DEPTHS_KEPT, LOSS
-from contracts.notices import REASON_CHARACTERS, NextStep, NoticeKind
-from domain.notices import counted
-from workflows import attributes
-from workflows.batches.infrastructure import Building, LeftToSweeper, table_of
-from workflows.batches.steps import BatchSteps
-from workflows.cancellation import Cancellation
-from workflows.failures import explain
-from workflows.parking import Answered, Decision, Parking
-from workflows.waiting import StepOutages, Waiting
+from workflows.batches.runs import (
+    DEPTHS_KEPT,
+    LOSS,
+    BatchOrder,
+    BatchProgress,
+    PolledDepth,
+    SweepFacts,
+    Validation,
+)
+from workflows.shared import attributes
+from workflows.shared.failures import Cancellation, explain
+from workflows.shared.notices import REASON_CHARACTERS, NextStep, NoticeKind, counted, notice_id
+from workflows.shared.parking import Answered, Decision, Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import StepOutages, Waiting
+
+_MOST_COUNT: Final = "of-two-counts-the-larger"
+_NONE_COUNTS: Final = "no-documents-are-a-count"
+"""Releases before it took a count of 0 for none."""
+_CANCELS_SWEPT: Final = "cancels-seen-by-the-sweeper"
+"""Releases before it announced no end of a cancelled batch that the sweeper removed."""
+
+LOOKED_AT_AGAIN: Final = "looked-at-again"
+"""Releases before it took an end that came too early, and deleted what had come in after it."""
+_EARLY_END_KEPT: Final = "early-ends-kept"
+"""Releases before it accepted an end that came too early, and waited for another one."""
+_EARLY: Final = "BATCH_END_FINISHED came before BATCH_END_START, and"
+
+
+class BatchRequests:
+    """The events of a batch so far.
+
+    Args:
+        purpose: Of the run.
+        before: Of the run that this one continues.
+
+    Attributes:
+        asked: Passes over the dead letters that were requested beyond the plan's.
+        with_failed: The next pass takes the documents that are recorded as failed along.
+        job_finished: All documents have been sent.
+        end_finished: What follows the loading is done.
+        expected: Documents of the batch, as JOB_FINISHED said.
+        cancelled: How much of it is stopped.
+        cancelled_because: Why, for people.
+        unannounced: A sweep has found the batch in `processing`.
+        kept: Dead letters that an earlier run kept; where it lost a queue, one at least.
+    """
+
+    def __init__(self, purpose: Purpose, before: BatchProgress | None) -> None:
+        self.asked = before.asked if before else 0
+        self.with_failed = before.with_failed if before else purpose is Purpose.RETRY_FAILED
+        self.job_finished = before.job_finished if before else False
+        self.end_finished = before.end_finished if before else False
+        self.expected = before and before.expected
+        self.cancelled = before and before.cancelled
+        self.cancelled_because = before and before.cancelled_because
+        self.unannounced = False
+        self.kept = 0
+        self._unsaid: LoaderStatus | None = None
+        self._is_sweep = purpose is Purpose.SWEEP
+
+    def add_earlier(self, validation: Validation, purpose: Purpose) -> None:
+        """Add what had come before the run began."""
+        self.job_finished |= validation.job_finished or purpose.tries_again
+        self.end_finished |= validation.end_finished
+        if self.expected is None:
+            self.expected = validation.documents
+
+    def add(self, event: CaseEvent) -> None:
+        """Add an event; a cancel is `cancel`'s."""
+        match event:
+            case JobFinished():
+                self.job_finished = True
+                self._expect(event.documents)
+            case BatchEndFinished():
+                self.end_finished = True
+            case RedriveRequested():
+                self.asked += 1
+                self.with_failed |= event.with_failed
+            case JobStarted() | ImportCancelled():
+                # It is running: the message came twice.
+                return
+
+    def early_end(self) -> str | None:
+        """How an end counts that came before BATCH_END_START, for people; None: none came."""
+        if not (self.end_finished and workflow.patched(LOOKED_AT_AGAIN)):
+            return None
+        self.end_finished = workflow.patched(_EARLY_END_KEPT)
+        return f"{_EARLY} was {'kept until then' if self.end_finished else 'not used'}"
+
+    def _expect(self, documents: int | None) -> None:
+        """Note how many documents there are; events may come in any order, and the most count."""
+        if documents is None or (documents == 0 and not workflow.patched(_NONE_COUNTS)):
+            return
+        fewer = documents < (self.expected or 0)
+        if not fewer or not workflow.patched(_MOST_COUNT):
+            self.expected = documents
+
+    async def swept(
+        self, order: BatchOrder, facts: Callable[[], Awaitable[SweepFacts]]
+    ) -> LoaderStatus:
+        """Add the cancel, if there was one, of a batch whose run was terminated; how it ends."""
+        self.cancelled = order.cancelled
+        if self.cancelled is None and workflow.patched(_CANCELS_SWEPT):
+            before = await facts()
+            self.unannounced = before.processing
+            self.cancelled = before.cancelled if before.processing else None
+            self._unsaid, self.kept = before.unannounced, before.not_loaded
+        return LoaderStatus.CANCELLED if self.cancelled else LoaderStatus.TERMINATED
+
+    async def announced_as(
+        self, status: LoaderStatus, facts: Callable[[], Awaitable[SweepFacts | None]]
+    ) -> LoaderStatus | None:
+        """How the end of the batch is announced; None: not at all.
+
+        A sweep announces cancels, and ends that were recorded and not announced. A batch that it
+        sets to `terminated` is loaded again, and announced then.
+        """
+        if self.cancelled or not self._is_sweep:
+            return status
+        if self.unannounced and (after := await facts()) is not None:
+            # A cancel may have come while it was swept: its row has become `cancelled`.
+            return LoaderStatus.CANCELLED if after.cancelled else after.unannounced
+        return self._unsaid
+
+    def cancel(self, event: ImportCancelled) -> bool:
+        """Add a cancel; False: all of the batch is stopped already."""
+        if self.cancelled is CancelMode.FULL:
+            return False
+        self.cancelled, self.cancelled_because = event.mode, event.explanation
+        return True
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """Fields of `BatchProgress`."""
+        return {
+            "asked": self.asked,
+            "with_failed": self.with_failed,
+            "job_finished": self.job_finished,
+            "end_finished": self.end_finished,
+            "expected": self.expected,
+            "cancelled": self.cancelled,
+            "cancelled_because": self.cancelled_because,
+        }
+
 
 T = TypeVar("T")
 
@@ -354,3 +504,66 @@ class BatchPauses:
         """
         if (await self.ask("tear down", reason)).decision is not Decision.RETRY:
             raise LeftToSweeper
+
+
+_PATCH: Final = "slow-batches-named"
+"""Releases before it let a batch load and drain for as long as it took."""
+
+
+class Attention:
+    """The limit of one phase of a batch after the other.
+
+    Nothing stops for it: the batch shows up in the inbox, and people are sent one notice, until the
+    phase is over.
+
+    Args:
+        order: Of the batch.
+        view: What people see of it.
+        notices: Of its run.
+    """
+
+    def __init__(self, order: BatchOrder, view: BatchDisplay, notices: Notices) -> None:
+        self._key, self._limit = order.key, order.timings.slow_after
+        self._view, self._notices = view, notices
+        self.since = order.progress and order.progress.slow_since
+        """When the phase began; None: it has not."""
+
+    async def check(self) -> None:
+        """Ask for attention once the present phase has lasted too long."""
+        since = self.since = self.since or workflow.now()
+        is_slow = workflow.now() >= since + timedelta(seconds=self._limit)
+        if self._view.call_reason is not None or not (is_slow and workflow.patched(_PATCH)):
+            return
+        phase = self._view.phase
+        reason = f"it has been {phase} for more than {self._limit} s: {_why(phase)}"
+        self._view.call(reason)
+        workflow.upsert_search_attributes(attributes.waiting(phase, since, attributes.OPERATORS))
+        order = self._notices.order(
+            NoticeKind.NEEDS_YOU, phase, reason, waiting_since=since, steps=_steps(self._key, phase)
+        )
+        # One for the phase, also after a pause, and when the run continues as a new one.
+        same = notice_id(order.kind, phase, workflow.info().first_execution_run_id)
+        await self._notices.once(order.model_copy(update={"id": same}))
+
+    def end(self) -> None:
+        """The phase is over."""
+        self.since = None
+        self._view.call(None)
+
+
+def _why(phase: Phase) -> str:
+    if phase is Phase.LOADING:
+        return "JOB_FINISHED has not come"
+    return "its queue or its loads do not become empty"
+
+
+def _steps(key: BatchKey, phase: Phase) -> tuple[NextStep, ...]:
+    name = f"{key.case_id} {key.batch_id}"
+    look = NextStep(
+        does="look at its queues, and at whom it waits for", command=f"docflow batches show {name}"
+    )
+    finish = NextStep(
+        does="say that all documents have been sent", command=f"docflow batches finish {name}"
+    )
+    cancel = NextStep(does="cancel it", command=f"docflow batches cancel {name}")
+    return (look, finish, cancel) if phase is Phase.LOADING else (look, cancel)

@@ -1,165 +1,191 @@
-"""Steps of a batch beside its infrastructure: one method, one activity."""
+"""Steps of batches as workflows call them; `activities.batches` carries them out."""
 
-from collections.abc import Callable
-from datetime import timedelta
+from temporalio import activity
 
-from temporalio import workflow
-from temporalio.exceptions import FailureError
-
-from activities.batches.case_backlog import CaseBacklog
-from activities.batches.completion import BatchCompletion
-from activities.batches.drain import BatchDrain
-from activities.batches.leases import BatchLeases
-from activities.batches.plans import BatchPlans
-from activities.batches.validation import BatchValidation
-from contracts.batches import (
+from workflows.batches.loads import (
+    GivenUp,
+    GiveUp,
+    GroupOrder,
+    GroupOutcomes,
+    StepOrder,
+    StepOutcome,
+)
+from workflows.batches.names import BatchKey, BatchPlan
+from workflows.batches.runs import (
     Announce,
-    Announcement,
-    BatchKey,
-    BatchPlan,
     Closing,
+    DeliveryOrder,
+    DeliverySeen,
     DocumentCounts,
+    NoteEvents,
+    Orphans,
     PolledDepth,
-    Purpose,
     Redriven,
     RedriveOrder,
     SkipBatch,
+    StepDone,
     StepInput,
     SweepFacts,
+    SweepOrder,
     Validate,
     Validation,
+    WaitingBatches,
 )
-from workflows import policies
 
 
-class BatchSteps:
-    """The steps of one batch; each raises `FailureError` when it has failed permanently."""
+class DocumentGroups:
+    """Loads groups of messages."""
 
-    def __init__(self, key: BatchKey) -> None:
-        self._key = key
-
-    async def validate(self, purpose: Purpose, grace: int) -> Validation:
-        """Whether the batch may be built; when it may, it is ours, as far as it goes prepared."""
-        return await workflow.execute_activity_method(
-            BatchValidation.validate,
-            Validate(key=self._key, purpose=purpose, grace=grace, prepare=True),
-            summary=f"may {self._key} be built?",
-            **policies.LONG,
-        )
-
-    async def plan(self) -> BatchPlan:
-        """What it is built from."""
-        return await workflow.execute_local_activity_method(
-            BatchPlans.plan, self._key, summary="read the plan", **policies.SHORT
-        )
-
-    async def take_leases(self, plan: BatchPlan) -> None:
-        """Take what the batch needs of the limits of the account, however long that takes."""
-        await workflow.execute_activity_method(
-            BatchLeases.take_leases,
-            StepInput(key=self._key, plan=plan),
-            summary="take leases of the account",
-            **policies.LONG,
-        )
-
-    async def announce(
-        self,
-        plan: BatchPlan,
-        event: Announcement,
-        status: str = "SUCCESS",
-        documents: DocumentCounts | None = None,
-    ) -> None:
-        """Publish an event for other services."""
-        await workflow.execute_activity_method(
-            BatchCompletion.announce,
-            Announce(
-                key=self._key, plan=plan, event_type=event, status=status, documents=documents
-            ),
-            summary=f"publish {event}",
-            **policies.LONG,
-        )
-
-    async def look(self, plan: BatchPlan, subscription: str | None) -> PolledDepth:
-        """Count messages and open loads, and see whether everything is there."""
-        return await workflow.execute_activity_method(
-            BatchDrain.look,
-            StepInput(key=self._key, plan=plan, subscription=subscription),
-            summary="count messages",
-            **policies.LONG,
-        )
-
-    async def redrive(self, order: RedriveOrder) -> Redriven:
-        """Move the dead letters back."""
-        return await workflow.execute_activity_method(
-            BatchDrain.redrive,
-            order,
-            summary=f"pass {order.number}{' (final)' if order.final else ''}",
-            **policies.LONG,
-        )
-
-    async def cancel_loads(self) -> DocumentCounts | None:
-        """Stop every open load of the batch; its documents, of which none is `loading` then."""
-        return await workflow.execute_activity_method(
-            BatchDrain.cancel_loads, self._key, summary="stop open loads", **policies.LONG
-        )
-
-    async def sweep_facts(self) -> SweepFacts:
-        """What the sweep of the batch has to know of its row.
-
-        Not a local step: what it has seen is in history before the row is changed.
-        """
-        return await workflow.execute_activity_method(
-            BatchCompletion.sweep_facts, self._key, summary="read its row", **policies.LONG
-        )
-
-    async def close(self, closing: Closing) -> DocumentCounts:
-        """Record how the batch ends."""
-        return await workflow.execute_local_activity_method(
-            BatchCompletion.close, closing, summary=f"record {closing.status}", **policies.SHORT
-        )
-
-    async def count(self) -> DocumentCounts:
-        """Count the documents of the batch."""
-        return await workflow.execute_local_activity_method(
-            BatchCompletion.count, self._key, summary="count documents", **policies.SHORT
-        )
-
-    async def skip(self, reason: str) -> None:
-        """Record that the batch is left alone."""
-        await workflow.execute_local_activity_method(
-            CaseBacklog.skip,
-            SkipBatch(key=self._key, reason=reason),
-            summary="record why it is left alone",
-            **policies.SHORT,
-        )
-
-    async def truncate(self) -> None:
-        """Empty the temporary tables of the batch."""
-        await workflow.execute_local_activity_method(
-            BatchCompletion.truncate, self._key, summary="empty temporary tables", **policies.SHORT
-        )
-
-    async def notify_case(self) -> None:
-        """Signal the run of the case that this one is about to end."""
-        case = workflow.get_external_workflow_handle(self._key.case_workflow_id)
-        try:
-            await case.signal("batch_ends", self._key.batch_id)
-        except FailureError as error:
-            workflow.logger.info("%s not notified: %s", self._key.case_workflow_id, error)
+    @activity.defn(name="batches.load_group")
+    async def load_group(self, order: GroupOrder) -> GroupOutcomes: ...
 
 
-async def pause(seconds: int) -> None:
-    """Wait. No timer is started for 0 seconds: the server would fire it after one."""
-    if seconds:
-        await workflow.sleep(timedelta(seconds=seconds))
+class DocumentLoads:
+    """Loads documents of batches."""
+
+    @activity.defn(name="batches.dedupe")
+    async def dedupe(self, order: StepOrder) -> StepOutcome: ...
+
+    @activity.defn(name="batches.extract")
+    async def extract(self, order: StepOrder) -> StepOutcome: ...
+
+    @activity.defn(name="batches.tags")
+    async def tags(self, order: StepOrder) -> StepOutcome: ...
+
+    @activity.defn(name="batches.relations")
+    async def relations(self, order: StepOrder) -> StepOutcome: ...
+
+    @activity.defn(name="batches.attachments")
+    async def attachments(self, order: StepOrder) -> StepOutcome: ...
+
+    @activity.defn(name="batches.give_up")
+    async def give_up(self, lost: GiveUp) -> GivenUp: ...
 
 
-async def happens_within(event: Callable[[], bool], most: int, summary: str) -> bool:
-    """Wait for a condition for at most `most` seconds; whether it was met."""
-    try:
-        await workflow.wait_condition(
-            event, timeout=timedelta(seconds=most), timeout_summary=summary
-        )
-    except TimeoutError:
-        return False
-    return True
+class BatchDrain:
+    """Looks at queues and loads."""
+
+    @activity.defn(name="batches.look")
+    async def look(self, work: StepInput) -> PolledDepth: ...
+
+    @activity.defn(name="batches.redrive")
+    async def redrive(self, order: RedriveOrder) -> Redriven: ...
+
+    @activity.defn(name="batches.cancel_loads")
+    async def cancel_loads(self, key: BatchKey) -> DocumentCounts | None: ...
+
+
+class BatchCompletion:
+    """Announces, records and cleans up."""
+
+    @activity.defn(name="batches.announce")
+    async def announce(self, order: Announce) -> None: ...
+
+    @activity.defn(name="batches.close")
+    async def close(self, closing: Closing) -> DocumentCounts: ...
+
+    @activity.defn(name="batches.sweep_facts")
+    async def sweep_facts(self, key: BatchKey) -> SweepFacts: ...
+
+    @activity.defn(name="batches.count")
+    async def count(self, key: BatchKey) -> DocumentCounts: ...
+
+    @activity.defn(name="batches.truncate")
+    async def truncate(self, key: BatchKey) -> None: ...
+
+
+class BatchProvisioning:
+    """Makes the resources of batches."""
+
+    @activity.defn(name="batches.create_queue")
+    async def create_queue(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.create_dead_letters")
+    async def create_dead_letters(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.set_redrive_policy")
+    async def set_redrive_policy(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.set_queue_policy")
+    async def set_queue_policy(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.subscribe")
+    async def subscribe(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.grant_permissions")
+    async def grant_permissions(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.create_function")
+    async def create_function(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.attach_mapping")
+    async def attach_mapping(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.reserve_concurrency")
+    async def reserve_concurrency(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.look_for_delivery")
+    async def look_for_delivery(self, order: DeliveryOrder) -> DeliverySeen: ...
+
+    @activity.defn(name="batches.prove_delivery")
+    async def prove_delivery(self, work: StepInput) -> StepDone: ...
+
+
+class BatchTeardown:
+    """Removes the resources of batches."""
+
+    @activity.defn(name="batches.unsubscribe")
+    async def unsubscribe(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.detach_mapping")
+    async def detach_mapping(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.delete_function")
+    async def delete_function(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.revoke_permissions")
+    async def revoke_permissions(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.delete_queue")
+    async def delete_queue(self, work: StepInput) -> StepDone: ...
+
+    @activity.defn(name="batches.delete_dead_letters")
+    async def delete_dead_letters(self, work: StepInput) -> StepDone: ...
+
+
+class BatchOrphans:
+    """Finds orphans."""
+
+    @activity.defn(name="batches.orphans")
+    async def orphans(self, order: SweepOrder) -> Orphans: ...
+
+
+class BatchPlans:
+    """Makes plans."""
+
+    @activity.defn(name="batches.plan")
+    async def plan(self, key: BatchKey) -> BatchPlan: ...
+
+
+class CaseBacklog:
+    """Keeps the batches of a case in order."""
+
+    @activity.defn(name="batches.note")
+    async def record_events(self, notes: NoteEvents) -> WaitingBatches: ...
+
+    @activity.defn(name="batches.skip")
+    async def skip(self, skipped: SkipBatch) -> None: ...
+
+
+class BatchLeases:
+    """Takes leases for batches; they are released in the transaction that ends a batch."""
+
+    @activity.defn(name="batches.take_leases")
+    async def take_leases(self, work: StepInput) -> StepDone: ...
+
+
+class BatchValidation:
+    """Answers whether a batch may be built."""
+
+    @activity.defn(name="batches.validate")
+    async def validate(self, asked: Validate) -> Validation: ...

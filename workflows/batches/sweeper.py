@@ -7,12 +7,13 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
-from activities.batches.orphans import BatchOrphans
-from contracts.batches import BatchKey, BatchOrder, Orphans, Purpose, SweepOrder, Swept
-from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
-from workflows.failures import explain, reraise_cancellation
-from workflows.waiting import Waiting
+from workflows.batches.names import BatchKey, Purpose
+from workflows.batches.runs import BatchOrder, Orphans, SweepOrder, Swept
+from workflows.batches.steps import BatchOrphans
+from workflows.shared import attributes, policies
+from workflows.shared.failures import explain, reraise_cancellation
+from workflows.shared.waiting import Waiting
 
 AT_ONCE: Final = 5
 """Batches swept side by side: the cloud's control planes throttle early."""

@@ -7,17 +7,14 @@ from typing import Final, NoReturn
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
-from activities.imports.lifecycle import ImportLifecycle
-from contracts.answers import AnyAnswer
-from contracts.errors import IMPORT_FAILED, INVALID_CORRECTION, KEY_REUSED, OTHER_WORK, TOO_LATE
-from contracts.imports import (
+from workflows.imports.findings import changed, changes_of
+from workflows.imports.messages import ImportMessage
+from workflows.imports.runs import (
     CORRECTIONS,
-    Answer,
     Closing,
     Correction,
     HandlerInput,
     HandlerOutcome,
-    ImportMessage,
     ImportOrder,
     ImportPlan,
     ImportResult,
@@ -26,19 +23,22 @@ from contracts.imports import (
     Preparation,
     Retry,
 )
-from contracts.notices import NoticeKind
-from contracts.origins import MEMO
-from domain.errors import RuleViolation
-from domain.imports.corrections import changed, changes_of
-from domain.notices import counted
-from workflows import attributes, policies
-from workflows.cancellation import Cancellation
-from workflows.failures import explain
-from workflows.notices import Notices
-from workflows.parkable import Parkable
-from workflows.parking import Decision, Parking
-from workflows.short_steps import begun_locally, done_remotely
-from workflows.waiting import Waiting
+from workflows.imports.steps import ImportLifecycle
+from workflows.shared import attributes, policies
+from workflows.shared.contracts import MEMO, Answer, AnyAnswer
+from workflows.shared.errors import (
+    IMPORT_FAILED,
+    INVALID_CORRECTION,
+    KEY_REUSED,
+    OTHER_WORK,
+    TOO_LATE,
+    RuleViolation,
+)
+from workflows.shared.failures import Cancellation, explain
+from workflows.shared.notices import NoticeKind, counted
+from workflows.shared.parking import Decision, Parkable, Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import Waiting, begun_locally, done_remotely
 
 _RECORD: Final = "record result"
 _DONE: Final = "done"

@@ -1,7 +1,14 @@
-"""The tasks of a batch: a sliding window of activities, in the run that has the batch."""
+"""The tasks of a batch: a sliding window of activities, in the stage's run or in one of its own.
+
+How stages and batches say what they wait for, up to their job.
+
+The tasks of a batch: a sliding window of activities, in the run that has the batch.
+
+At most 500 tasks of a stage, in a run of their own: one blob of results.
+"""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,11 +17,11 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from activities.jobs.groups import TaskGroups
-from activities.jobs.task_batches import BatchRecords
-from contracts.errors import UNAVAILABLE
-from contracts.jobs import (
+from workflows.jobs.definitions import OnFailure
+from workflows.jobs.progress import groups, pause
+from workflows.jobs.runs import (
     NAMED,
+    TASK_BATCH,
     BatchEnd,
     BatchOrder,
     BatchProgress,
@@ -22,16 +29,84 @@ from contracts.jobs import (
     GroupOrder,
     GroupResult,
     JobWait,
-    OnFailure,
     Question,
     TaskAgain,
     TaskCounts,
 )
-from domain.jobs.fan_out import groups, pause
-from workflows import policies
-from workflows.failures import explain, failure_type, failures_logged
-from workflows.jobs.waits import MOST_CHANGES, REPORTED, LaterTasks, wait_of
-from workflows.waiting import Waiting
+from workflows.jobs.steps import BatchRecords, TaskGroups
+from workflows.shared import attributes, policies
+from workflows.shared.dependencies import WAITING, WAITS, outage_id
+from workflows.shared.errors import UNAVAILABLE
+from workflows.shared.failures import explain, failure_type, failures_logged
+from workflows.shared.waiting import CurrentWait, Waiting
+
+REPORTED: Final = "jobs-waits-reported"
+"""Runs of releases that did not report their waits replay without."""
+LONG: Final = 15.0
+"""Seconds from which on a pause before a task is tried again is a wait to be reported."""
+MOST_CHANGES: Final = 20
+"""Reports of one batch, so that one whose wait comes and goes keeps a short history."""
+
+
+def wait_of(current: CurrentWait | None) -> JobWait | None:
+    """A wait for what docflow needs."""
+    if current is None:
+        return None
+    awaited = current.awaited
+    outage = outage_id(awaited.dependency, awaited.name)
+    what = f"the {awaited.label}: {current.problem}"
+    return JobWait(what=what[:400], since=current.since, outage=outage)
+
+
+def show_wait(wait: JobWait | None) -> None:
+    """Show in lists what a job waits for; None: it waits no longer."""
+    if wait is None:
+        workflow.upsert_search_attributes(attributes.not_waiting("running"))
+        workflow.upsert_memo({WAITS: None})
+        return
+    awaited = attributes.WAITING_FOR
+    workflow.upsert_search_attributes(
+        [
+            attributes.STATE.value_set(WAITING),
+            attributes.WAITING_SINCE.value_set(wait.since),
+            awaited.value_set(wait.outage) if wait.outage else awaited.value_unset(),
+        ]
+    )
+    workflow.upsert_memo({WAITS: sentence(wait)})
+
+
+def sentence(wait: JobWait) -> str:
+    """What a job waits for, in lists."""
+    return f"waits since {wait.since:%Y-%m-%d %H:%M} UTC for {wait.what}"
+
+
+class LaterTasks:
+    """Tasks of a batch that are tried again after a long pause, until they have ended."""
+
+    def __init__(self) -> None:
+        self._since: dict[int, datetime] = {}
+        self._reason = ""
+
+    def begun(self, positions: Iterable[int], again: Iterable[TaskAgain], why: str) -> None:
+        """Some tasks were tried; some of them are tried again."""
+        later = {each.position: each for each in again if each.seconds >= LONG}
+        for position in positions:
+            if position not in later:
+                self._since.pop(position, None)
+        for position in later:
+            self._since.setdefault(position, workflow.now())
+            self._reason = why
+
+    @property
+    def wait(self) -> JobWait | None:
+        """The longest wait of them; None: none waits."""
+        if not self._since:
+            return None
+        number = len(self._since)
+        tasks = "1 task needs" if number == 1 else f"{number:,} tasks need"
+        why = f": {self._reason}" if self._reason else ""
+        return JobWait(what=f"what {tasks}{why}", since=min(self._since.values()))
+
 
 RECORDED_EVERY: Final = timedelta(seconds=5)
 """At first; later less often, so that a long batch keeps a short history."""
@@ -274,3 +349,44 @@ def _ignore_result(recording: asyncio.Task[None]) -> None:
     """Ignore how a progress report ends that was still being written."""
     if not recording.cancelled():
         recording.exception()
+
+
+@workflow.defn(name=TASK_BATCH)
+class TaskBatch:
+    """Does the tasks of a batch and puts their results together; reports to its stage."""
+
+    @workflow.init
+    def __init__(self, order: BatchOrder) -> None:
+        self._work = BatchWork(order, workflow.info().start_time, self._report)
+
+    @workflow.run
+    async def run(self, order: BatchOrder) -> BatchEnd:
+        """Do the tasks; a cancelled batch ends as well, with what it has."""
+        await self._work.run()
+        end = await self._work.waiting.done_despite_cancel(self._close)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return self._work.end(end.counts)
+
+    async def _close(self) -> BatchEnd:
+        return await workflow.execute_activity_method(
+            BatchRecords.close_batch,
+            self._work.recording(),
+            summary="results of the batch",
+            **policies.LONG,
+        )
+
+    def _report(self) -> None:
+        asyncio.create_task(self._report_to_stage())  # noqa: RUF006 - the run keeps its tasks
+
+    async def _report_to_stage(self) -> None:
+        parent = workflow.info().parent
+        if parent is None:
+            return
+        stage = workflow.get_external_workflow_handle(parent.workflow_id, run_id=parent.run_id)
+        with failures_logged("the stage was not sent the progress of its batch"):
+            await stage.signal("progress", self._work.progress)
+
+    @workflow.signal(name="stop")
+    def stop(self) -> None:
+        """Begin no further task; those in progress are finished."""
+        self._work.stop()

@@ -1,4 +1,7 @@
-"""One job: its stages one after another, and what becomes of those that fail."""
+"""One job: its stages one after another, and what becomes of those that fail.
+
+Which answers a parked job takes.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -13,10 +16,12 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from activities.jobs.completion import StageClosing
-from contracts.answers import Answer, AnyAnswer
-from contracts.errors import JOB_FAILED, TOO_LATE
-from contracts.jobs import (
+from workflows.jobs.aftercare import start_deliveries
+from workflows.jobs.batch_work import sentence, show_wait, wait_of
+from workflows.jobs.definitions import OnFailure
+from workflows.jobs.progress import counted, line, reason_of, with_end
+from workflows.jobs.records import JobStatus
+from workflows.jobs.runs import (
     JOB,
     NAMED,
     FailedName,
@@ -24,10 +29,8 @@ from contracts.jobs import (
     JobRecording,
     JobResult,
     JobRetry,
-    JobStatus,
     JobView,
     JobWait,
-    OnFailure,
     StageEnd,
     StageOrder,
     StageProgress,
@@ -38,19 +41,41 @@ from contracts.jobs import (
     TaskCounts,
     stage_workflow_id,
 )
-from contracts.notices import NoticeKind
-from domain.jobs.progress import counted, line, reason_of, with_end
-from workflows import attributes, policies
-from workflows.cancellation import Cancellation
-from workflows.failures import explain
-from workflows.jobs.answers import check_answer
 from workflows.jobs.stage import Stage, explain_child
-from workflows.jobs.waits import sentence, show_wait, wait_of
-from workflows.jobs.webhook_delivery import start_deliveries
-from workflows.notices import Notices
-from workflows.parkable import Parkable
-from workflows.parking import Answered, Decision, Parking
-from workflows.waiting import Waiting
+from workflows.jobs.steps import StageClosing
+from workflows.shared import attributes, policies
+from workflows.shared.contracts import Answer, AnyAnswer
+from workflows.shared.errors import JOB_FAILED, TOO_LATE, WRONG_STATE
+from workflows.shared.failures import Cancellation, explain
+from workflows.shared.notices import NoticeKind
+from workflows.shared.parking import Answered, Decision, Parkable, Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import Waiting
+
+
+def check_answer(decision: Decision, answer: AnyAnswer, end: StageEnd | None) -> None:
+    """Refuse an answer that does not fit.
+
+    Args:
+        decision: What the person decided.
+        answer: With what the person gave.
+        end: Of the stage at which the job is parked; None: its stages are done.
+
+    Raises:
+        ApplicationError: It leaves out a parameter that is asked for, or would have no effect.
+    """
+    given = answer.parameters if isinstance(answer, JobRetry) else None
+    if end is None:
+        if given or decision is Decision.SKIP:
+            text = "the stages of the job are done: it takes no parameters, and leaves nothing out"
+            raise ApplicationError(text, type=WRONG_STATE)
+        return
+    asked = {each.parameter for each in end.questions}
+    if decision is Decision.RETRY and (missing := sorted(asked - set(given or {}))):
+        names = " and ".join(missing)
+        text = f"retry needs the parameter {names}: {reason_of(end)}"
+        raise ApplicationError(text, type=WRONG_STATE)
+
 
 _MEANINGS: Final = MappingProxyType(
     {

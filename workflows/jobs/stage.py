@@ -13,16 +13,16 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from activities.jobs.completion import StageClosing
-from activities.jobs.planning import StagePlanning
-from contracts.jobs import (
+from workflows.jobs.batch_work import REPORTED, BatchWork, TaskBatch, wait_of
+from workflows.jobs.definitions import OnFailure
+from workflows.jobs.progress import FanOut, fan_out, is_small, line, tasks_of, with_progress
+from workflows.jobs.runs import (
     NAMED,
     STAGE,
     BatchEnd,
     BatchOrder,
     BatchProgress,
     JobWait,
-    OnFailure,
     Question,
     SmallStageTally,
     StageClosed,
@@ -36,14 +36,10 @@ from contracts.jobs import (
     TaskCounts,
     batch_workflow_id,
 )
-from domain.jobs.fan_out import FanOut, fan_out, is_small, tasks_of
-from domain.jobs.progress import line, with_progress
-from workflows import policies
-from workflows.failures import explain, failures_logged
-from workflows.jobs.batch_work import BatchWork
-from workflows.jobs.task_batch import TaskBatch
-from workflows.jobs.waits import REPORTED, wait_of
-from workflows.waiting import Waiting
+from workflows.jobs.steps import StageClosing, StagePlanning
+from workflows.shared import policies
+from workflows.shared.failures import explain, failures_logged
+from workflows.shared.waiting import Waiting
 
 MANY_BATCHES: Final = 20
 """With more of them, batches report their end alone: the history has no room for more."""

@@ -12,42 +12,46 @@ from typing import Final, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
-from activities.spreadsheets.analysis import SpreadsheetAnalysis
-from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
-from activities.spreadsheets.values import SpreadsheetValues
-from contracts.errors import INVALID_DECISION
-from contracts.spreadsheets import (
+from workflows.shared import attributes, policies
+from workflows.shared.errors import INVALID_DECISION
+from workflows.shared.failures import explain, failure_type, reraise_cancellation
+from workflows.spreadsheets import pauses
+from workflows.spreadsheets.calls import Staging
+from workflows.spreadsheets.fields import KEYS
+from workflows.spreadsheets.mappings import (
     FINAL,
-    Analysis,
-    AnalysisInput,
     CellDecisions,
     ColumnDecisions,
     ColumnMapping,
-    Confirmation,
-    DecideCells,
     DecisionRecord,
     Layout,
     LayoutChange,
     MappingsAnswer,
-    Reassignment,
-    SaveColumns,
     SpreadsheetState,
 )
-from contracts.spreadsheets.reviews import (
+from workflows.spreadsheets.pauses import HOPELESS
+from workflows.spreadsheets.review import ReviewStep
+from workflows.spreadsheets.reviews import (
     CheckAgain,
     DecideRows,
     ReviewChange,
     ReviewChanged,
     RowDecisions,
 )
-from domain.spreadsheets.fields import KEYS
-from workflows import attributes, policies
-from workflows.failures import explain, failure_type, reraise_cancellation
-from workflows.spreadsheets import refusals
-from workflows.spreadsheets.pauses import HOPELESS
-from workflows.spreadsheets.review import ReviewStep
-from workflows.spreadsheets.staging import Staging
+from workflows.spreadsheets.runs import (
+    Analysis,
+    AnalysisInput,
+    Confirmation,
+    DecideCells,
+    Reassignment,
+    SaveColumns,
+)
 from workflows.spreadsheets.state import SpreadsheetRun
+from workflows.spreadsheets.steps import (
+    SpreadsheetAnalysis,
+    SpreadsheetLifecycle,
+    SpreadsheetValues,
+)
 
 T = TypeVar("T")
 
@@ -107,16 +111,16 @@ class SpreadsheetAnswers:
     ) -> tuple[tuple[ColumnMapping, ...], tuple[DecisionRecord, ...]]:
         """The columns as the answer leaves them, and the trail."""
         self.check_columns_open(answer.expected_version)
-        return refusals.decide_columns(
+        return pauses.decide_columns(
             self._run.now.columns, self._run.now.fields, answer.decisions, answer.by, workflow.now()
         )
 
     def check_columns_open(self, expected_version: int | None) -> None:
         """Refuse an answer about columns that comes at the wrong time."""
-        refusals.refuse_other_state(self._run.now.state, _COLUMNS)
+        pauses.refuse_other_state(self._run.now.state, _COLUMNS)
         if self._run.now.columns_confirmed:
-            raise refusals.wrong_state("the columns are confirmed already")
-        refusals.refuse_other_version(expected_version, self._run.now.version)
+            raise pauses.wrong_state("the columns are confirmed already")
+        pauses.refuse_other_version(expected_version, self._run.now.version)
 
     async def _save_columns(
         self,
@@ -197,9 +201,9 @@ class SpreadsheetAnswers:
         self.check_columns_open(answer.expected_version)
         if answer.incomplete:
             if not self._run.order.review:
-                raise refusals.wrong_state("only an import with a review can be incomplete")
+                raise pauses.wrong_state("only an import with a review can be incomplete")
             return
-        refusals.refuse_open_fields(self._run.mappings(), self._run.titles)
+        pauses.refuse_open_fields(self._run.mappings(), self._run.titles)
 
     def _has_moved_on(self) -> bool:
         state = self._run.now.state
@@ -217,17 +221,15 @@ class SpreadsheetAnswers:
     def check_values(self, answer: CellDecisions) -> None:
         """Refuse an answer about values that comes at the wrong time or is malformed."""
         self._check_values_open(answer.expected_version)
-        refusals.refuse_malformed_answer(answer)
+        pauses.refuse_malformed_answer(answer)
 
     def _check_values_open(self, expected_version: int | None) -> None:
-        refusals.refuse_other_state(self._run.now.state, _VALUES)
+        pauses.refuse_other_state(self._run.now.state, _VALUES)
         if not self._run.now.collected:
-            raise refusals.wrong_state(
-                "the values are still being collected; try again in a moment"
-            )
+            raise pauses.wrong_state("the values are still being collected; try again in a moment")
         if self._run.now.values_confirmed:
-            raise refusals.wrong_state("the values are confirmed already")
-        refusals.refuse_other_version(expected_version, self._run.now.version)
+            raise pauses.wrong_state("the values are confirmed already")
+        pauses.refuse_other_version(expected_version, self._run.now.version)
 
     async def _decide_values(self, answer: CellDecisions, *, confirm: bool = False) -> None:
         version = self._run.now.version + 1
@@ -293,9 +295,9 @@ class SpreadsheetAnswers:
             self._review.check_confirm(answer)
             return
         if answer.import_now:
-            raise refusals.wrong_state("the rows are not being reviewed")
+            raise pauses.wrong_state("the rows are not being reviewed")
         self._check_values_open(answer.expected_version)
-        refusals.refuse_open_values(self._run.mappings(), self._run.titles)
+        pauses.refuse_open_values(self._run.mappings(), self._run.titles)
 
     async def start(self, answer: Confirmation) -> MappingsAnswer:
         """Confirm what is being mapped, and skip what comes before the rows."""
@@ -306,7 +308,7 @@ class SpreadsheetAnswers:
 
     def check_start(self, answer: Confirmation) -> None:
         """Refuse what neither columns nor values can be confirmed by."""
-        refusals.refuse_other_state(self._run.now.state, _COLUMNS + _VALUES)
+        pauses.refuse_other_state(self._run.now.state, _COLUMNS + _VALUES)
         if self._run.now.state is SpreadsheetState.COLUMN_MAPPING:
             self.check_confirm_columns(answer)
         else:
@@ -315,7 +317,7 @@ class SpreadsheetAnswers:
     def check_not_over(self) -> None:
         """Refuse an answer to an import that has ended."""
         if self._run.now.state in FINAL:
-            raise refusals.wrong_state("too late: the import has ended")
+            raise pauses.wrong_state("too late: the import has ended")
 
     async def reassign(self, answer: Reassignment) -> MappingsAnswer:
         """Wait for another person."""

@@ -1,23 +1,28 @@
-"""Pauses of a spreadsheet import: for answers, and for steps that have failed permanently."""
+"""Pauses of a spreadsheet import: for answers, and for steps that have failed permanently.
+
+The rules of answers, whose refusals reach the caller of an update as typed failures.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Final, TypeVar
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import ApplicationError, FailureError
 
-from activities.spreadsheets.notices import SpreadsheetNotices
-from contracts.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT
-from contracts.notices import NoticeKind, NoticeOrder
-from contracts.spreadsheets import Notice, SpreadsheetState
-from domain.spreadsheets import decisions
-from domain.spreadsheets.decisions import Nudge
-from workflows import attributes, policies
-from workflows.failures import explain, failure_type, failures_logged
-from workflows.parking import Decision
+from workflows.shared import attributes, policies
+from workflows.shared.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT, WRONG_STATE
+from workflows.shared.failures import explain, failure_type, failures_logged
+from workflows.shared.notices import NoticeKind, NoticeOrder
+from workflows.shared.parking import Decision
+from workflows.spreadsheets import decisions
+from workflows.spreadsheets.decisions import Nudge
+from workflows.spreadsheets.mappings import SpreadsheetState
+from workflows.spreadsheets.runs import Notice
 from workflows.spreadsheets.state import SpreadsheetRun
+from workflows.spreadsheets.steps import SpreadsheetNotices
 
 T = TypeVar("T")
 
@@ -224,3 +229,33 @@ class SpreadsheetPauses:
         is_staging = now.state is SpreadsheetState.COLUMN_MAPPING and now.staged is None
         is_notifying = self._notifying is not None and not self._notifying.done()
         return is_staging or is_notifying or self.is_busy()
+
+
+P = ParamSpec("P")
+
+
+def wrong_state(message: str) -> ApplicationError:
+    """A refusal: the run does not wait for this answer."""
+    return ApplicationError(message, type=WRONG_STATE, non_retryable=True)
+
+
+def _for_caller(rule: Callable[P, T]) -> Callable[P, T]:
+    @wraps(rule)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return rule(*args, **kwargs)
+        except decisions.AnswerRefused as refusal:
+            # Without a cause: the failure's message is complete.
+            raise ApplicationError(
+                str(refusal), *refusal.details, type=refusal.type, non_retryable=True
+            ) from None
+
+    return checked
+
+
+decide_columns: Final = _for_caller(decisions.decide_columns)
+refuse_malformed_answer: Final = _for_caller(decisions.refuse_malformed_answer)
+refuse_other_version: Final = _for_caller(decisions.refuse_other_version)
+refuse_other_state: Final = _for_caller(decisions.refuse_other_state)
+refuse_open_fields: Final = _for_caller(decisions.refuse_open_fields)
+refuse_open_values: Final = _for_caller(decisions.refuse_open_values)

@@ -5,10 +5,12 @@ import asyncio
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
-from activities.spreadsheets.review import SpreadsheetReview
-from contracts.spreadsheets import Confirmation, ReviewCounts
-from contracts.spreadsheets.reviews import (
-    CHECK_REASON,
+from workflows.shared import policies
+from workflows.shared.failures import explain, failure_type, failures_logged, reraise_cancellation
+from workflows.spreadsheets import pauses as refusals
+from workflows.spreadsheets.mappings import ReviewCounts
+from workflows.spreadsheets.pauses import SpreadsheetPauses
+from workflows.spreadsheets.reviews import (
     REVIEW,
     ChangeReview,
     CheckAgain,
@@ -18,11 +20,9 @@ from contracts.spreadsheets.reviews import (
     ReviewChanged,
     ReviewInput,
 )
-from workflows import policies
-from workflows.failures import explain, failure_type, failures_logged, reraise_cancellation
-from workflows.spreadsheets import refusals
-from workflows.spreadsheets.pauses import SpreadsheetPauses
+from workflows.spreadsheets.runs import CHECK_REASON, Confirmation
 from workflows.spreadsheets.state import SpreadsheetRun
+from workflows.spreadsheets.steps import SpreadsheetReview
 
 
 class ReviewStep:

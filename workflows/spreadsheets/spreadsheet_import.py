@@ -8,42 +8,41 @@ from typing import Final, NoReturn
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
-from contracts.blobs import BlobRef
-from contracts.errors import SPREADSHEET_FAILED
-from contracts.notices import NoticeKind
-from contracts.spreadsheets import (
+from workflows.shared import attributes
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import SPREADSHEET_FAILED
+from workflows.shared.failures import explain
+from workflows.shared.notices import NoticeKind, counted
+from workflows.shared.parking import Parkable, Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import Waiting
+from workflows.spreadsheets.answers import SpreadsheetAnswers
+from workflows.spreadsheets.calls import SpreadsheetSteps, Staging
+from workflows.spreadsheets.mappings import (
     FINAL,
-    Answer,
     CandidateLists,
     CellDecisions,
     CellSummary,
     ColumnDecisions,
-    ColumnMappings,
-    Confirmation,
     DecisionRecord,
     LayoutChange,
     MappingsAnswer,
+    SpreadsheetState,
+)
+from workflows.spreadsheets.pauses import Abandoned, Failed, SpreadsheetPauses
+from workflows.spreadsheets.review import ReviewStep
+from workflows.spreadsheets.reviews import CheckAgain, ReviewChange, ReviewChanged, RowDecisions
+from workflows.spreadsheets.runs import (
+    Answer,
+    ColumnMappings,
+    Confirmation,
     Reassignment,
     SpreadsheetOrder,
     SpreadsheetProgress,
     SpreadsheetResult,
-    SpreadsheetState,
     SpreadsheetStatus,
 )
-from contracts.spreadsheets.reviews import CheckAgain, ReviewChange, ReviewChanged, RowDecisions
-from domain.notices import counted
-from workflows import attributes
-from workflows.failures import explain
-from workflows.notices import Notices
-from workflows.parkable import Parkable
-from workflows.parking import Parking
-from workflows.spreadsheets.answers import SpreadsheetAnswers
-from workflows.spreadsheets.pauses import Abandoned, Failed, SpreadsheetPauses
-from workflows.spreadsheets.review import ReviewStep
-from workflows.spreadsheets.staging import Staging
 from workflows.spreadsheets.state import SpreadsheetRun
-from workflows.spreadsheets.steps import SpreadsheetSteps
-from workflows.waiting import Waiting
 
 _MEANINGS: Final = MappingProxyType({"retry": "try again", "cancel": "give it up"})
 

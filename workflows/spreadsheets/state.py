@@ -6,31 +6,31 @@ from typing import Any, Final
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
-from contracts.spreadsheets import (
+from workflows.shared import policies
+from workflows.shared.failures import Cancellation, explain, reraise_cancellation
+from workflows.shared.parking import Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import Waiting
+from workflows.spreadsheets import decisions
+from workflows.spreadsheets.decisions import field_titles, missing_fields, titled
+from workflows.spreadsheets.mappings import (
     NEXT,
-    Analysis,
-    Answer,
-    ColumnMappings,
     DecisionRecord,
     HiddenParts,
     MappingsAnswer,
+    SpreadsheetState,
+)
+from workflows.spreadsheets.runs import (
+    Analysis,
+    Answer,
+    ColumnMappings,
     SpreadsheetOrder,
     SpreadsheetProgress,
-    SpreadsheetState,
     SpreadsheetStatus,
     Staged,
     StatusRecord,
 )
-from domain.spreadsheets import decisions
-from domain.spreadsheets.missing import missing_fields
-from domain.spreadsheets.plain_words import field_titles, titled
-from workflows import policies
-from workflows.cancellation import Cancellation
-from workflows.failures import explain, reraise_cancellation
-from workflows.notices import Notices
-from workflows.parking import Parking
-from workflows.waiting import Waiting
+from workflows.spreadsheets.steps import SpreadsheetLifecycle
 
 _RETRIES: Final = 4
 """Retries of one status record that stand in the trail, beside another line; the last ones."""

@@ -1,111 +1,140 @@
-"""Steps of a spreadsheet import beside its answers: one method, one activity."""
+"""Steps of spreadsheets as workflows call them; `activities.spreadsheets` carries them out."""
 
-from temporalio import workflow
+from temporalio import activity
 
-from activities.spreadsheets.analysis import SpreadsheetAnalysis
-from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
-from activities.spreadsheets.reports import SpreadsheetReports
-from activities.spreadsheets.rows import SpreadsheetRows
-from activities.spreadsheets.values import SpreadsheetValues
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import (
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.mappings import CellSummary, ReviewCounts
+from workflows.spreadsheets.reviews import (
+    ChangeReview,
+    CheckNote,
+    CloseReview,
+    DecideRows,
+    ReviewChanged,
+    ReviewInput,
+)
+from workflows.spreadsheets.runs import (
     Analysis,
     AnalysisInput,
-    CellSummary,
     CollectInput,
-    DecisionRecord,
+    DecideCells,
+    ExpiredInput,
+    ExpiredPage,
     Finishing,
     Processed,
     ProcessInput,
+    PurgeInput,
+    PurgeResult,
     ReportInput,
-    SpreadsheetResult,
+    RowCounts,
+    SaveColumns,
+    SpreadsheetOrder,
     Staged,
+    StageInput,
+    StatusRecord,
+    UndoOrder,
+    UndoResult,
 )
-from workflows import policies
-from workflows.spreadsheets.state import SpreadsheetRun
+from workflows.spreadsheets.runs import Notice as FormerNotice
 
 
-class SpreadsheetSteps:
-    """The steps of one import; each raises `FailureError` when it has failed permanently."""
+class SpreadsheetAnalysis:
+    """Looks at uploaded files."""
 
-    def __init__(self, run: SpreadsheetRun) -> None:
-        self._run = run
+    @activity.defn(name="spreadsheets.analyse")
+    async def analyse(self, work: AnalysisInput) -> Analysis: ...
 
-    async def begin(self) -> None:
-        """Make the status row."""
-        await workflow.execute_local_activity_method(
-            SpreadsheetLifecycle.begin, self._run.order, summary="begin", **policies.SHORT
-        )
 
-    async def analyse(self) -> Analysis:
-        """Read the top of the file."""
-        order = self._run.order
-        return await workflow.execute_activity_method(
-            SpreadsheetAnalysis.analyse,
-            AnalysisInput(order=order, layout=self._run.now.layout, version=1),
-            summary=f"{order.import_type} {order.filename}"[:200],
-            **policies.LONG,
-        )
+class SpreadsheetLifecycle:
+    """Opens, records and closes imports."""
 
-    async def collect_values(self) -> CellSummary:
-        """Find the distinct values of the columns that refer to other tables."""
-        run = self._run
-        return await workflow.execute_activity_method(
-            SpreadsheetValues.collect_values,
-            CollectInput(order=run.order, staged=self._staged, columns=run.now.columns),
-            summary="collect values",
-            **policies.LONG,
-        )
+    @activity.defn(name="spreadsheets.begin")
+    async def begin(self, order: SpreadsheetOrder) -> None: ...
 
-    def next_round(self) -> ProcessInput:
-        """The rows that are next: all of them, later those that were parked."""
-        run = self._run
-        return ProcessInput(
-            order=run.order,
-            staged=self._staged,
-            columns=run.now.columns,
-            round=run.now.round,
-            counting=run.now.skip_values,
-        )
+    @activity.defn(name="spreadsheets.record")
+    async def record(self, record: StatusRecord) -> None: ...
 
-    async def process(self, work: ProcessInput) -> Processed:
-        """Write a round of rows."""
-        return await workflow.execute_activity_method(
-            SpreadsheetRows.process,
-            work,
-            summary=f"process rows, round {work.round + 1}",
-            **policies.LONG,
-        )
+    @activity.defn(name="spreadsheets.finish")
+    async def finish(self, finishing: Finishing) -> RowCounts: ...
 
-    async def report(self) -> BlobRef | None:
-        """Write the rows that were not imported into a file for the user."""
-        run = self._run
-        return await workflow.execute_activity_method(
-            SpreadsheetReports.write_report,
-            ReportInput(
-                order=run.order,
-                staged=self._staged,
-                layout=run.now.layout,
-                columns=run.now.columns,
-            ),
-            summary="error report",
-            **policies.LONG,
-        )
+    @activity.defn(name="spreadsheets.decide_rows")
+    async def decide_rows(self, work: DecideRows) -> None: ...
 
-    async def finish(
-        self, result: SpreadsheetResult, trail: tuple[DecisionRecord, ...]
-    ) -> SpreadsheetResult:
-        """Record the end; the result has the counts of the database then."""
-        record = self._run.status_record(*trail, reason=result.reason)
-        counts = await workflow.execute_local_activity_method(
-            SpreadsheetLifecycle.finish,
-            Finishing(result=result, record=record),
-            summary=f"record {result.state}",
-            **policies.SHORT,
-        )
-        return result.model_copy(update={"counts": counts})
+    @activity.defn(name="spreadsheets.save_columns")
+    async def save_columns(self, save: SaveColumns) -> None: ...
 
-    @property
-    def _staged(self) -> Staged:
-        assert self._run.now.staged is not None
-        return self._run.now.staged
+
+class SpreadsheetNotices:
+    """Sends notices of runs that began to wait before all pipelines shared `notices.send`."""
+
+    @activity.defn(name="spreadsheets.notify")
+    async def notify(self, notice: FormerNotice) -> None: ...
+
+
+class SpreadsheetRetentionSteps:
+    """Purges imports, before-images and leftovers of uploads."""
+
+    @activity.defn(name="spreadsheets.expired")
+    async def expired(self, work: ExpiredInput) -> ExpiredPage: ...
+
+    @activity.defn(name="spreadsheets.purge")
+    async def purge(self, work: PurgeInput) -> PurgeResult: ...
+
+    @activity.defn(name="spreadsheets.purge_leftovers")
+    async def purge_leftovers(self, work: ExpiredInput) -> PurgeResult: ...
+
+
+class SpreadsheetReview:
+    """Reviews rows."""
+
+    @activity.defn(name="spreadsheets.open_review")
+    async def open_review(self, work: ReviewInput) -> ReviewCounts: ...
+
+    @activity.defn(name="spreadsheets.check_review")
+    async def check_review(self, work: ReviewInput) -> ReviewCounts: ...
+
+    @activity.defn(name="spreadsheets.change_review")
+    async def change_review(self, work: ChangeReview) -> ReviewChanged: ...
+
+    @activity.defn(name="spreadsheets.note_check")
+    async def note_check(self, work: CheckNote) -> None: ...
+
+    @activity.defn(name="spreadsheets.close_review")
+    async def close_review(self, work: CloseReview) -> None: ...
+
+
+class SpreadsheetRows:
+    """Rows of a spreadsheet into their tables."""
+
+    @activity.defn(name="spreadsheets.process")
+    async def process(self, work: ProcessInput) -> Processed: ...
+
+
+class SpreadsheetReports:
+    """Writes reports."""
+
+    @activity.defn(name="spreadsheets.write_report")
+    async def write_report(self, work: ReportInput) -> BlobRef | None: ...
+
+
+class SpreadsheetUndoSteps:
+    """Undoes imports."""
+
+    @activity.defn(name="spreadsheets.undo")
+    async def undo(self, order: UndoOrder) -> UndoResult: ...
+
+
+class SpreadsheetStaging:
+    """Reads the whole of an uploaded file."""
+
+    @activity.defn(name="spreadsheets.stage")
+    async def stage(self, work: StageInput) -> Staged: ...
+
+
+class SpreadsheetValues:
+    """Collects values and takes decisions about them."""
+
+    @activity.defn(name="spreadsheets.collect_values")
+    async def collect_values(self, work: CollectInput) -> CellSummary: ...
+
+    @activity.defn(name="spreadsheets.decide_cells")
+    async def decide_cells(self, decide: DecideCells) -> CellSummary: ...

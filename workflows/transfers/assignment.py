@@ -1,22 +1,25 @@
-"""A job that has done nothing yet is given to another queue."""
+"""Jobs of one sequence key wait for each other, and a job can be given to another queue.
 
-from typing import NoReturn
+A job that has done nothing yet is given to another queue.
+
+Jobs of one sequence key run one after another, in the order in which their events arrived.
+"""
+
+from collections.abc import Callable
+from typing import Final, NoReturn
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from contracts.answers import Retry
-from contracts.errors import WRONG_STATE
-from contracts.transfers import (
-    FileJobOrder,
-    TransferAssign,
-    TransferStatus,
-    queue_task_queue,
-)
-from workflows import attributes
-from workflows.parking import Answered, Decision, Parking
-from workflows.transfers.job_record import record, standing
-from workflows.waiting import Waiting
+from workflows.shared import attributes, policies
+from workflows.shared.contracts import Retry
+from workflows.shared.errors import WRONG_STATE
+from workflows.shared.parking import Answered, Decision, Parking
+from workflows.shared.waiting import OnFailure, Waiting
+from workflows.transfers.events import TransferStatus, queue_task_queue
+from workflows.transfers.job_end import record, standing
+from workflows.transfers.runs import FileJobOrder, TransferAssign, Turn, TurnOrder
+from workflows.transfers.steps import Planning
 
 SETTINGS = "settings"
 """The step before all actions: there is no job for the event, or it cannot be carried out."""
@@ -94,4 +97,57 @@ class Assignment:
             search_attributes=attributes.at_start(
                 "transfers", answer.queue, self._order.event.account_id
             ),
+        )
+
+
+_POSITIONS_SHOWN: Final = 20
+"""A long line must not fill the history."""
+
+
+class SequenceTurn:
+    """The place of a run in the line of its key.
+
+    Args:
+        order: Of the job.
+        waiting: Of the run.
+        show: Shows people what it waits for.
+    """
+
+    def __init__(
+        self, order: FileJobOrder, waiting: Waiting, show: Callable[[str | None], None]
+    ) -> None:
+        self._order, self._waiting, self._show = order, waiting, show
+        self.waits: str | None = None
+        """What it waits for, in words; None: it does not."""
+
+    async def taken(self, key: str, park: OnFailure) -> None:
+        """Wait until those that came before have ended; the end of the job gives the turn back.
+
+        Args:
+            key: Of the job.
+            park: Asks a person when its place cannot be found out.
+        """
+        known: Turn | None = None
+        shown = 0
+        while True:
+            turn = await self._waiting.retried(lambda known=known: self._next(key, known), park)
+            if not turn.position:
+                break
+            shown += 1
+            known = turn if shown < _POSITIONS_SHOWN else Turn(position=-1)
+            self.waits = f"its turn: position {turn.position} of {key!r}, behind {turn.behind}"
+            self._show(self.waits)
+        self.waits = None
+        self._show(None)
+
+    async def _next(self, key: str, known: Turn | None) -> Turn:
+        order = TurnOrder(
+            transfer_id=self._order.transfer_id,
+            key=key,
+            run=workflow.info().workflow_id,
+            arrived=self._order.arrived,
+            known=known and known.position,
+        )
+        return await workflow.execute_activity_method(
+            Planning.take_turn, order, summary="wait for its turn", **policies.DEPENDENCY
         )

@@ -13,10 +13,15 @@ from temporalio.exceptions import (
 )
 from temporalio.workflow import ParentClosePolicy
 
-from activities.transfers.expected_files import Expecting
-from contracts.answers import Answer
-from contracts.notices import NoticeKind, notice_id
-from contracts.transfers.watches import (
+from workflows.shared import attributes, policies
+from workflows.shared.contracts import Answer
+from workflows.shared.failures import explain, reraise_cancellation
+from workflows.shared.notices import NoticeKind, notice_id
+from workflows.shared.parking import Answered, Decision, Parkable, Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import Waiting
+from workflows.transfers.steps import Expecting
+from workflows.transfers.watches import (
     EXPECTED_CHECK,
     EXPECTED_FILES,
     ExpectedDay,
@@ -28,12 +33,6 @@ from contracts.transfers.watches import (
     GapView,
     gap_id,
 )
-from workflows import attributes, policies
-from workflows.failures import explain, reraise_cancellation
-from workflows.notices import Notices
-from workflows.parkable import Parkable
-from workflows.parking import Answered, Decision, Parking
-from workflows.waiting import Waiting
 
 _MEANINGS: Final = MappingProxyType({"skip": "close it: nothing more is expected"})
 _ARRIVED: Final = "arrived"

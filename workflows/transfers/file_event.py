@@ -14,35 +14,37 @@ from temporalio.exceptions import (
 )
 from temporalio.workflow import ParentClosePolicy
 
-from activities.transfers.reception import Receiving, reason_of
-from contracts.answers import Answer, Retry
-from contracts.errors import KEY_REUSED, TRANSFER_FAILED
-from contracts.notices import NextStep, NoticeKind
-from contracts.origins import MEMO
-from contracts.transfers import (
+from workflows.shared import attributes, policies
+from workflows.shared.contracts import MEMO, Answer, Retry
+from workflows.shared.errors import KEY_REUSED, TRANSFER_FAILED
+from workflows.shared.failures import explain
+from workflows.shared.notices import NextStep, NoticeKind
+from workflows.shared.parking import Answered, Decision, Parkable, Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import Waiting
+from workflows.transfers.events import (
     FILE_EVENT,
     FILE_JOB,
+    FileNotice,
+    TransferStatus,
+    fairness_of,
+    file_of,
+    queue_task_queue,
+)
+from workflows.transfers.runs import (
     EventRoute,
     FileEventOrder,
     FileJobOrder,
-    FileNotice,
     Reception,
     RouteOrder,
     StatusOrder,
     TransferAssign,
-    TransferStatus,
     TransferView,
     file_job_id,
-    queue_task_queue,
+    reason_of,
     transfer_workflow_id,
 )
-from domain.transfers.event_facts import fairness_of, file_of
-from workflows import attributes, policies
-from workflows.failures import explain
-from workflows.notices import Notices
-from workflows.parkable import Parkable
-from workflows.parking import Answered, Decision, Parking
-from workflows.waiting import Waiting
+from workflows.transfers.steps import Receiving
 
 _MEANINGS: Final = MappingProxyType(
     {

@@ -8,14 +8,21 @@ from typing import Final, NoReturn
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
-from activities.transfers.plans import Planning
-from contracts.answers import Answer, AnyAnswer
-from contracts.blobs import BlobRef
-from contracts.errors import TOO_LATE, TRANSFER_FAILED, WRONG_STATE
-from contracts.notices import NoticeKind
-from contracts.transfers import (
-    FILE_JOB,
-    Action,
+from workflows.shared import attributes, policies
+from workflows.shared.contracts import Answer, AnyAnswer, BlobRef
+from workflows.shared.errors import TOO_LATE, TRANSFER_FAILED, WRONG_STATE
+from workflows.shared.failures import Cancellation, explain
+from workflows.shared.notices import NoticeKind
+from workflows.shared.parking import Answered, Decision, Parkable, Parking
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import OnFailure, Waiting
+from workflows.transfers.assignment import SETTINGS, Assignment, Reassigned, SequenceTurn
+from workflows.transfers.attempts import Attempts, Progress, carried_out
+from workflows.transfers.events import FILE_JOB, TransferStatus, file_of
+from workflows.transfers.fired_events import loop_of
+from workflows.transfers.job_end import Ending, JobFailed, ReceiptSteps
+from workflows.transfers.job_settings import may_be_left_out
+from workflows.transfers.runs import (
     ActionOrder,
     ActionResult,
     FileJobOrder,
@@ -24,27 +31,12 @@ from contracts.transfers import (
     TransferAssign,
     TransferPlan,
     TransferRetry,
-    TransferStatus,
     TransferView,
+    in_one_sentence,
+    is_done_before,
 )
-from domain.transfers.chains import loop_of
-from domain.transfers.continued import is_done_before
-from domain.transfers.event_facts import file_of
-from domain.transfers.job_settings import may_be_left_out
-from domain.transfers.remarks import in_one_sentence
-from workflows import attributes, policies
-from workflows.cancellation import Cancellation
-from workflows.failures import explain
-from workflows.notices import Notices
-from workflows.parkable import Parkable
-from workflows.parking import Answered, Decision, Parking
-from workflows.transfers.assignment import SETTINGS, Assignment, Reassigned
-from workflows.transfers.attempts import Attempts, carried_out
-from workflows.transfers.job_end import Ending, JobFailed
-from workflows.transfers.progress import Progress
-from workflows.transfers.receipt_steps import ReceiptSteps
-from workflows.transfers.sequence import SequenceTurn
-from workflows.waiting import OnFailure, Waiting
+from workflows.transfers.settings import Action
+from workflows.transfers.steps import Planning
 
 _MEANINGS: Final = MappingProxyType(
     {

@@ -1,4 +1,9 @@
-"""How a job ends: copy and receipt, what becomes of its sources, and the row."""
+"""How a job ends: copy and receipt, what becomes of its sources, and the row.
+
+What a job writes about itself into the row of its transfer.
+
+The steps of a job's receipt, each with the hash of the one before it.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -6,30 +11,122 @@ from typing import Any, Final, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.transfers.job_end import JobClosing
-from activities.transfers.receipt import Receipts
-from contracts.blobs import BlobRef
-from contracts.transfers import (
-    AfterSource,
+from workflows.shared import policies
+from workflows.shared.contracts import BlobRef
+from workflows.shared.failures import explain, failures_logged
+from workflows.shared.parking import Answered
+from workflows.shared.waiting import OnFailure, Waiting
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.receipts import ReceiptStep, sealed
+from workflows.transfers.runs import (
+    ActionResult,
     FileJobOrder,
     KeepOrder,
     KeptCopy,
     Manifest,
-    ReadFile,
     ReceiptOrder,
     SettleOrder,
     SettleResult,
+    StatusOrder,
     StoredReceipt,
     TransferClosing,
     TransferPlan,
-    TransferStatus,
 )
-from workflows import policies
-from workflows.failures import explain, failures_logged
-from workflows.parking import Answered
-from workflows.transfers.job_record import record, standing
-from workflows.transfers.receipt_steps import ReceiptSteps
-from workflows.waiting import OnFailure, Waiting
+from workflows.transfers.settings import Action, AfterSource, ReadFile
+from workflows.transfers.steps import JobClosing, Receipts, Receiving
+
+
+def standing(order: FileJobOrder, status: TransferStatus, **fields: Any) -> StatusOrder:
+    """What is written of a job now.
+
+    Args:
+        order: Of the job.
+        status: The state of its transfer.
+        fields: Further fields of the row.
+    """
+    return StatusOrder(
+        transfer_id=order.transfer_id,
+        status=status,
+        at=workflow.now(),
+        run=workflow.info().workflow_id,
+        digest=order.digest,
+        event=order.event,
+        **fields,
+    )
+
+
+async def record(order: StatusOrder, summary: str) -> None:
+    """Write it.
+
+    Args:
+        order: What is written.
+        summary: Of the step, in Temporal's user interface.
+    """
+    await workflow.execute_local_activity_method(
+        Receiving.record, order, summary=summary, **policies.SHORT
+    )
+
+
+_OUTCOMES: Final = "transfers-receipt-outcomes"
+"""Change id: receipts of runs before it leave out what was not carried out."""
+_SENTENCE: Final = 500
+
+
+class ReceiptSteps:
+    """What the receipt of a job will hold.
+
+    Args:
+        order: Of the job.
+    """
+
+    def __init__(self, order: FileJobOrder) -> None:
+        self._order = order
+        self.previous = order.digest
+        """Hash of the last step."""
+        self.stored: list[BlobRef] = []
+        """Steps of actions that were carried out, but for short ones."""
+        self.outcomes: list[ReceiptStep] = []
+        """Short ones, and steps of actions that were not carried out."""
+
+    def done(self, result: ActionResult) -> None:
+        """An action was carried out."""
+        if result.inline_step:
+            self.outcomes.append(ReceiptStep.model_validate_json(result.inline_step))
+        elif result.step is not None:
+            self.stored.append(result.step)
+        else:
+            return
+        self.previous = result.step_sha256
+
+    def add(
+        self,
+        index: int,
+        action: Action,
+        outcome: str,
+        reason: str,
+        decided_by: str | None,
+        configured_by: str | None = None,
+    ) -> None:
+        """An action was not carried out, and why."""
+        if not workflow.patched(_OUTCOMES):
+            return
+        step = sealed(
+            ReceiptStep(
+                transfer_id=self._order.transfer_id,
+                index=index,
+                action=action.action,
+                configured_by=configured_by,
+                at=workflow.now(),
+                outcome=outcome,
+                reason=reason[:_SENTENCE],
+                decided_by=decided_by,
+                previous=self.previous,
+                sha256="",
+            )
+        )
+        self.outcomes.append(step)
+        self.previous = step.sha256
+
 
 _FEW_FILES: Final = 100
 """Of so many the worker of the run puts the receipt together, and removes what is staged."""

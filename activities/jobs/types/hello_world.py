@@ -5,15 +5,10 @@ from collections.abc import AsyncIterator
 from pydantic import ConfigDict, Field
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
-from contracts.base import Contract
-from contracts.jobs import (
-    TASKS_PER_STAGE,
-    JsonObject,
-    PlannedTask,
-    StageDefinition,
-    TaskStatus,
-    WorkflowDefinition,
-)
+from workflows.jobs.definitions import TASKS_PER_STAGE, StageDefinition, WorkflowDefinition
+from workflows.jobs.records import JsonObject, TaskStatus
+from workflows.jobs.runs import PlannedTask
+from workflows.shared.contracts import Contract
 
 
 class HelloParameters(Contract):

@@ -35,16 +35,14 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk import postgresql_statements as statements
+from adapters.database.bulk import postgresql_statements
 from adapters.database.bulk.postgresql_driver import driver_of, fetch
-from adapters.database.bulk.postgresql_sent import sent
-from adapters.database.bulk.postgresql_text import copy_text, packed_text
+from adapters.database.bulk.postgresql_statements import copy_text, packed_text, sent
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime
 from adapters.database.models.every import key_of
-from adapters.ports import Unavailable
-from domain.tabular.columns import NULL
-from domain.tabular.packed import PackedRows
+from adapters.ports.errors import Unavailable
+from workflows.shared.conversion import NULL, PackedRows
 
 _LARGE: Final = 1_000
 """Rows from which on a straight COPY gains more than it costs to try."""
@@ -107,13 +105,16 @@ class PostgresBulk:
     ) -> tuple[int, int]:
         """COPY, then INSERT ... ON CONFLICT DO UPDATE of the rows that differ."""
         if (parameters := _sent_along(batch)) is not None:
-            statement = statements.merge_from_sent(batch.table.name, batch.columns)
+            statement = postgresql_statements.merge_from_sent(batch.table.name, batch.columns)
             return await _run_merge(connection, statement, parameters, stamp)
         if len(batch) >= _LARGE and await self._copy_new(connection, batch, stamp):
             return len(batch), 0
         await self._copy_incoming(connection, batch)
         return await _run_merge(
-            connection, statements.merge_from_incoming(batch.table.name, batch.columns), {}, stamp
+            connection,
+            postgresql_statements.merge_from_incoming(batch.table.name, batch.columns),
+            {},
+            stamp,
         )
 
     async def merge_staged(
@@ -125,17 +126,17 @@ class PostgresBulk:
         stamp: Stamp,
     ) -> tuple[int, int]:
         """The same upsert, from the staging twin."""
-        statement = statements.merge_from_staged(table.name, columns)
+        statement = postgresql_statements.merge_from_staged(table.name, columns)
         return await _run_merge(connection, statement, {"load_id": load_id}, stamp)
 
     async def insert_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> int:
         """COPY, then INSERT ... ON CONFLICT DO NOTHING."""
         if (parameters := _sent_along(batch)) is not None:
-            statement = statements.insert_from_sent(batch.table.name, batch.columns)
+            statement = postgresql_statements.insert_from_sent(batch.table.name, batch.columns)
         else:
             parameters = {}
             await self._copy_incoming(connection, batch)
-            statement = statements.insert_from_incoming(batch.table.name, batch.columns)
+            statement = postgresql_statements.insert_from_incoming(batch.table.name, batch.columns)
         result = await connection.execute(
             statement, {"task": stamp.task, "now": stamp.now, **parameters}
         )
@@ -207,7 +208,7 @@ class PostgresBulk:
         """One array for each column of the key, joined by index."""
         driver = await driver_of(connection)
         return await driver.fetch(
-            statements.finding(table, tuple(names), tuple(columns), lock),
+            postgresql_statements.finding(table, tuple(names), tuple(columns), lock),
             *map(list, zip(*keys, strict=True)),
         )
 
@@ -221,7 +222,7 @@ class PostgresBulk:
         """Rows locked in the order of their ids."""
         driver = await driver_of(connection)
         return await driver.fetch(
-            f'SELECT {statements.quoted(("id", *columns))} FROM "{table.name}" '  # noqa: S608
+            f'SELECT {postgresql_statements.quoted(("id", *columns))} FROM "{table.name}" '  # noqa: S608
             "WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE",
             ids,
         )
@@ -238,8 +239,9 @@ class PostgresBulk:
         """One array of the values."""
         driver = await driver_of(connection)
         name, own = owner
+        taken = postgresql_statements.quoted(("id", *columns), "t.")
         sql = (
-            f'SELECT {statements.quoted(("id", *columns), "t.")} FROM "{table.name}" AS t '  # noqa: S608
+            f'SELECT {taken} FROM "{table.name}" AS t '  # noqa: S608
             f'WHERE t."{name}" = $1 AND t."{column}" = ANY($2::text[])'
         )
         return await driver.fetch(sql, own, list(values))
@@ -280,7 +282,8 @@ class PostgresBulk:
         """UPDATE ... FROM one array for each column."""
         driver = await driver_of(connection)
         await driver.execute(
-            statements.updating(table, tuple(columns)), *map(list, zip(*rows, strict=True))
+            postgresql_statements.updating(table, tuple(columns)),
+            *map(list, zip(*rows, strict=True)),
         )
 
     async def delete(self, connection: AsyncConnection, table: Table, ids: Sequence[int]) -> None:
@@ -326,7 +329,7 @@ class PostgresBulk:
             stamps = {"version": "1", "source_task": stamp.task, "created_at": now}
             await _copy_packed(connection, batch, batch.table, {**stamps, "updated_at": now})
             return
-        columns = (*batch.columns, *statements.STAMPS)
+        columns = (*batch.columns, *postgresql_statements.STAMPS)
         text = copy_text(batch, places, stamp)
         if text is not None:
             driver = await driver_of(connection)
@@ -346,7 +349,7 @@ class PostgresBulk:
         return (await connection.execute(known, sent.parameters)).first() is not None
 
     async def _copy_incoming(self, connection: AsyncConnection, batch: RowBatch) -> None:
-        incoming, create = statements.incoming(batch.table.name)
+        incoming, create = postgresql_statements.incoming(batch.table.name)
         # Begins the transaction that COPY, which goes past SQLAlchemy, is to be part of. As plain
         # text, because SQLAlchemy forgets every prepared statement when it sees DDL.
         await connection.exec_driver_sql(create)

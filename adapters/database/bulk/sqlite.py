@@ -1,5 +1,9 @@
 """Bulk writes on SQLite: INSERT what is new, then UPDATE what differs, with `executemany`.
 
+Statements of bulk writes on SQLite, made once for each table and set of columns.
+
+Bulk writes on SQLite: INSERT what is new, then UPDATE what differs, with `executemany`.
+
 Two plain statements instead of one upsert, because SQLite reports how many rows a statement
 touched but not which of them it created.
 """
@@ -7,7 +11,7 @@ touched but not which of them it created.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -27,11 +31,94 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk import sqlite_statements as statements
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import UtcDateTime
-from adapters.database.models.every import STAGED, key_of
-from domain.tabular.packed import PackedRows
+from adapters.database.models.every import DOMAIN, STAGED, key_of
+from workflows.shared.conversion import PackedRows
+
+STAMPS: Final = ("source_line", "source_task", "created_at", "updated_at", "version")
+"""The bookkeeping of a row, behind its values."""
+
+
+def quoted(columns: Sequence[str], of: str = "") -> str:
+    """Names for a statement, each with the prefix `of`."""
+    return ", ".join(f'{of}"{column}"' for column in columns)
+
+
+@lru_cache(maxsize=512)
+def finding(
+    table: Table, key: tuple[str, ...], columns: tuple[str, ...], same: tuple[bool, ...]
+) -> str:
+    """Find rows by keys that are sent as one JSON array; `same` marks parts that are sent once.
+
+    CROSS JOIN keeps the order of the tables: keys first, then the index.
+    """
+    numbers = iter(range(2, 2 + len(same)))
+    conditions: list[str] = []
+    for place, (column, one) in enumerate(zip(key, same, strict=True)):
+        if one:
+            value = f"?{next(numbers)}"
+        elif any(same):
+            value = "sent.value"
+        else:
+            value = f"json_extract(sent.value, '$[{place}]')"
+        conditions.append(f't."{column}" = {value}')
+    return (
+        f"SELECT sent.key, {quoted(('id', *columns), 't.')} "  # noqa: S608
+        f'FROM json_each(?1) AS sent CROSS JOIN "{table.name}" AS t '
+        f"WHERE {' AND '.join(conditions)}"
+    )
+
+
+@lru_cache(maxsize=512)
+def insert_sql(name: str, columns: tuple[str, ...], rows: int = 1) -> str:
+    """Insert so many rows, each followed by its `STAMPS`, whose key is unknown."""
+    return f"{fill_sql(name, (*columns, *STAMPS), rows)} ON CONFLICT DO NOTHING"
+
+
+@lru_cache(maxsize=512)
+def fill_sql(name: str, columns: tuple[str, ...], rows: int = 1) -> str:
+    """Insert so many rows."""
+    marks = ", ".join(["(" + ", ".join("?" * len(columns)) + ")"] * rows)
+    return f'INSERT INTO "{name}" ({quoted(columns)}) VALUES {marks}'  # noqa: S608 - names of our models
+
+
+@lru_cache(maxsize=512)
+def packed_sql(name: str, columns: tuple[str, ...], shared: int, rows: int) -> str:
+    """The same for rows that share their first columns and all stamps but the line.
+
+    Its parameters are those of each row, its line the last of them, then those that all share.
+    """
+    own = len(columns) - shared + 1
+    all_share = ", ".join(f"?{rows * own + n}" for n in range(1, shared + len(STAMPS)))
+    marks = ", ".join(
+        f"({', '.join(f'?{row * own + n}' for n in range(1, own + 1))}, {all_share})"
+        for row in range(rows)
+    )
+    names = quoted((*columns[shared:], STAMPS[0], *columns[:shared], *STAMPS[1:]))
+    return f'INSERT INTO "{name}" ({names}) VALUES {marks} ON CONFLICT DO NOTHING'  # noqa: S608
+
+
+@lru_cache(maxsize=512)
+def update_sql(name: str, columns: tuple[str, ...]) -> str | None:
+    """Update rows that differ; None: there is nothing but the key.
+
+    Numbered parameters, so that it takes the very rows of the INSERT.
+    """
+    key = key_of(DOMAIN[name])
+    number = {column: f"?{place}" for place, column in enumerate((*columns, *STAMPS), start=1)}
+    values = [column for column in columns if column not in key]
+    if not values:
+        return None
+    stamps = ("source_line", "source_task", "updated_at")
+    changes = ", ".join(f'"{column}" = {number[column]}' for column in (*values, *stamps))
+    differs = " OR ".join(f'"{column}" IS NOT {number[column]}' for column in values)
+    found = " AND ".join(f'"{column}" = {number[column]}' for column in key)
+    return (
+        f'UPDATE "{name}" SET {changes}, version = version + {number["version"]} '  # noqa: S608
+        f"WHERE {found} AND ({differs})"
+    )
+
 
 _PARAMETERS: Final = 900
 """Of one statement: what every build of SQLite takes."""
@@ -89,7 +176,7 @@ class SqliteBulk:
         """Insert what is new; when that was not everything, update what differs."""
         name, columns = batch.table.name, batch.columns
         created = await self.insert_new(connection, batch, stamp)
-        change = statements.update_sql(name, columns)
+        change = update_sql(name, columns)
         if created == len(batch) or change is None:
             return created, 0
         stamped = self._stamped(batch, stamp)
@@ -107,7 +194,7 @@ class SqliteBulk:
         staged, key = STAGED[table.name], key_of(table)
         mine = staged.c.load_id == load_id
         new = insert(table).from_select(
-            [*columns, *statements.STAMPS],
+            [*columns, *STAMPS],
             select(
                 *(staged.c[name] for name in columns),
                 staged.c.source_line,
@@ -146,7 +233,7 @@ class SqliteBulk:
             (now,) = self._stored(batch.table, ("updated_at",), [(stamp.now,)])
             stamps = (stamp.task, now[0], now[0], 1)
             return await _insert_packed(connection, name, columns, batch.rows, stamps)
-        sql_of = partial(statements.insert_sql, name, columns)
+        sql_of = partial(insert_sql, name, columns)
         return await _insert(connection, sql_of, self._stamped(batch, stamp))
 
     async def fill(
@@ -200,7 +287,7 @@ class SqliteBulk:
         else:
             same, sent = [False] * len(same), keys
         constants = [values[0] for values, one in zip(columns_of_keys, same, strict=True) if one]
-        sql = statements.finding(table, tuple(names), tuple(columns), tuple(same))
+        sql = finding(table, tuple(names), tuple(columns), tuple(same))
         return await _fetch(connection, sql, json.dumps(sent), *constants)
 
     async def rows(
@@ -212,7 +299,7 @@ class SqliteBulk:
     ) -> Sequence[Any]:
         """One JSON array of the ids."""
         sql = (
-            f'SELECT {statements.quoted(("id", *columns))} FROM "{table.name}" '  # noqa: S608
+            f'SELECT {quoted(("id", *columns))} FROM "{table.name}" '  # noqa: S608
             "WHERE id IN (SELECT value FROM json_each(?))"
         )
         return await _fetch(connection, sql, json.dumps(list(ids)))
@@ -229,7 +316,7 @@ class SqliteBulk:
         """One JSON array of the values, joined by index."""
         name, own = owner
         sql = (
-            f"SELECT {statements.quoted(('id', *columns), 't.')} FROM json_each(?1) AS sent "  # noqa: S608
+            f"SELECT {quoted(('id', *columns), 't.')} FROM json_each(?1) AS sent "  # noqa: S608
             f'CROSS JOIN "{table.name}" AS t '
             f'WHERE t."{name}" = ?2 AND t."{column}" = sent.value'
         )
@@ -255,7 +342,7 @@ class SqliteBulk:
         rows: Sequence[tuple[Any, ...]],
     ) -> None:
         """Plain inserts."""
-        await _execute_many(connection, statements.fill_sql(table.name, tuple(columns)), rows)
+        await _execute_many(connection, fill_sql(table.name, tuple(columns)), rows)
 
     async def update(
         self,
@@ -371,7 +458,7 @@ async def _insert_packed(
     done = 0
     for start, stop, size in ((0, end, step), (end, len(values), len(values) - end)):
         if start < stop:
-            sql = statements.packed_sql(name, columns, len(rows.scope), size // width)
+            sql = packed_sql(name, columns, len(rows.scope), size // width)
             parts = [[*values[at : at + size], *shared] for at in range(start, stop, size)]
             done += await _execute_many(connection, sql, parts)
     return done

@@ -1,4 +1,11 @@
-"""What the store remembers about imports and messages."""
+"""What the store remembers about imports, and the tables that they fill.
+
+What the store remembers about imports and messages.
+
+The seven tables that spreadsheets fill.
+
+Primavera schedules: what their files hold, and which files there are.
+"""
 
 from typing import Any, Final
 
@@ -6,7 +13,10 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
+    DateTime,
     Index,
+    Integer,
     LargeBinary,
     Table,
     Text,
@@ -14,8 +24,18 @@ from sqlalchemy import (
     text,
 )
 
-from adapters.database.models.base import BigId, UtcDateTime, metadata
-from contracts.imports import Counts, ImportState
+from adapters.database.models.base import (
+    BigId,
+    UtcDateTime,
+    decimal_column,
+    domain_table,
+    key_column,
+    metadata,
+    staged_twin,
+    text_column,
+)
+from workflows.imports.messages import LEVELS
+from workflows.imports.runs import Counts, ImportState
 
 FINAL: Final = (
     ImportState.COMPLETED,
@@ -175,3 +195,237 @@ rejected_messages = Table(
     ),
 )
 """`body_sha256` is of the whole body; empty in rows of earlier releases."""
+
+
+mto_lines = domain_table(
+    "mto_lines",
+    (
+        *map(key_column, ("project_id", "service_id", "drawing", "commodity_code", "size")),
+        Column("sequence", BigInteger, nullable=False),
+    ),
+    *map(text_column, ("line_no", "spool", "area", "system", "spec", "description")),
+    decimal_column("quantity"),
+    *map(text_column, ("unit", "revision")),
+)
+
+estimate_lines = domain_table(
+    "estimate_lines",
+    (
+        *map(key_column, ("project_id", "service_id", "item_code", "section")),
+        Column("sequence", BigInteger, nullable=False),
+    ),
+    *map(text_column, ("cost_code", "wbs_code", "description", "unit")),
+    *map(
+        decimal_column,
+        (
+            *("quantity", "unit_rate", "man_hours", "labour_cost", "material_cost"),
+            *("equipment_cost", "subcontract_cost", "markup"),
+        ),
+    ),
+)
+
+equipment = domain_table(
+    "equipment",
+    tuple(map(key_column, ("project_id", "code"))),
+    *map(text_column, ("description", "category", "make", "model", "serial", "ownership")),
+    decimal_column("rate"),
+    *map(text_column, ("rate_unit", "fuel", "status")),
+)
+
+materials = domain_table(
+    "materials",
+    tuple(map(key_column, ("project_id", "code"))),
+    *map(text_column, ("description", "unit")),
+    decimal_column("price"),
+    *map(text_column, ("currency", "supplier")),
+    Column("lead_time_days", Integer),
+)
+
+crew_trades = domain_table(
+    "crew_trades",
+    tuple(map(key_column, ("project_id", "code"))),
+    text_column("name"),
+    *map(decimal_column, ("straight_rate", "over_rate", "double_rate", "burden")),
+)
+
+crews = domain_table(
+    "crews",
+    tuple(map(key_column, ("project_id", "code"))),
+    *map(text_column, ("name", "foreman", "shift", "calendar")),
+    decimal_column("output_per_hour"),
+)
+
+crew_members = domain_table(
+    "crew_members",
+    (
+        *map(key_column, ("project_id", "employee_no")),
+        Column("valid_from", Date, nullable=False),
+    ),
+    *map(text_column, ("name", "crew", "trade", "classification")),
+    Column("valid_to", Date),
+)
+
+Index(None, crew_members.c.project_id, crew_members.c.crew)
+
+for _table in (
+    *(mto_lines, estimate_lines, equipment, materials),
+    *(crew_trades, crews, crew_members),
+):
+    staged_twin(_table)
+
+
+SCOPE: Final = ("project_id", "schedule_id")
+"""Leading key columns of every table of a schedule."""
+
+
+def _schedule_table(name: str, key: tuple[str, ...], *columns: Column[Any]) -> Table:
+    return domain_table(name, tuple(map(key_column, (*SCOPE, *key))), *columns)
+
+
+def _local_time(name: str) -> Column[Any]:
+    """Time of the project's own clock: the files name no time zone."""
+    return Column(name, DateTime)
+
+
+PEOPLES_COLUMNS: Final = (
+    *("area", "discipline", "responsible", "notes"),
+    *(f"level_{n}" for n in range(1, LEVELS + 1)),
+)
+"""Columns of an activity that people fill and no schedule file touches."""
+
+schedule_projects = _schedule_table(
+    "schedule_projects",
+    (),
+    *map(text_column, ("primavera_project_id", "object_id", "name")),
+    *map(_local_time, ("data_date", "planned_start", "finish")),
+)
+
+schedule_aliases = Table(
+    "schedule_aliases",
+    metadata,
+    Column("project_id", Text, primary_key=True),
+    Column("alias", Text, primary_key=True),
+    Column("schedule_id", Text, nullable=False),
+    Column("source_task", Text, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index(None, "project_id", "schedule_id"),
+)
+"""Short names under which the files of a schedule have come: planners change them at an export."""
+
+schedule_calendars = _schedule_table(
+    "schedule_calendars",
+    ("code",),
+    *map(text_column, ("name", "type")),
+    decimal_column("hours_per_day"),
+    *map(text_column, ("working_times", "exceptions")),
+)
+
+schedule_wbs = _schedule_table(
+    "schedule_wbs",
+    ("wbs_code",),
+    *map(text_column, ("name", "parent_code")),
+    Column("sequence", BigInteger),
+)
+
+schedule_resources = _schedule_table(
+    "schedule_resources", ("resource_code",), *map(text_column, ("name", "type", "unit"))
+)
+
+schedule_activities = _schedule_table(
+    "schedule_activities",
+    ("task_code",),
+    *map(text_column, ("name", "type", "status", "wbs_code", "calendar")),
+    *map(
+        decimal_column,
+        ("original_duration_hours", "remaining_duration_hours", "percent_complete"),
+    ),
+    *map(
+        _local_time,
+        (
+            *("planned_start", "planned_finish", "actual_start", "actual_finish"),
+            *("early_start", "early_finish", "late_start", "late_finish"),
+        ),
+    ),
+    decimal_column("total_float_hours"),
+    text_column("constraint_type"),
+    _local_time("constraint_date"),
+    *map(text_column, PEOPLES_COLUMNS),
+    Column("missing_since", UtcDateTime),
+)
+
+schedule_relationships = _schedule_table(
+    "schedule_relationships",
+    (
+        *("predecessor_code", "successor_code", "type"),
+        *("predecessor_project", "successor_project"),
+    ),
+    decimal_column("lag_hours"),
+)
+
+schedule_assignments = domain_table(
+    "schedule_assignments",
+    (
+        *map(key_column, (*SCOPE, "task_code", "resource_code", "role")),
+        Column("sequence", BigInteger, nullable=False),
+    ),
+    *map(
+        decimal_column,
+        (
+            *("planned_units", "actual_units", "remaining_units"),
+            *("planned_cost", "actual_cost", "remaining_cost"),
+        ),
+    ),
+)
+
+schedule_activity_codes = _schedule_table(
+    "schedule_activity_codes",
+    ("task_code", "code_type"),
+    *map(text_column, ("code_value", "description")),
+)
+
+schedule_udf_values = _schedule_table(
+    "schedule_udf_values",
+    ("entity", "entity_code", "udf"),
+    *map(text_column, ("type", "value")),
+)
+
+SCHEDULES: Final = (
+    *(schedule_projects, schedule_calendars, schedule_wbs, schedule_resources),
+    *(schedule_activities, schedule_relationships, schedule_assignments),
+    *(schedule_activity_codes, schedule_udf_values),
+)
+"""What a schedule consists of."""
+
+RETIRED: Final = (
+    schedule_relationships,
+    schedule_assignments,
+    schedule_activity_codes,
+    schedule_udf_values,
+)
+"""Tables whose rows go when the newest file does not hold them any more."""
+
+schedule_uploads = domain_table(
+    "schedule_uploads",
+    (*map(key_column, ("project_id", "blob_name")),),
+    Column("size", BigInteger),
+    *map(text_column, ("sha256", "etag", "original_filename")),
+)
+
+schedule_file_projects = domain_table(
+    "schedule_file_projects",
+    (*map(key_column, ("project_id", "task_id", "primavera_project_id")),),
+    *map(text_column, ("object_id", "name")),
+    *map(_local_time, ("data_date", "planned_start", "finish")),
+    Column("activities", Integer),
+    *map(text_column, ("source_name", "source_sha256")),
+)
+
+schedule_seen = Table(
+    "schedule_seen",
+    metadata,
+    Column("load_id", BigInteger, primary_key=True),
+    Column("table_name", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""Which keys the file of an open load has held so far, the unchanged rows among them."""

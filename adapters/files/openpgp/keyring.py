@@ -15,6 +15,7 @@ from gnupg import GPG
 
 from adapters.files.openpgp.home import (
     SHORT_SECONDS,
+    Statuses,
     answered,
     environment,
     gnupg_home,
@@ -22,12 +23,11 @@ from adapters.files.openpgp.home import (
     run,
     watched,
 )
-from adapters.files.openpgp.statuses import Statuses
-from adapters.ports import Denied, UnreadableDocument
+from adapters.ports.errors import Denied, UnreadableDocument
 from adapters.ports.transfer_files import KeyFacts, Keyring, Signature, Sink, WrongKey
 from adapters.ports.transfers import Secrets
 from adapters.threads import BlockingStream, PulledBytes
-from contracts.transfers import OpenPgpKey
+from workflows.transfers.partners import OpenPgpKey
 
 T = TypeVar("T")
 GpgCalls = Any

@@ -26,9 +26,9 @@ from adapters.files.rasters.orders import (
     RasterOrder,
     Tile,
 )
-from adapters.ports import UnreadableDocument
-from contracts.base import Contract
-from domain.errors import InvalidDocument, RuleViolation
+from adapters.ports.errors import UnreadableDocument
+from workflows.shared.contracts import Contract
+from workflows.shared.errors import InvalidDocument, RuleViolation
 
 _OF_GDAL: Final = (
     rasterio.errors.RasterioError,

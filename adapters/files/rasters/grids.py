@@ -14,16 +14,10 @@ from pyproj.enums import TransformDirection
 from pyproj.exceptions import ProjError
 from pyproj.transformer import TransformerGroup
 
-from adapters.files.rasters.places import (
-    place,
-    placed,
-    refuse_beyond_antimeridian,
-    slack_of,
-)
-from contracts.jobs.rasters import TILE, GridOrder, Operation, TargetGrid
-from domain.errors import RuleViolation
-from domain.jobs.earth import on_earth
-from domain.jobs.stac.outlines import within
+from adapters.files.footprints import on_earth, within
+from adapters.files.rasters.inspect import place, placed, refuse_beyond_antimeridian, slack_of
+from workflows.jobs.rasters import TILE, GridOrder, Operation, TargetGrid
+from workflows.shared.errors import RuleViolation
 
 _group: Any = TransformerGroup
 _SAMPLES: Final = 33

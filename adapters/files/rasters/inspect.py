@@ -1,40 +1,158 @@
-"""What a raster says of itself."""
+"""What a raster says of itself, and whether that can be.
 
+Nodata values as a file states them, of which GDAL hides those that no pixel can have.
+
+The values of a band, as long as they are whole and few: it may hold classes.
+
+What a raster says of itself.
+
+Whether the places of a raster are such as its reference system has.
+
+Formulas of projections answer for any number: places beyond the last one begin anew somewhere else
+on the Earth, and a raster would be published there, or without a pixel.
+"""
+
+import re
+import struct
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 from xml.etree import ElementTree
 
+import numpy as np
 import rasterio
 import rasterio.shutil
 import rasterio.transform
 from affine import Affine
+from pyproj import CRS, Transformer
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
 
-from adapters.files.rasters.cog import DOCUMENTS
-from adapters.files.rasters.few_values import FewValues
-from adapters.files.rasters.nodata import can_have, hidden
-from adapters.files.rasters.packed import Packed, unpacked
-from adapters.files.rasters.png import check_png
+from adapters.files.footprints import SLACK, lies_on_earth, on_earth
+from adapters.files.rasters.cog import DOCUMENTS, check_png
 from adapters.files.rasters.source import (
     EXACT_INTEGERS,
+    Packed,
     check_size,
     chunks,
     nodata_of,
     opened,
     plain,
+    unpacked,
 )
-from adapters.ports import UnreadableDocument
-from contracts.jobs.rasters import (
+from adapters.ports.errors import UnreadableDocument
+from workflows.jobs.rasters import (
+    FEW_VALUES,
     NOTES,
     TAG_CHARACTERS,
     TAGS,
+    GridOrder,
     GroundPoint,
     RasterBand,
     RasterFacts,
     Validity,
 )
-from domain.errors import RuleViolation
+from workflows.shared.errors import RuleViolation
+
+_TAG: Final = 42_113
+"""GDAL_NODATA of a TIFF: text."""
+_TEXT: Final = 2
+_MOST_ENTRIES: Final = 4_096
+_MOST_CHARACTERS: Final = 64
+_SUBDATASET: Final = re.compile(r"GTIFF_DIR:(\d+):")
+
+
+def can_have(data_type: str, value: float) -> bool:
+    """Whether a pixel of a type can have a value."""
+    if not data_type.startswith(("int", "uint")):
+        return True
+    limits = np.iinfo(data_type)
+    return float(value).is_integer() and limits.min <= value <= limits.max
+
+
+def hidden(dataset: Any, path: Path) -> str | None:
+    """The nodata value of a TIFF that GDAL does not give, because no pixel can have it."""
+    if dataset.driver != "GTiff" or any(value is not None for value in dataset.nodatavals):
+        return None
+    found = _SUBDATASET.match(dataset.name)
+    with path.open("rb") as file:
+        try:
+            return _text(file, int(found[1]) if found else 1)
+        except struct.error:
+            # Cut off: what GDAL makes of such a directory is known already.
+            return None
+
+
+def _text(file: Any, directory: int) -> str | None:
+    order = "<" if file.read(2) == b"II" else ">"
+    is_big = struct.unpack(f"{order}H", file.read(2)) == (43,)
+    # Lengths of the entries' number, of an entry, and of the offsets in it.
+    number, entry, offset = ("Q", "HHQ8s", "Q") if is_big else ("H", "HHI4s", "I")
+    file.seek(8 if is_big else 4)
+
+    def read(format: str) -> tuple[Any, ...]:
+        size = struct.calcsize(f"{order}{format}")
+        return struct.unpack(f"{order}{format}", file.read(size))
+
+    found: list[tuple[Any, ...]] = []
+    for _ in range(directory):
+        (at,) = read(offset)
+        if not at:
+            return None
+        file.seek(at)
+        (entries,) = read(number)
+        if entries > _MOST_ENTRIES:
+            return None
+        found = [read(entry) for _ in range(entries)]
+    for tag, kind, length, value in found:
+        if tag == _TAG and kind == _TEXT:
+            content = value[:length]
+            if length > len(value):
+                file.seek(struct.unpack(f"{order}{offset}", value)[0])
+                content = file.read(min(length, _MOST_CHARACTERS))
+            return content.split(b"\0")[0].decode("latin-1").strip() or None
+    return None
+
+
+_EXACT: Final = 1 << 53
+_STRIDE: Final = 97
+"""A look at some of the pixels tells nearly always that there are many values."""
+
+
+class FewValues:
+    """Collects the values of one band.
+
+    Args:
+        nodata: The value that says nothing.
+    """
+
+    def __init__(self, nodata: float | None) -> None:
+        self._nodata = nodata
+        self._found: set[float] | None = set()
+
+    def add(self, pixels: Any) -> None:
+        """Take more pixels in."""
+        for part in (pixels.ravel()[::_STRIDE], pixels):
+            if self._found is not None:
+                self._found = self._joined(self._found, part)
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """All of them, in order; empty: they are many, or not whole, or there is none."""
+        return tuple(sorted(int(value) for value in self._found or ()))
+
+    def _joined(self, found: set[float], pixels: Any) -> set[float] | None:
+        if pixels.dtype.kind not in "iuf":
+            return None
+        new = np.unique(pixels)
+        if self._nodata is not None:
+            new = new[new != self._nodata]
+        if new.dtype.kind == "f":
+            new = new[np.isfinite(new)]
+        is_few = len(new) <= FEW_VALUES and not (new % 1).any()
+        both = found | set(map(float, new)) if is_few else found
+        is_exact = all(abs(value) <= _EXACT for value in both)
+        return both if is_few and is_exact and len(both) <= FEW_VALUES else None
+
 
 _from_gcps: Any = cast("Any", rasterio.transform).from_gcps
 _CATEGORIES_DRIVERS = frozenset({"HFA", "NITF", "GRIB"})
@@ -372,3 +490,95 @@ def _names_in_table(band: ElementTree.Element, notes: list[str]) -> list[str]:
         return []
     at = usages.index(_NAME)
     return [row.findall("F")[at].text or "" for row in table.iterfind("Row")]
+
+
+_FARTHEST_LONGITUDE: Final = 540.0
+"""Degrees: a raster may begin at 180 and go around the Earth once."""
+_FAR: Final = 20.0
+"""Degrees outside of the area of a reference system from which on a raster has a note."""
+
+
+def place(order: GridOrder, columns: Any, rows: Any) -> tuple[Any, Any]:
+    """Coordinates of columns and rows, in the raster's reference system."""
+    a, b, c, d, e, f = order.transform
+    return a * columns + b * rows + c, d * columns + e * rows + f
+
+
+def placed(order: GridOrder, source: CRS) -> list[str]:
+    """See that a raster lies where its reference system has places.
+
+    Returns:
+        A note, where they are far from the area that the system is made for.
+
+    Raises:
+        RuleViolation: It does not.
+    """
+    xs, ys = _corners(order)
+    if source.is_geographic:
+        if np.abs(xs).max() > _FARTHEST_LONGITUDE:
+            raise RuleViolation(
+                f"the raster reaches longitude {xs[np.abs(xs).argmax()]:g}, so its places are not"
+                f" degrees: {source.name} cannot be its reference system"
+            )
+        return []
+    if source.geodetic_crs is None:
+        return []
+    slack = slack_of(order)
+    if not lies_on_earth(source, order.transform, order.width, order.height, slack):
+        x, y = place(order, order.width / 2, order.height / 2)
+        raise RuleViolation(
+            f"the centre {x:g}, {y:g} of the raster is not a place of {source.name}: another"
+            " reference system or unit is meant, or its transform is wrong"
+        )
+    if not on_earth(source, xs, ys, slack).all():
+        return []
+    degrees = Transformer.from_crs(source, source.geodetic_crs, always_xy=True)
+    return _far_away(source, *degrees.transform(xs, ys))
+
+
+def slack_of(order: GridOrder) -> float:
+    """Units by which places of a raster may be off: its edge may lie a pixel beyond the Earth."""
+    return SLACK + 2 * max(map(abs, (*order.transform[:2], *order.transform[3:5])))
+
+
+def refuse_beyond_antimeridian(order: GridOrder, source: CRS, target: CRS) -> None:
+    """Refuse to project longitudes beyond 180 degrees: what lies there would be left out.
+
+    Raises:
+        RuleViolation: There are some.
+    """
+    if not source.is_geographic:
+        return
+    xs, _ = _corners(order)
+    slack = 1.5 * (abs(order.transform[0]) + abs(order.transform[1]))
+    if np.abs(xs).max() > 180 + slack:
+        raise RuleViolation(
+            f"the raster has longitudes from {xs.min():g} to {xs.max():g}: what lies beyond the"
+            f" antimeridian would be missing in {target.name}; leave target_crs out, or cut the"
+            " raster there and write its longitudes from -180 to 180"
+        )
+
+
+def _corners(order: GridOrder) -> tuple[Any, Any]:
+    return place(
+        order,
+        np.array([0.0, order.width, 0.0, order.width]),
+        np.array([0.0, 0.0, order.height, order.height]),
+    )
+
+
+def _far_away(source: CRS, longitudes: Any, latitudes: Any) -> list[str]:
+    area = source.area_of_use
+    if area is None:
+        return []
+    middle = area.west + (area.east - area.west) % 360 / 2
+    half = (area.east - area.west) % 360 / 2 or 180.0
+    beyond = np.abs((longitudes - middle + 180) % 360 - 180) - half
+    above = np.maximum(latitudes - area.north, area.south - latitudes)
+    off = float(np.maximum(beyond, above).max())
+    if off <= _FAR:
+        return []
+    return [
+        f"it lies {off:.0f} degrees outside of the area that {source.name} is made for: see"
+        " whether its file names the right reference system"
+    ]

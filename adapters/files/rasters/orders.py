@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter
 
-from contracts.jobs.rasters import GridOrder, PixelRules, RasterFacts, TargetGrid, TileWindow
+from workflows.jobs.rasters import GridOrder, PixelRules, RasterFacts, TargetGrid, TileWindow
 
 
 class Inspect(BaseModel):

@@ -20,11 +20,10 @@ from adapters.files.rasters.orders import (
     RasterOrder,
     Tile,
 )
-from adapters.ports import UnreadableDocument
-from adapters.ports.rasters import PlacedTile, Progress
-from contracts.base import Contract
-from contracts.jobs import HEAVY_MEMORY
-from contracts.jobs.rasters import (
+from adapters.ports.errors import UnreadableDocument
+from adapters.ports.spatial import PlacedTile, Progress
+from workflows.jobs.definitions import HEAVY_MEMORY
+from workflows.jobs.rasters import (
     CogFacts,
     GridOrder,
     PixelRules,
@@ -33,7 +32,8 @@ from contracts.jobs.rasters import (
     TileFacts,
     TileWindow,
 )
-from domain.errors import RuleViolation
+from workflows.shared.contracts import Contract
+from workflows.shared.errors import RuleViolation
 
 _CHILD: Final = "adapters.files.rasters.child"
 _WORDING: Final = Wording(

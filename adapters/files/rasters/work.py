@@ -7,22 +7,21 @@ from typing import Any
 import numpy as np
 from affine import Affine
 
-from adapters.files.rasters import cog, pictures
+from adapters.files.rasters import cog
+from adapters.files.rasters.cog import Pixels, window_of
 from adapters.files.rasters.inspect import inspect
 from adapters.files.rasters.orders import Placed, Prepare, Publish, Tile
-from adapters.files.rasters.packed import unpacked
-from adapters.files.rasters.source import Window, chunks, number_of, open_raster, opened
-from adapters.files.rasters.warp import Pixels, window_of
-from contracts.jobs.rasters import (
+from adapters.files.rasters.source import Window, chunks, number_of, open_raster, opened, unpacked
+from workflows.jobs.rasters import (
     BandSums,
     CogFacts,
     PixelRules,
     RasterFacts,
     TileFacts,
     TileWindow,
+    total,
 )
-from domain.errors import RuleViolation
-from domain.jobs.rasters.tiles import total
+from workflows.shared.errors import RuleViolation
 
 Progress = Callable[[float], None]
 
@@ -194,8 +193,8 @@ def _published(
     order: Publish, parts: Sequence[TileFacts], counted: tuple[BandSums, ...]
 ) -> CogFacts:
     with open_raster(order.target, driver="GTiff") as dataset:
-        footprint = pictures.footprint(dataset)
-        pictures.preview(dataset, order.preview)
+        footprint = cog.footprint(dataset)
+        cog.preview(dataset, order.preview)
         code = dataset.crs.to_authority(confidence_threshold=100)
         return CogFacts(
             sha256=cog.digest(order.target),
@@ -208,11 +207,11 @@ def _published(
             crs=order.grid.crs,
             code=":".join(code) if code else None,
             wkt2=None if code else dataset.crs.to_wkt(version="WKT2_2019"),
-            gsd=pictures.metres(dataset),
+            gsd=cog.metres(dataset),
             footprint=footprint,
             preview_sha256=cog.digest(order.preview),
             preview_size=order.preview.stat().st_size,
-            versions=pictures.versions(),
+            versions=cog.versions(),
         )
 
 

@@ -12,7 +12,7 @@ from adapters.files.formats import (
     format_by_head,
     format_of,
 )
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 
 class TableFormat(Enum):

@@ -17,8 +17,8 @@ from adapters.files import limits, sandbox
 from adapters.files.failures import Bounds, Wording
 from adapters.files.tables.formats import TableFormat
 from adapters.files.tables.table import Book, Row, Table
-from adapters.ports import PortError, UnreadableDocument
-from domain.tabular.rows import Cell, Merge, SheetFacts, Uncalculated
+from adapters.ports.errors import PortError, UnreadableDocument
+from workflows.shared.cells import Cell, Merge, SheetFacts, Uncalculated
 
 _CHILD = "adapters.files.tables.legacy_child"
 _MOST_FRAME_BYTES = 64 * limits.MB

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 from adapters.files import landlock, limits, sandbox
 from adapters.files.faults import ended_by
 from adapters.files.tables.marks import Marks, TooManyMarks
-from domain.tabular.values import shown_number
+from workflows.shared.cells import shown_number
 
 _CELLS_IN_FRAME = 5_000
 _EXACT = 10**15
@@ -83,8 +83,8 @@ def main() -> None:
 
 def _check_cells(path: Path) -> None:
     """Refuse an ODS file whose sheets repeat few cells into many, before they are cells."""
-    from adapters.files.tables import ods_marks
-    from adapters.ports import UnreadableDocument
+    from adapters.files.tables import marks as ods_marks
+    from adapters.ports.errors import UnreadableDocument
 
     try:
         ods_marks.check_cells(path)
@@ -144,7 +144,7 @@ def _merges(sheet: "CalamineSheet") -> list[tuple[int, int, int, int]]:
 
 
 def _has_1904_days(path: Path) -> bool:
-    from adapters.files.tables.xls_marks import has_1904_days
+    from adapters.files.tables.marks import has_1904_days
 
     return has_1904_days(path)
 
@@ -152,15 +152,15 @@ def _has_1904_days(path: Path) -> bool:
 def _marks(workbook: "CalamineWorkbook", sheet: "CalamineSheet", path: Path, kind: str) -> Marks:
     # They take a while to load, and no file needs both.
     if kind != _ODS:
-        from adapters.files.tables import xls_marks
+        from adapters.files.tables import marks as xls_marks
 
         names = [each.name for each in workbook.sheets_metadata]
-        return xls_marks.read_marks(path, names.index(sheet.name))
-    from adapters.files.tables import ods_marks
-    from adapters.ports import UnreadableDocument
+        return xls_marks.read_xls_marks(path, names.index(sheet.name))
+    from adapters.files.tables import marks as ods_marks
+    from adapters.ports.errors import UnreadableDocument
 
     try:
-        return ods_marks.read_marks(path, sheet.name)
+        return ods_marks.read_ods_marks(path, sheet.name)
     except UnreadableDocument as error:
         raise _Refused(str(error)) from error
 

@@ -10,7 +10,7 @@ from adapters.files.tables.formats import TableFormat, table_format
 from adapters.files.tables.legacy import legacy_sheets, open_legacy, open_legacy_book
 from adapters.files.tables.table import Book
 from adapters.files.tables.xlsx.reader import open_xlsx, open_xlsx_book, xlsx_sheets
-from adapters.ports import TableBook, TableSource
+from adapters.ports.documents import TableBook, TableSource
 
 
 @contextmanager

@@ -4,8 +4,8 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from adapters.ports import ColumnSource
-from domain.tabular.rows import Cell, Merge, SheetFacts
+from adapters.ports.documents import ColumnSource
+from workflows.shared.cells import Cell, Merge, SheetFacts
 
 Row = tuple[int, list[Cell]]
 """Line number, from 1, and cells without trailing blanks."""

@@ -4,7 +4,7 @@ An order is a `ReadOrder`; its answer is one piece, an `Answer`.
 """
 
 from adapters.files import encodings, forks
-from adapters.files.texts.protocol import NICENESS, ReadOrder
+from adapters.files.texts.findings import NICENESS, ReadOrder
 from adapters.files.texts.reader import answer_to
 
 

@@ -1,4 +1,7 @@
-"""What is found in a document while it is read; every part of it has a bound."""
+"""What is found in a document while it is read; every part of it has a bound.
+
+What goes to a reading process, and what comes back.
+"""
 
 import hashlib
 import re
@@ -8,9 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from pydantic import BaseModel
+
 from adapters.files import limits
+from adapters.files.forks import Bounds
 from adapters.files.texts.html import as_utc, clean_line, clean_text, safe_filename
-from adapters.ports import Extracted, ExtractedFile
+from adapters.ports.documents import Extracted, ExtractedFile
 
 _NOTE_CHARACTERS = 300
 _NAME_CHARACTERS = 100
@@ -173,3 +179,26 @@ class Findings:
 def _id_of(path: Path) -> str:
     with path.open("rb") as file:
         return f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+NICENESS: Final = 5
+"""By so much a process that reads documents gives way to the worker and other programs of its
+machine: what starts new cases is short, and does not wait for documents of others."""
+
+
+class ReadOrder(BaseModel):
+    """One document to read."""
+
+    path: Path
+    filename: str | None
+    folder: Path
+    bounds: Bounds
+
+
+class Answer(BaseModel):
+    """Its outcome: what was found, or why nothing was."""
+
+    extracted: Extracted | None = None
+    needs_library: bool = False
+    """It has to be read by a process that has the library for Office files."""
+    unreadable: str | None = None

@@ -9,10 +9,10 @@ from typing import Final
 from adapters.files.encodings import find_encoding
 from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, is_pdf_after_others
 from adapters.files.package import damaged
-from adapters.files.texts import mail_heads
-from adapters.files.texts.load_files import load_file_of
+from adapters.files.texts import mail
+from adapters.files.texts.plain import load_file_of
 from adapters.files.texts.signed import is_encrypted, is_signed
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 
 class TextKind(Enum):
@@ -138,7 +138,7 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
         UnreadableDocument: It is empty, damaged, hostile or protected; the message says which.
     """
     with path.open("rb") as file:
-        head = file.read(mail_heads.HEAD_BYTES)
+        head = file.read(mail.HEAD_BYTES)
     if not head:
         raise UnreadableDocument("the document is empty; send it again")
     found = format_of(path, "document")
@@ -149,9 +149,9 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
     if found is not Format.PLAIN:
         return _not_read(found)
     start = head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
-    bounds = mail_heads.bounds_of(path)
-    if mail_heads.is_mail(head, bounds, filename):
-        return _MBOX if mail_heads.holds_many(path, bounds.start) else TextKind.MAIL
+    bounds = mail.bounds_of(path)
+    if mail.is_mail(head, bounds, filename):
+        return _MBOX if mail.holds_many(path, bounds.start) else TextKind.MAIL
     if is_pdf_after_others(path, head):
         return TextKind.PDF
     if load_file_of(head) is not None:

@@ -1,4 +1,15 @@
-"""Mails as they travel (EML)."""
+"""Mails as they travel (EML), and what programs write around them and into them.
+
+Files that old programs wrote into the text of a mail.
+
+Source: POSIX.1-2017, uuencode.
+
+How files of mails begin and end: what programs write around a mail, and lines that are no field.
+
+Source: RFC 4155 (mbox); the files of Apple Mail (EMLX) are described nowhere.
+
+Mails as they travel (EML).
+"""
 
 import base64
 import binascii
@@ -7,6 +18,7 @@ import email.errors
 import email.policy
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesFeedParser
@@ -16,13 +28,204 @@ from typing import Final, cast
 
 from adapters.files import limits
 from adapters.files.encodings import encoding_of, label_of, page_encoding
-from adapters.files.texts.entries import entry_lines
+from adapters.files.formats import BYTE_ORDER_MARK
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
-from adapters.files.texts.mail_heads import HEAD_BYTES, bounds_of, header_of
+from adapters.files.texts.plain import entry_lines
 from adapters.files.texts.signed import is_signed
-from adapters.files.texts.uuencoded import take_out_uuencoded
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
+
+_BEGIN: Final = re.compile(r"begin [0-7]{3,4} (\S.*)")
+_END: Final = ("end", "END")
+
+
+def take_out_uuencoded(text: str, into: Findings) -> str:
+    """Keep the files, and give back the text without them; what is cut off stays in it."""
+    if "begin " not in text:
+        return text
+    lines = text.split("\n")
+    kept: list[str] = []
+    place = 0
+    while place < len(lines):
+        begin = _BEGIN.fullmatch(lines[place].rstrip())
+        found = _file(lines, place + 1) if begin else None
+        if begin is None or found is None:
+            kept.append(lines[place])
+            place += 1
+            continue
+        content, place = found
+        into.keep(begin[1], content)
+    return "\n".join(kept)
+
+
+def _file(lines: list[str], place: int) -> tuple[bytes, int] | None:
+    """Bytes of a file and the line behind it; None: it does not end, or is none."""
+    pieces: list[bytes] = []
+    for number in range(place, len(lines)):
+        line = lines[number].rstrip("\r")
+        if line.strip() in _END:
+            return b"".join(pieces), number + 1
+        try:
+            pieces.append(binascii.a2b_uu(line))
+        except (binascii.Error, ValueError):
+            return None
+    return None
+
+
+HEAD_BYTES: Final = 1 << 16
+"""Mails may begin with many fields about the way they came."""
+_BEFORE: Final = 1024
+"""Bytes in which the header has to begin."""
+_COUNT: Final = re.compile(rb"\s*(\d{1,12})[ \t]*\r?\n")
+"""Of the bytes of a mail, which Apple Mail writes before it."""
+_APPLE_END: Final = re.compile(rb"\s*(<\?xml\b|<plist\b|\Z)")
+_FROM_LINE: Final = re.compile(rb">?From [^\n]*\n(?=[!-9;-~]{1,100}:)")
+"""What programs that keep mails in one file write before each."""
+_ANOTHER: Final = re.compile(
+    rb"\n\r?\nFrom \S{1,320} [^\n]{0,60}\d:\d\d[^\n]{0,40}\d{4}[^\n]{0,12}\r?\n[!-9;-~]{1,100}:"
+)
+_BLOCK: Final = 1 << 20
+_OVERLAP: Final = 1 << 12
+_FIELD: Final = re.compile(rb"([!-9;-~]{1,100})([ \t]*):")
+_PARTS_LINE: Final = re.compile(rb"content-type:\s*multipart/", re.IGNORECASE)
+_HEADERS: Final = frozenset(
+    {b"from", b"to", b"subject", b"date", b"message-id", b"received", b"mime-version"}
+    | {b"return-path", b"content-type", b"delivered-to", b"cc", b"reply-to"}
+)
+_NAMES: Final = (".eml", ".emlx")
+
+
+@dataclass(frozen=True, slots=True)
+class MailBounds:
+    """Where in its file a mail is."""
+
+    start: int
+    end: int | None
+    """None: the file ends with it."""
+    is_wrapped: bool
+    """A program has written before it what only stands before mails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The header of a mail."""
+
+    fields: bytes
+    """Without the lines that are no field."""
+    size: int
+    """Bytes in the file."""
+    known: frozenset[bytes]
+    """Names of usual fields, in lower case."""
+    others: tuple[bytes, ...] = ()
+    """Lines between fields that are no field."""
+    has_parts: bool = False
+    runs_into_text: bool = False
+    """No empty line ends it."""
+
+
+def bounds_of(path: Path) -> MailBounds:
+    """Where a mail begins and ends in its file."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        start = len(head) - len(head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n"))
+        begin, end = start, None
+        if counted := _COUNT.match(head):
+            file.seek(counted.end() + int(counted[1]))
+            if _APPLE_END.match(file.read(_BEFORE)):
+                start, end = counted.end(), counted.end() + int(counted[1])
+        if line := _FROM_LINE.match(head, start):
+            start = line.end()
+    return MailBounds(start, end, start > begin)
+
+
+def holds_many(path: Path, start: int) -> bool:
+    """Whether a file holds mails one after the other.
+
+    Args:
+        path: The file.
+        start: Where its first mail begins.
+    """
+    with path.open("rb") as file:
+        before = file.read(start)[-_BEFORE:]
+        if b"From " not in before:
+            return False
+        while block := file.read(_BLOCK):
+            if _ANOTHER.search(before + block):
+                return True
+            before = (before + block)[-_OVERLAP:]
+    return False
+
+
+def header_of(content: bytes) -> Header:
+    """The header at the beginning of a mail, as far as it is there.
+
+    Lines that are no field belong to the header when a usual field follows; else the text begins.
+    """
+    lines = _lines(content)
+    names = [_name(line) for line in lines]
+    last = max((place for place, name in enumerate(names) if name in _HEADERS), default=-1)
+    fields: list[bytes] = []
+    others: list[bytes] = []
+    size = 0
+    is_field, runs_into_text = False, False
+    for place, (line, name) in enumerate(zip(lines, names, strict=True)):
+        if not (line[:1] in b" \t" and fields):
+            is_field = name is not None
+        if not is_field and place > last:
+            runs_into_text = True
+            break
+        size += len(line)
+        if not is_field:
+            others.append(line.strip())
+        else:
+            fields.append(line if name is None else _FIELD.sub(rb"\1:", line, count=1))
+    return Header(
+        b"".join(fields),
+        size,
+        frozenset(name for name in names[: last + 1] if name in _HEADERS),
+        tuple(filter(None, others)),
+        any(map(_PARTS_LINE.match, fields)),
+        runs_into_text,
+    )
+
+
+def is_mail(head: bytes, bounds: MailBounds, filename: str | None) -> bool:
+    """Whether a file begins with the header of a mail.
+
+    Args:
+        head: Its first bytes.
+        bounds: Where the mail is, if it is one.
+        filename: With the name of a mail one usual field is enough, else two are.
+    """
+    header = header_of(head[bounds.start :])
+    is_named = bounds.is_wrapped or (filename or "").lower().endswith(_NAMES)
+    if len(header.others) >= max(len(header.known), 1) or (header.runs_into_text and not is_named):
+        return False
+    if header.has_parts and not header.others:
+        # A mail that was signed, as programs keep it, without the header that was not.
+        return True
+    return len(header.known) >= (1 if is_named else 2)
+
+
+def _lines(content: bytes) -> list[bytes]:
+    """Lines up to one that is empty or begins a part; the last one may be cut off."""
+    lines = content.splitlines(keepends=True)
+    if len(content) >= HEAD_BYTES - _BEFORE:
+        lines.pop()
+    # Some programs leave out the empty line before the first part.
+    ends = (
+        place
+        for place, line in enumerate(lines)
+        if not line.strip(b"\r\n") or line.startswith(b"--")
+    )
+    return lines[: next(ends, len(lines))]
+
+
+def _name(line: bytes) -> bytes | None:
+    """The name of a field, in lower case; None: the line is none, or continues one."""
+    found = _FIELD.match(line)
+    return found[1].lower() if found else None
+
 
 _AS_IT_CAME: Final = email.policy.default.clone(refold_source="none", max_line_length=0)
 _CUT_OFF: Final = (
@@ -39,7 +242,7 @@ _STUMBLES: Final = (
     *(AttributeError, TypeError, OverflowError, RecursionError),
 )
 """What the library raises about malformed fields."""
-_BLOCK: Final = 1 << 16
+_BODY_BLOCK: Final = 1 << 16
 _PARSED_CHARACTERS: Final = 10_000
 """Of a field; for longer ones the library takes a time that grows with the square of it."""
 _DESCRIBED: Final = ("To", "Cc", "Bcc", "Reply-To", "Sender", "Message-ID", "X-Mailer")
@@ -54,7 +257,7 @@ _FOR_OLD_PROGRAMS: Final = "mime"
 _BASE64_LINE: Final = re.compile(r"\s*[A-Za-z0-9+/]+={0,2}\s*")
 _ENCODED_WORD: Final = re.compile(r"=\?([\w.:-]{1,40})\?(?=[bBqQ]\?)")
 _WORD: Final = re.compile(r"\w+")
-_NAMES: Final = (("Content-Disposition", "filename"), ("Content-Type", "name"))
+_HEADER_NAMES: Final = (("Content-Disposition", "filename"), ("Content-Type", "name"))
 _EXTENSIONS: Final = {"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics"}
 
 
@@ -128,7 +331,7 @@ def _parsed_file(path: Path, into: Findings) -> EmailMessage:
         parser.feed(header.fields)
         file.seek(bounds.start + header.size)
         left = (path.stat().st_size if bounds.end is None else bounds.end) - file.tell()
-        while left > 0 and (block := file.read(min(_BLOCK, left))):
+        while left > 0 and (block := file.read(min(_BODY_BLOCK, left))):
             parser.feed(block)
             left -= len(block)
     for line in header.others:
@@ -340,7 +543,7 @@ def _given_name(part: MIMEPart) -> str | None:
     name = part.get_filename()
     if name is None or "\ufffd" not in name:
         return name
-    for field, parameter in _NAMES:
+    for field, parameter in _HEADER_NAMES:
         repaired = _repaired(part, _raw(part, field))
         params: Mapping[str, str] = getattr(_parsed(part, field, repaired), "params", {})
         if found := params.get(parameter):

@@ -17,14 +17,16 @@ import xberg
 from adapters.files import limits
 from adapters.files.compound import DamagedCompound, with_own_workbook
 from adapters.files.package import Package, open_package
-from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import TextKind
-from adapters.files.texts.old_objects import take_out_of_slides
-from adapters.files.texts.old_office import LOCKABLE, old_words, refuse_locked
-from adapters.files.texts.package_words import words_left_out
-from adapters.files.texts.rich_text import take_out_objects, with_all_words
-from adapters.ports import UnreadableDocument
+from adapters.files.texts.old_office import LOCKABLE, old_words, refuse_locked, take_out_of_slides
+from adapters.files.texts.packages import (
+    take_out_embedded,
+    take_out_objects,
+    with_all_words,
+    words_left_out,
+)
+from adapters.ports.errors import UnreadableDocument
 
 _ANY_RATIO: Final = 1 << 20
 _CONFIG: Final = xberg.ExtractionConfig(

@@ -5,7 +5,7 @@ It has a library loaded that takes a moment to load and some memory, so that oth
 
 from adapters.files import encodings, forks
 from adapters.files.texts import office
-from adapters.files.texts.protocol import NICENESS, ReadOrder
+from adapters.files.texts.findings import NICENESS, ReadOrder
 from adapters.files.texts.reader import Library, answer_to
 
 _LIBRARY = Library(office.read_office, office.read_message)

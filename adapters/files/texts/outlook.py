@@ -23,7 +23,7 @@ from adapters.files.encodings import encoding_of
 from adapters.files.failures import damage
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import as_utc, clean_line, clean_text, html_text, safe_filename
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 _DAMAGE: Final = (ValueError, OverflowError)
 """What the library raises about sizes and names that cannot be."""

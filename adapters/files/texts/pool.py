@@ -7,8 +7,9 @@ from pydantic import ValidationError
 
 from adapters.files.failures import Wording
 from adapters.files.forks import Bounds, Forks, Order
-from adapters.files.texts.protocol import Answer, ReadOrder
-from adapters.ports import Extracted, UnreadableDocument
+from adapters.files.texts.findings import Answer, ReadOrder
+from adapters.ports.documents import Extracted
+from adapters.ports.errors import UnreadableDocument
 
 _CHILD: Final = "adapters.files.texts.child"
 _OFFICE_CHILD: Final = "adapters.files.texts.office_child"

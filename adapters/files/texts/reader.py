@@ -5,20 +5,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from adapters.files.texts.archive import read_archive
-from adapters.files.texts.entries import read_entries
-from adapters.files.texts.findings import Findings
+from adapters.files.texts.findings import Answer, Findings, ReadOrder
 from adapters.files.texts.kinds import NotRead, TextKind, kind_of
-from adapters.files.texts.load_files import read_load_file
 from adapters.files.texts.mail import read_mail
 from adapters.files.texts.outlook import read_outlook
+from adapters.files.texts.packages import read_word
 from adapters.files.texts.pdf import read_pdf
-from adapters.files.texts.plain import read_page, read_plain
-from adapters.files.texts.protocol import Answer, ReadOrder
+from adapters.files.texts.plain import (
+    read_archive,
+    read_entries,
+    read_load_file,
+    read_page,
+    read_plain,
+)
 from adapters.files.texts.signed import read_signed
 from adapters.files.texts.tnef import read_tnef
-from adapters.files.texts.word import read_word
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 _READERS: Final[Mapping[TextKind, Callable[[Path, Findings], None]]] = {
     TextKind.PDF: read_pdf,

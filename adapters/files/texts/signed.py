@@ -10,7 +10,7 @@ from typing import Final
 
 from adapters.files import limits
 from adapters.files.texts.findings import Findings
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 _SIGNED: Final = bytes.fromhex("06092a864886f70d010702")
 _ENCRYPTED: Final = bytes.fromhex("06092a864886f70d010703")

@@ -13,7 +13,7 @@ from adapters.files import limits
 from adapters.files.encodings import encoding_of
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 _SIGNATURE: Final = b"\x78\x9f\x3e\x22"
 _ATTRIBUTE: Final = struct.Struct("<BHHL")

@@ -18,9 +18,14 @@ from adapters.files.vectors.opening import open_source  # noqa: E402
 from adapters.files.vectors.projection import to_degrees  # noqa: E402
 from adapters.files.vectors.protocol import VectorAnswer, VectorOrder  # noqa: E402
 from adapters.files.vectors.report import write_layer  # noqa: E402
-from adapters.ports import UnreadableDocument  # noqa: E402
-from contracts.jobs.vectors import LAYERS, NOTES, LayerReport, SourceReport  # noqa: E402
-from domain.jobs.vectors.names import table_names  # noqa: E402
+from adapters.ports.errors import UnreadableDocument  # noqa: E402
+from workflows.jobs.vectors import (  # noqa: E402
+    LAYERS,
+    NOTES,
+    LayerReport,
+    SourceReport,
+    table_names,
+)
 
 
 def answer_to(order: VectorOrder) -> VectorAnswer:

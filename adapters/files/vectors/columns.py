@@ -10,8 +10,7 @@ import numpy as np
 from arro3.core import Array, DataType
 
 from adapters.files.vectors.layers import NUL, SourceField, array_of, arrow_type
-from contracts.jobs.vectors import ColumnType, FeatureProblem
-from domain.jobs.vectors.values import from_texts
+from workflows.jobs.vectors import ColumnType, FeatureProblem, from_texts
 
 _TEXTS: Final = (DataType.is_string, DataType.is_large_string, DataType.is_string_view)
 _DAYS: Final = range(date.min.toordinal(), date.max.toordinal() + 1)

@@ -17,8 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from adapters.files.vectors.layers import Refused, SourceField
-from contracts.jobs.vectors import ColumnType, FeatureProblem
-from domain.jobs.vectors.encodings import Encoding
+from workflows.jobs.vectors import ColumnType, Encoding, FeatureProblem
 
 _HEADER: Final = struct.Struct("<4xLHH17xB2x")
 _FIELD: Final = struct.Struct("<11sc4xBB14x")

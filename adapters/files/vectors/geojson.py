@@ -26,8 +26,7 @@ from adapters.files.vectors.layers import (
     bounds_of,
     in_chunks,
 )
-from contracts.jobs.vectors import FeatureProblem
-from domain.jobs.vectors.values import column_of
+from workflows.jobs.vectors import FeatureProblem, column_of
 
 _DIGITS: Final = 1_000
 _BLANK: Final = " \t\n\r\x1e"

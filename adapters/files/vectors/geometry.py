@@ -10,7 +10,7 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contracts.jobs.vectors import GeometryType
+from workflows.jobs.vectors import GeometryType
 
 Geometries = np.ndarray[Any, Any]
 

@@ -17,7 +17,7 @@ from adapters.files.sqlite_files import opened_sqlite, views_of_geopackage
 from adapters.files.vectors import ogr
 from adapters.files.vectors.layers import NUL, Refused, Source
 from adapters.files.vectors.ogr_layers import Finding, Format, layer_of
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 _FORMAT: Final = Format("GeoPackage", "GPKG", has_count=False)
 _EXPECTED_EXTENSIONS: Final = ("gpkg_rtree_index", "gpkg_geom_", "gpkg_crs_wkt")

@@ -24,7 +24,7 @@ from arro3.core import (
 from arro3.io import write_parquet
 
 from adapters.files.vectors.layers import array_of, arrow_type
-from contracts.jobs.vectors import GeometryType, VectorTable
+from workflows.jobs.vectors import GeometryType, VectorTable
 
 GEOMETRY: Final = "geometry"
 BBOX: Final = "bbox"

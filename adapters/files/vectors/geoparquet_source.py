@@ -24,7 +24,7 @@ from adapters.files.vectors.layers import (
     binary_of,
 )
 from adapters.files.vectors.surfaces import shapes_of
-from contracts.jobs.vectors import COLUMNS, ColumnType, FeatureProblem
+from workflows.jobs.vectors import COLUMNS, ColumnType, FeatureProblem
 
 _MAGIC: Final = b"PAR1"
 _TAIL_BYTES: Final = 8

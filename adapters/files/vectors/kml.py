@@ -14,6 +14,7 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from adapters.files.package import XmlStream, parse
 from adapters.files.vectors.layers import (
     Columns,
     Layer,
@@ -23,9 +24,7 @@ from adapters.files.vectors.layers import (
     in_chunks,
     typed,
 )
-from adapters.files.xml import XmlStream, parse
-from contracts.jobs.vectors import ColumnType, FeatureProblem
-from domain.jobs.vectors.values import text_column
+from workflows.jobs.vectors import ColumnType, FeatureProblem, text_column
 
 _BLOCK: Final = 1 << 16
 _FOLDERS: Final = frozenset({"Document", "Folder"})

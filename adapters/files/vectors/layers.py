@@ -9,8 +9,7 @@ import numpy as np
 import shapely
 from arro3.core import Array, DataType
 
-from contracts.jobs.vectors import COLUMNS, ColumnType, FeatureProblem
-from domain.jobs.vectors.values import ordinal_of
+from workflows.jobs.vectors import COLUMNS, ColumnType, FeatureProblem, ordinal_of
 
 CHUNK: Final = 10_000
 """Features that are worked on at once."""

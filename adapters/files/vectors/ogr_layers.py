@@ -22,8 +22,7 @@ from adapters.files.vectors.layers import (
     binary_of,
 )
 from adapters.files.vectors.surfaces import shapes_of
-from contracts.jobs.vectors import ColumnType, FeatureProblem
-from domain.jobs.vectors.values import Texts
+from workflows.jobs.vectors import ColumnType, FeatureProblem, Texts
 
 _NUMBERS: Final = frozenset({"fid", "ogc_fid"})
 """Names of keys that programs give; a key of another name is data."""

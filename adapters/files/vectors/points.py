@@ -20,8 +20,7 @@ from adapters.files.vectors.layers import (
     SourceField,
     in_chunks,
 )
-from contracts.jobs.vectors import COLUMNS, FeatureProblem
-from domain.jobs.vectors.values import Texts, from_texts
+from workflows.jobs.vectors import COLUMNS, FeatureProblem, Texts, from_texts
 
 _DEGREES: Final = ({"lon", "lng", "long", "longitude"}, {"lat", "latitude"})
 _METRES: Final = ({"x", "easting", "east"}, {"y", "northing", "north"})

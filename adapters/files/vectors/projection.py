@@ -16,7 +16,7 @@ from pyproj.exceptions import CRSError, ProjError
 from pyproj.transformer import TransformerGroup
 
 from adapters.files.vectors.layers import Refused, Unsure
-from contracts.jobs.vectors import Projection
+from workflows.jobs.vectors import Projection
 
 TARGET: Final = "EPSG:4326"
 _CONFIDENCE: Final = 70

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from contracts.jobs.vectors import SourceReport, VectorOptions
+from workflows.jobs.vectors import SourceReport, VectorOptions
 
 
 class VectorOrder(BaseModel):

@@ -14,10 +14,10 @@ from adapters.files.vectors.protocol import (
     VectorAnswer,
     VectorOrder,
 )
-from adapters.ports import Unavailable, UnreadableDocument
-from adapters.ports.vectors import QuestionOpen
-from contracts.jobs import HEAVY_MEMORY
-from contracts.jobs.vectors import SourceReport, VectorOptions, VectorTable
+from adapters.ports.errors import Unavailable, UnreadableDocument
+from adapters.ports.spatial import QuestionOpen
+from workflows.jobs.definitions import HEAVY_MEMORY
+from workflows.jobs.vectors import SourceReport, VectorOptions, VectorTable
 
 _CHILD: Final = "adapters.files.vectors.child"
 _BOUNDS: Final = Bounds(

@@ -15,7 +15,7 @@ from arro3.io import write_parquet
 from adapters.files.vectors.geometry import Cleaned, clean, types_of
 from adapters.files.vectors.layers import Chunk, Layer, Refused, SourceField, arrow_type
 from adapters.files.vectors.projection import ToDegrees
-from contracts.jobs.vectors import (
+from workflows.jobs.vectors import (
     NOTES,
     PROBLEMS,
     Antimeridian,
@@ -25,9 +25,9 @@ from contracts.jobs.vectors import (
     VectorColumn,
     VectorOptions,
     VectorTable,
+    column_names,
+    geometry_type,
 )
-from domain.jobs.vectors.names import column_names
-from domain.jobs.vectors.schemas import geometry_type
 
 T = TypeVar("T")
 GEOMETRY: Final = "geom"

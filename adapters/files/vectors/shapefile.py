@@ -19,8 +19,7 @@ from adapters.files.vectors.layers import (
     bounds_of,
     in_chunks,
 )
-from contracts.jobs.vectors import FeatureProblem
-from domain.jobs.vectors.encodings import Encoding, UnknownEncoding, encoding_of
+from workflows.jobs.vectors import Encoding, FeatureProblem, UnknownEncoding, encoding_of
 
 PARTS: Final = ("shp", "shx", "dbf", "prj", "cpg", "cst")
 DERIVED: Final = frozenset({"sbn", "sbx", "qix", "qpj", "qmd", "fbn", "fbx", "ain", "aih", "xml"})

@@ -10,7 +10,7 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contracts.jobs.vectors import FeatureProblem
+from workflows.jobs.vectors import FeatureProblem
 
 _POLYGONS: Final = frozenset({3, 17})
 """Polygon and triangle."""

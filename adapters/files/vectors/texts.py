@@ -7,7 +7,7 @@ from typing import Final
 from xml.parsers import expat
 
 from adapters.files.vectors.layers import Refused, Unsure
-from domain.jobs.vectors.encodings import Encoding, UnknownEncoding, encoding_of
+from workflows.jobs.vectors import Encoding, UnknownEncoding, encoding_of
 
 _BLOCK: Final = 1 << 20
 _HEAD: Final = 1 << 10

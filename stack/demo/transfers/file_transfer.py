@@ -10,13 +10,15 @@ from typing import Any, Final
 
 import httpx
 
-from adapters.ports import BlobNotFound, Blobs
-from contracts.base import Contract
-from contracts.transfers import TransferStatus, receipt_blob
-from domain.transfers import receipts
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound
 from stack.clamd import PLANTED
 from stack.demo.api import ask
 from stack.demo.transfers.site import ACCOUNT, FIRED, SOURCE, SUFFIX
+from workflows.shared.contracts import Contract
+from workflows.transfers import receipts
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.runs import receipt_blob
 
 CARRIED: Final = TransferStatus.SUCCEEDED.lower()
 QUARANTINED: Final = "quarantined"

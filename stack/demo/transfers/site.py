@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.store import SqlRouteStore
 from adapters.azure.blobs import AzureBlobs
 from adapters.azure.storage_account import StorageAccount
-from adapters.database import Database
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
+from adapters.database.engine import Database
 from adapters.files.openpgp.home import gnupg_home
-from contracts.transfers import HostKey, OpenPgpKey, Partner, PlaceKind, RouteRule
 from stack.azurite import azurite, azurite_problem
 from stack.clamd import clamd, clamd_program
 from stack.openpgp import MadeKey, encrypt, has_gnupg, make_key
 from stack.sftp import USER, SftpServer, sftp_server
+from workflows.transfers.partners import HostKey, OpenPgpKey, Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
 
 ACCOUNT: Final = "ACME"
 SOURCE: Final = "supplier"

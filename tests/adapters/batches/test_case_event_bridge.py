@@ -6,13 +6,6 @@ from collections import Counter
 import pytest
 from temporalio.client import Client
 
-from adapters.memory.rejected import MemoryRejectedMessages
-from contracts.batches import (
-    EVENT_TYPES,
-    CaseStatus,
-    JobStarted,
-    Timings,
-)
 from tests.support.aws import Cloud
 from tests.support.batches.case_event_bridges import (
     TOGETHER,
@@ -24,13 +17,17 @@ from tests.support.batches.case_event_bridges import (
     working,
 )
 from tests.support.chaos import kills
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.sqs import Pair
 from tests.support.waiting import eventually
-from workers.bridges.sqs import Polling
-from workers.bridges.totals import BridgeTotals
-from workers.services.batches.case_events import CaseEventIntake
-from workers.services.verdicts import Settle
+from workers.batches.case_events import CaseEventIntake
+from workers.shared.bridges.consumer import BridgeTotals
+from workers.shared.bridges.sqs import Polling
+from workers.shared.services.bodies import Settle
 from workflows.batches.case_queue import CaseQueue
+from workflows.batches.events import EVENT_TYPES, JobStarted
+from workflows.batches.names import Timings
+from workflows.batches.runs import CaseStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from contracts.batches import BatchKey
 from tests.support.batches.scripted import started
 from tests.support.cli import Terminal
 from tests.support.tables import make_tables
-from workers.services.batches import access
+from workers.batches import access
+from workflows.batches.names import BatchKey
 
 OPEN = BatchKey(case_id=7, batch_id=3)
 AWS = {

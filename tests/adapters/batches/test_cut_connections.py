@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from adapters.database import Database, open_database
+from adapters.database.engine import Database, open_database
 from adapters.files.texts.pool import FileTexts
-from contracts.batches import DocumentProcessed, DocumentRelations, GroupEnd, Relation
-from contracts.dependencies import Dependency
 from tests.support.batches.document_loading import KEY, DocumentLoading
 from tests.support.fresh_database import administer
+from workflows.batches.loads import DocumentProcessed, DocumentRelations, GroupEnd, Relation
+from workflows.shared.dependencies import Dependency
 
 DOCUMENTS = 3
 

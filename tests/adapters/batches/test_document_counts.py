@@ -2,10 +2,12 @@
 
 from sqlalchemy import event
 
-from adapters.database.batches.document_counts import AT_ONCE
-from adapters.ports import BatchStore, LoadStore
-from contracts.batches import BatchKey, DocumentCounts
+from activities.batches.store import AT_ONCE
+from adapters.ports.batches import BatchStore
+from adapters.ports.documents import LoadStore
 from tests.support.batches.tables import SqlBatchTables, document, load, source
+from workflows.batches.names import BatchKey
+from workflows.batches.runs import DocumentCounts
 
 
 async def test_batches_of_many_cases_are_listed_by_a_few_queries(

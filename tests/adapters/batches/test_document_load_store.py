@@ -8,22 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select, update
 
-from adapters.database import Database
-from adapters.database.batches.document_loads import SqlLoadStore
+from activities.batches.document_store import SqlLoadStore
+from adapters.database.engine import Database
 from adapters.database.models.batches import documents, process_checkpoints
-from adapters.ports import Attached, Extracted, LoadStore
-from contracts.batches import (
-    AttachedFile,
-    DocumentAttachments,
-    DocumentCounts,
-    DocumentProcessed,
-    DocumentRelations,
-    DocumentState,
-    LoadStep,
-    Relation,
-    RelationKind,
-    message_key,
-)
+from adapters.ports.documents import Attached, Extracted, LoadStore
 from tests.support.batches.tables import (
     ATTACHED,
     FILES,
@@ -37,6 +25,18 @@ from tests.support.batches.tables import (
     load,
     source,
 )
+from workflows.batches.loads import (
+    AttachedFile,
+    DocumentAttachments,
+    DocumentProcessed,
+    DocumentRelations,
+    DocumentState,
+    LoadStep,
+    Relation,
+    RelationKind,
+    message_key,
+)
+from workflows.batches.runs import DocumentCounts
 
 
 async def test_checkpoints_are_those_of_a_message_until_they_are_forgotten(

@@ -6,14 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.ports import Attached, LoadStore
-from contracts.batches import (
-    AttachedFile,
-    DocumentState,
-    LoadStep,
-    Relation,
-    RelationKind,
-)
+from adapters.ports.documents import Attached, LoadStore
 from tests.support.batches.tables import (
     ATTACHED,
     FILES,
@@ -24,6 +17,7 @@ from tests.support.batches.tables import (
     load,
     source,
 )
+from workflows.batches.loads import AttachedFile, DocumentState, LoadStep, Relation, RelationKind
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])

@@ -3,14 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from adapters.ports import LoadStore
-from contracts.batches import (
-    DocumentCounts,
-    DocumentState,
-    LoadStep,
-    Relation,
-    RelationKind,
-)
+from adapters.ports.documents import LoadStore
 from tests.support.batches.tables import (
     FIRST,
     PLAIN,
@@ -20,6 +13,8 @@ from tests.support.batches.tables import (
     load,
     source,
 )
+from workflows.batches.loads import DocumentState, LoadStep, Relation, RelationKind
+from workflows.batches.runs import DocumentCounts
 
 
 async def test_a_corrected_file_replaces_a_document_and_what_it_was_is_kept(

@@ -4,12 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.ports import BatchStore, BatchView, LoadStore
-from contracts.batches import BatchKey, CancelMode, Closing, DocumentState, LoaderStatus
+from adapters.ports.batches import BatchStore, BatchView
+from adapters.ports.documents import LoadStore
 from tests.support.batches.scripted import again, cancelled, finished, started
 from tests.support.batches.tables import CASE, FIRST, SECOND, document, load, source
-from workers.services.batches.outcomes import shown_outcome
-from workers.services.batches.remarks import remark
+from workers.batches.labels import remark, shown_outcome
+from workflows.batches.events import CancelMode
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import BatchKey, LoaderStatus
+from workflows.batches.runs import Closing
 
 LOST = "queue deleted by someone else, with the documents that had not been loaded"
 

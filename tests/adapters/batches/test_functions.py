@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import pytest_asyncio
 
-from adapters.ports import Denied
-from contracts.batches import Resource
+from adapters.ports.errors import Denied
 from stack.loader_function import TIMEOUT_SECONDS
 from tests.support.aws import clouds
 from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup
+from workflows.batches.names import Resource
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

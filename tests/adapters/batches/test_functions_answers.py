@@ -9,10 +9,10 @@ import pytest_asyncio
 
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
-from adapters.ports import Denied, NotYet
-from contracts.batches import BatchKey, BatchPlan, names_of
-from domain.batches.resources import WORKFLOW_TAG
+from adapters.ports.errors import Denied, NotYet
 from tests.support.aws_answers import Answers, answers
+from workflows.batches.names import BatchKey, BatchPlan, names_of
+from workflows.batches.validation import WORKFLOW_TAG
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.ports import Denied
-from contracts.batches import API_KEY, API_KEY_SECRET, BatchPlan, Resource
-from domain.batches.resources import WORKFLOW_TAG
+from adapters.ports.errors import Denied
 from tests.support.aws import Cloud, clouds
 from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup
+from workflows.batches.names import API_KEY, API_KEY_SECRET, BatchPlan, Resource
+from workflows.batches.validation import WORKFLOW_TAG
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

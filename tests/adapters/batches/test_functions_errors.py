@@ -10,11 +10,11 @@ import pytest_asyncio
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from adapters.aws.session import AwsClients
-from adapters.ports import Denied, NoRoom, NotYet, PortError, Throttled, Unavailable
-from contracts.batches import Resource
+from adapters.ports.errors import Denied, NoRoom, NotYet, PortError, Throttled, Unavailable
 from tests.support.aws_answers import Answers, answers
 from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup, ready
 from tests.support.chaos import some_of
+from workflows.batches.names import Resource
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.aws.grants import AwsGrants, policy_of
+from adapters.aws.functions import AwsGrants, policy_of
 from adapters.aws.session import AwsSettings, open_aws
-from adapters.ports import Denied
-from contracts.batches import BatchKey, BatchPlan, Resource, names_of
+from adapters.ports.errors import Denied
 from tests.support.aws import clouds
 from tests.support.aws_answers import answers
 from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup
+from workflows.batches.names import BatchKey, BatchPlan, Resource, names_of
 
 PLAN = BatchPlan(
     prefix="docflow",

@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from adapters.aws.functions import AwsFunctions
-from adapters.aws.grants import AwsGrants
+from adapters.aws.functions import AwsFunctions, AwsGrants
 from adapters.aws.queues import LONGEST_POLL, AwsQueues
 from adapters.aws.session import READ_SECONDS, AwsSettings, open_aws
 from adapters.aws.topic import AwsTopic
-from adapters.ports import Unavailable
-from contracts.batches import BatchKey, names_of
-from contracts.dependencies import Dependency
+from adapters.ports.errors import Unavailable
+from workflows.batches.names import BatchKey, names_of
+from workflows.shared.dependencies import Dependency
 
 KEY = BatchKey(case_id=7, batch_id=1)
 

@@ -1,9 +1,12 @@
 """What the tables say of documents whose messages a complete batch keeps as dead letters."""
 
-from adapters.ports import BatchStore, LoadStore
-from contracts.batches import Closing, DocumentCounts, DocumentState, LoaderStatus
+from adapters.ports.batches import BatchStore
+from adapters.ports.documents import LoadStore
 from tests.support.batches.scripted import again, started
 from tests.support.batches.tables import FIRST, SqlBatchTables, document, load, source
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import LoaderStatus
+from workflows.batches.runs import Closing, DocumentCounts
 
 
 async def _ends_with(batches: BatchStore, loads: LoadStore, dead_letters: int) -> None:

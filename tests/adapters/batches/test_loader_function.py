@@ -13,16 +13,6 @@ import pytest_asyncio
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, open_aws
-from contracts.batches import (
-    API_KEY,
-    API_KEY_SECRET,
-    CANARY,
-    BatchKey,
-    BatchPlan,
-    QueueDepth,
-    Redriven,
-    names_of,
-)
 from stack.children import free_port
 from stack.loader_function import install
 from stack.ministack import ministack
@@ -30,6 +20,16 @@ from stack.temporal import temporal_server
 from tests.support.batches.functions import ready
 from tests.support.batches.groups import groups_of
 from tests.support.waiting import eventually
+from workflows.batches.loads import CANARY
+from workflows.batches.names import (
+    API_KEY,
+    API_KEY_SECRET,
+    BatchKey,
+    BatchPlan,
+    QueueDepth,
+    names_of,
+)
+from workflows.batches.runs import Redriven
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

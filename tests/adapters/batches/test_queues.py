@@ -8,15 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import pytest_asyncio
 
-from adapters.ports import Denied, NotYet
-from contracts.batches import (
-    CANARY,
-    LONGEST_RETENTION,
-    MESSAGE_BYTES,
-    QueueDepth,
-    Redriven,
-    Resource,
-)
+from adapters.ports.errors import Denied, NotYet
 from tests.support.aws import clouds
 from tests.support.batches.queues import (
     KEY,
@@ -30,6 +22,10 @@ from tests.support.batches.queues import (
     document,
     open_queue_setups,
 )
+from workflows.batches.events import MESSAGE_BYTES
+from workflows.batches.loads import CANARY
+from workflows.batches.names import LONGEST_RETENTION, QueueDepth, Resource
+from workflows.batches.runs import Redriven
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

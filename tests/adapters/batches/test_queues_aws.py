@@ -13,14 +13,14 @@ from botocore.exceptions import (
     ParamValidationError,
 )
 
-from adapters.aws.errors import Missing, aws
 from adapters.aws.queues import AwsQueues
-from adapters.aws.session import AwsClients, AwsSettings, open_aws
+from adapters.aws.session import AwsClients, AwsSettings, Missing, aws, open_aws
 from adapters.aws.topic import AwsTopic, filter_policy
-from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
-from contracts.batches import BatchKey, BatchPlan, Redriven, names_of
-from contracts.dependencies import Dependency
+from adapters.ports.errors import Denied, NotYet, PortError, Throttled, Unavailable
 from tests.support.aws_answers import Answers, answers
+from workflows.batches.names import BatchKey, BatchPlan, names_of
+from workflows.batches.runs import Redriven
+from workflows.shared.dependencies import Dependency
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

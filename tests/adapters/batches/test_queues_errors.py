@@ -17,13 +17,10 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from adapters.aws import dead_letters as looking_module
-from adapters.aws import queues as queues_module
-from adapters.aws import redrive as redriving_module
+from adapters.aws import queues
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
-from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
-from contracts.batches import Redriven
+from adapters.ports.errors import Denied, NotYet, PortError, Throttled, Unavailable
 from tests.support.aws_answers import Answers, answers
 from tests.support.batches.functions import ready
 from tests.support.batches.queue_steps import LETTERS, STEPS, Step
@@ -34,6 +31,7 @@ from tests.support.batches.queues import (
     open_queue_setups,
 )
 from tests.support.chaos import some_of
+from workflows.batches.runs import Redriven
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -67,11 +65,11 @@ async def setups(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Queu
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """The counters of moto are exact: no wait for messages that are not there."""
-    monkeypatch.setattr(redriving_module, "HIDDEN_SECONDS", 2)
-    monkeypatch.setattr(redriving_module, "POLL_SECONDS", 0)
-    monkeypatch.setattr(queues_module, "LOOK_SECONDS", 0)
-    monkeypatch.setattr(looking_module, "HIDDEN_SECONDS", 2)
-    monkeypatch.setattr(looking_module, "POLL_SECONDS", 0)
+    monkeypatch.setattr(queues, "HIDDEN_SECONDS", 2)
+    monkeypatch.setattr(queues, "POLL_SECONDS", 0)
+    monkeypatch.setattr(queues, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(queues, "HIDDEN_SECONDS", 2)
+    monkeypatch.setattr(queues, "POLL_SECONDS", 0)
 
 
 @dataclass(frozen=True)

@@ -4,26 +4,14 @@ import asyncio
 
 import pytest
 
-from adapters.ports import BatchStore, LoadStore
-from contracts.batches import (
-    DOCUMENT_EVENT,
-    LARGEST_ID,
-    OPEN_BATCHES,
-    Announcement,
-    BatchKey,
-    CancelMode,
-    CaseEvent,
-    Closing,
-    DocumentCounts,
-    DocumentState,
-    JobStarted,
-    LoaderStatus,
-    Purpose,
-    Timings,
-    WaitingBatch,
-)
+from adapters.ports.batches import BatchStore
+from adapters.ports.documents import LoadStore
 from tests.support.batches.scripted import again, cancelled, ended, finished, started
 from tests.support.batches.tables import CASE, FIRST, SECOND, THIRD, document, load, source
+from workflows.batches.events import Announcement, CancelMode, CaseEvent, JobStarted
+from workflows.batches.loads import DOCUMENT_EVENT, DocumentState
+from workflows.batches.names import LARGEST_ID, BatchKey, LoaderStatus, Purpose, Timings
+from workflows.batches.runs import OPEN_BATCHES, Closing, DocumentCounts, WaitingBatch
 
 ENDED = (LoaderStatus.FAILED, LoaderStatus.SKIPPED, LoaderStatus.INCOMPLETE)
 

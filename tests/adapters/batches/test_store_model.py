@@ -9,34 +9,34 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.database import open_database
-from adapters.database.batches.store import SqlBatchStore
-from adapters.ports import Attached, Extracted
-from contracts.batches import (
-    STEPS,
-    AttachedFile,
-    BatchEndFinished,
-    BatchKey,
-    CancelMode,
-    Closing,
-    DocumentAttachments,
-    DocumentEvent,
-    DocumentProcessed,
-    DocumentRelations,
-    ImportCancelled,
-    JobFinished,
-    JobStarted,
-    LoaderStatus,
-    LoadStep,
-    RedriveRequested,
-    Relation,
-    RelationKind,
-    Timings,
-)
+from activities.batches.store import SqlBatchStore
+from adapters.database.engine import open_database
+from adapters.ports.documents import Attached, Extracted
 from tests.support.batches.load_model import LoadModel
 from tests.support.batches.model import BatchModel
 from tests.support.batches.tables import SqlBatchTables, source
 from tests.support.chaos import examples
+from workflows.batches.events import (
+    BatchEndFinished,
+    CancelMode,
+    ImportCancelled,
+    JobFinished,
+    JobStarted,
+    RedriveRequested,
+)
+from workflows.batches.loads import (
+    STEPS,
+    AttachedFile,
+    DocumentAttachments,
+    DocumentEvent,
+    DocumentProcessed,
+    DocumentRelations,
+    LoadStep,
+    Relation,
+    RelationKind,
+)
+from workflows.batches.names import BatchKey, LoaderStatus, Timings
+from workflows.batches.runs import Closing
 
 BATCHES = (1, 2, 3)
 DOCUMENTS = ("a", "b", "c")

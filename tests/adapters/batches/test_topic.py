@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from adapters.ports import Denied
-from contracts.batches import CANARY, DOCUMENT_EVENT_TYPES, Announcement, Publication
+from adapters.ports.errors import Denied
 from tests.support.aws import clouds
 from tests.support.batches.queues import (
     KEY,
@@ -22,6 +21,8 @@ from tests.support.batches.queues import (
     document,
     open_queue_setups,
 )
+from workflows.batches.events import Announcement, Publication
+from workflows.batches.loads import CANARY, DOCUMENT_EVENT_TYPES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,16 +10,7 @@ from typing import Any
 
 import pytest
 
-from adapters.ports import LoadFacts, LoadStore, Superseded, WholeDocument
-from contracts.batches import (
-    BatchKey,
-    DocumentProcessed,
-    DocumentState,
-    LoadStep,
-    Relation,
-    message_key,
-)
-from contracts.blobs import BlobRef
+from adapters.ports.documents import LoadFacts, LoadStore, Superseded, WholeDocument
 from tests.support.batches.tables import (
     FIRST,
     PLAIN,
@@ -29,6 +20,15 @@ from tests.support.batches.tables import (
     load,
     source,
 )
+from workflows.batches.loads import (
+    DocumentProcessed,
+    DocumentState,
+    LoadStep,
+    Relation,
+    message_key,
+)
+from workflows.batches.names import BatchKey
+from workflows.shared.contracts import BlobRef
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 

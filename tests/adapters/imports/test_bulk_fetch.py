@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable, Text, bindparam, insert, make_url, select
 
-from adapters.database import Database, open_database
-from adapters.database.bulk.dialects import bulk_of
 from adapters.database.bulk.postgresql_driver import driver_text
+from adapters.database.bulk_engines import bulk_of
+from adapters.database.engine import Database, open_database
 from adapters.database.models.imports import import_answers, import_tasks
-from adapters.ports import Unavailable
+from adapters.ports.errors import Unavailable
 from tests.support.fresh_database import administer
 
 KEPT = insert(import_answers).returning(import_answers.c.task_id)

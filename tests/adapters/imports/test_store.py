@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.imports.store import SqlImportStore
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import Database
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_rejects
-from contracts.imports import Counts, Strategy
-from domain.imports.chunks import LoadMark, TaskKey
 from tests.support.imports.store import chunk, count, reject, stored
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, LoadMark, TaskKey
 
 KEY = TaskKey("p1", "t1")
 NEXT = TaskKey("p1", "t2")

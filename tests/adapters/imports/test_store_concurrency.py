@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from adapters.database import Database, open_database
+from activities.imports.store import SqlImportStore
 from adapters.database.bulk import postgresql
-from adapters.database.imports.store import SqlImportStore
+from adapters.database.engine import Database, open_database
 from adapters.database.models.imports import import_tasks
-from adapters.ports import Unavailable
-from contracts.imports import Closing, Counts, ImportState, Strategy
-from domain.imports.chunks import TaskKey
-from domain.tabular.rows import RejectedRow
+from adapters.ports.errors import Unavailable
 from tests.support.forks import ended
 from tests.support.imports.store import chunk, message, plan, stored
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Closing, Counts, ImportState, TaskKey
+from workflows.shared.cells import RejectedRow
 
 MTO = "project_id service_id drawing commodity_code size sequence quantity"
 KEY = TaskKey("p1", "t1")

@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import pytest
 
-from adapters.database import open_database
-from adapters.database.imports.store import SqlImportStore
-from adapters.ports import ImportStore
-from contracts.imports import Counts, Strategy
-from domain.imports.chunks import LoadMark, TaskKey
+from activities.imports.ports import ImportStore
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import open_database
 from tests.support.imports.activities import MemoryStore
 from tests.support.imports.store import chunk, reject
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, LoadMark, TaskKey
 
 KEY = TaskKey("p1", "t1")
 NEXT = TaskKey("p1", "t2")

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.database import Database
+from activities.imports import upserts
+from activities.imports.store import SqlImportStore
+from activities.imports.upserts import without_overlaps
 from adapters.database.bulk.protocol import RowBatch
-from adapters.database.imports import staging
-from adapters.database.imports.crew_validity import without_overlaps
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.models.tables import crew_members
-from contracts.imports import Counts, Strategy
-from domain.imports.chunks import TaskKey
-from domain.imports.crew_assignments import Assignments
+from adapters.database.engine import Database
+from adapters.database.models.imports import crew_members
 from tests.support.imports.store import chunk, stored
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, TaskKey
+from workflows.imports.validation import Assignments
 
 COLUMNS = "project_id employee_no valid_from crew valid_to"
 YEAR = {n: date(n, 1, 1) for n in range(2020, 2031)}
@@ -170,7 +170,7 @@ async def test_counts_do_not_depend_on_where_chunks_and_pages_end(
     seen: list[tuple[Counts, list[tuple[str, int, date | None]]]] = []
     people = ["E1", "E2", "E3"]
     for project, (chunk_rows, page) in enumerate(((100, 100), (1, 1), (2, 2), (4, 3))):
-        monkeypatch.setattr(staging, "_PAGE", page)
+        monkeypatch.setattr(upserts, "_PAGE", page)
 
         def of(person: str, start: int, name: str = f"q{project}") -> tuple[Any, ...]:
             return (name, *member(person, start)[1:])

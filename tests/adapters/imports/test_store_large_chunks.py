@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.imports.store import SqlImportStore
-from contracts.imports import Counts, Strategy
-from domain.imports.chunks import TaskKey
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import Database
 from tests.support.imports.store import chunk, stored
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, TaskKey
 
 MTO = "project_id service_id drawing commodity_code size sequence quantity"
 MANY = 3_000

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.database import Database, open_database
-from adapters.database.imports.store import SqlImportStore
-from contracts.imports import Counts, Strategy
-from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import Database, open_database
 from tests.support.chaos import examples
 from tests.support.imports.store import stored
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, LoadMark, RowChunk, TaskKey
 
 KEY = ("project_id", "service_id", "drawing", "commodity_code", "size", "sequence")
 VALUES = ("spool", "unit")

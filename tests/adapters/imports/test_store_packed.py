@@ -10,20 +10,20 @@ import pytest
 from sqlalchemy import func, select
 
 from activities.imports import column_table
-from activities.imports.spelling import CodeSpelling
+from activities.imports.rows import CodeSpelling
+from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
-from adapters.database import Database
-from adapters.database.imports.store import SqlImportStore
+from adapters.database.engine import Database
 from adapters.database.models.every import DOMAIN
 from adapters.files.documents import FileDocuments
-from contracts.imports import AnyTableMessage, Counts, Strategy
-from domain.errors import InvalidDocument
-from domain.imports import packing
-from domain.imports.chunks import TaskKey
-from domain.imports.tables import TABLES
-from domain.tabular.packed import PackedRows
 from tests.support.imports.activities import message_of
 from tests.support.imports.store import stored
+from workflows.imports import validation
+from workflows.imports.messages import AnyTableMessage, Strategy
+from workflows.imports.runs import Counts, TaskKey
+from workflows.imports.types import TABLES
+from workflows.shared.conversion import PackedRows
+from workflows.shared.errors import InvalidDocument
 
 MTO = ("Drawing", "Commodity code", "Size", "Quantity", "Unit", "Description", "Revision")
 KEPT = (
@@ -82,7 +82,7 @@ class Loads:
     ) -> Counts:
         """All chunks of a file; those that are read by columns are packed, others if asked to."""
         self._patch.setattr(column_table, "COLUMN_BYTES", 0 if by_columns else 1 << 60)
-        self._patch.setattr(packing, "FEWEST_ROWS", 0 if packed else 1 << 60)
+        self._patch.setattr(validation, "FEWEST_ROWS", 0 if packed else 1 << 60)
         fields = {"project_id": "P\\1", "service_id": "S1", "task_id": task, **fields}
         message = cast(AnyTableMessage, message_of("mto", blob_name="in/file", **fields))
         spec = TABLES[message.document_type]

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from adapters.database.imports.store import SqlImportStore
-from adapters.ports import HeldBy
-from contracts.imports import Closing, Counts, ImportMessage, ImportState
-from domain.imports.chunks import LoadMark, TaskKey
+from activities.imports.ports import HeldBy
+from activities.imports.store import SqlImportStore
 from tests.adapters.imports.test_store_schedules import asked_to_change, begin, load
 from tests.support.imports.store import message, plan
+from workflows.imports.messages import ImportMessage
+from workflows.imports.runs import Closing, Counts, ImportState, LoadMark, TaskKey
 
 FIRST, SECOND = TaskKey("p1", "t1"), TaskKey("p1", "t2")
 LEVEL = {"payload": {"level": 1, "value": "Unit 100"}}

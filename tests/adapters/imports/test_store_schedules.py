@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.models.schedules import SCHEDULES, schedule_seen
-from adapters.ports import HeldBy, ScheduleClaim
-from contracts.blobs import BlobRef
-from contracts.imports import BulkMessage, Counts, Strategy
-from domain.imports.chunks import LoadMark, TaskKey
-from domain.imports.schedule_items import ScheduleProject
+from activities.imports.ports import HeldBy, ScheduleClaim
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import Database
+from adapters.database.models.imports import SCHEDULES, schedule_seen
 from tests.support.imports.store import chunk, count, message, stored
+from workflows.imports.messages import BulkMessage, Strategy
+from workflows.imports.runs import Counts, LoadMark, TaskKey
+from workflows.imports.schedules import ScheduleProject
+from workflows.shared.contracts import BlobRef
 
 PROJECT = "project_id schedule_id primavera_project_id"
 ACTIVITY = "project_id schedule_id task_code name status"

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.bulk import postgresql, postgresql_sent
+from activities.imports.store import SqlImportStore
+from adapters.database.bulk import postgresql, postgresql_statements
 from adapters.database.bulk.protocol import RowBatch
-from adapters.database.imports.store import SqlImportStore
+from adapters.database.engine import Database
 from adapters.database.models.base import DOMAIN
-from contracts.imports import Counts, Strategy
-from domain.imports.chunks import TaskKey
 from tests.adapters.imports.test_store_large_chunks import HOSTILE, QUANTITIES
 from tests.support.imports.store import chunk, stored
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, TaskKey
 
 MTO = "project_id service_id drawing commodity_code size sequence quantity description unit"
 CREW = "project_id employee_no valid_from valid_to name"
@@ -78,5 +78,5 @@ def batch(*texts: Any) -> RowBatch:
 
 @pytest.mark.parametrize("text", [*MARKS[1:3], 7])
 def test_values_that_a_text_cannot_stand_for_are_copied(text: Any) -> None:
-    assert postgresql_sent.sent(batch("a", text)) is None
-    assert postgresql_sent.sent(batch("a", "b", None)) is not None
+    assert postgresql_statements.sent(batch("a", text)) is None
+    assert postgresql_statements.sent(batch("a", "b", None)) is not None

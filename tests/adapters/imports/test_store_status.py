@@ -4,24 +4,16 @@ import asyncio
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
+from activities.imports.ports import EarlierImport
+from activities.imports.store import SqlImportStore
+from activities.imports.views import SqlImportTasks
+from adapters.database.engine import Database
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_progress, import_rejects
-from adapters.ports import EarlierImport
-from contracts.blobs import BlobRef
-from contracts.imports import (
-    Closing,
-    Counts,
-    DocumentType,
-    HandlerOutcome,
-    ImportState,
-    Problem,
-    Strategy,
-)
-from domain.imports.chunks import LoadMark, TaskKey
 from tests.support.imports.store import chunk, count, message, plan, reject
+from workflows.imports.messages import DocumentType, Strategy
+from workflows.imports.runs import Closing, Counts, HandlerOutcome, ImportState, LoadMark, TaskKey
+from workflows.shared.contracts import BlobRef, Problem
 
 KEY = TaskKey("p1", "t1")
 OUTCOME = HandlerOutcome(

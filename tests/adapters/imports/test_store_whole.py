@@ -8,33 +8,32 @@ from typing import Any
 import pytest
 from sqlalchemy import Table, event, select
 
-from activities.imports.lifecycle import ImportLifecycle
+from activities.imports.lifecycle import ImportLifecycle, SmallTables
+from activities.imports.ports import WholeImport
 from activities.imports.rows import RowImports
-from activities.imports.small_tables import SmallTables
-from adapters.database import Database
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
+from activities.imports.store import SqlImportStore
+from activities.imports.views import SqlImportTasks
+from adapters.database.engine import Database
 from adapters.database.models.base import UtcDateTime
 from adapters.database.models.every import DOMAIN
 from adapters.database.models.imports import import_progress, import_tasks
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.memory.runs import MemoryRuns
-from adapters.ports import WholeImport
-from contracts.imports import (
+from tests.support.imports.activities import ActivityPorts, environment, message_of
+from tests.support.imports.store import chunk, count, message, plan, stored
+from tests.support.memory.rejected import MemoryRejectedMessages
+from tests.support.memory.runs import MemoryRuns
+from workflows.imports.messages import DocumentType, Strategy
+from workflows.imports.runs import (
     Closing,
     Counts,
-    DocumentType,
     HandlerInput,
     HandlerOutcome,
     ImportOrder,
     ImportState,
-    Strategy,
+    RowChunk,
+    TaskKey,
 )
-from domain.imports.chunks import RowChunk, TaskKey
-from domain.imports.leading_zeros import QUESTION
-from domain.imports.registry import REGISTRY
-from tests.support.imports.activities import ActivityPorts, environment, message_of
-from tests.support.imports.store import chunk, count, message, plan, stored
+from workflows.imports.types import REGISTRY
+from workflows.imports.validation import QUESTION
 
 EQUIPMENT = "project_id code description rate"
 PASSING = frozenset({"project_id", "workflow_id", "run_id", "source_name"})

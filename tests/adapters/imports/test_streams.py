@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from adapters.database import Database
-from adapters.database.imports.export import PAGE, SqlImportedRows
-from adapters.database.imports.store import SqlImportStore
-from contracts.imports import Counts, DocumentType, Strategy
-from domain.imports.chunks import TaskKey
-from domain.imports.tables import TABLES
+from activities.imports.store import SqlImportStore
+from activities.imports.views import PAGE, SqlImportedRows
+from adapters.database.engine import Database
 from tests.adapters.imports.test_store_schedules import load
 from tests.support.imports.activities import message_of
 from tests.support.imports.store import chunk
-from workers.services.imports.rehearsal import rehearsed
+from workers.imports.rehearsal import rehearsed
+from workflows.imports.messages import DocumentType, Strategy
+from workflows.imports.runs import Counts, TaskKey
+from workflows.imports.types import TABLES
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 KEY = TaskKey("P1", "T0")

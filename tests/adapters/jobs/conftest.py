@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
+from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.ports import Catalogue
+from adapters.database.engine import open_database
 from adapters.files.rasters.pool import FileRasters
 from adapters.files.vectors.reader import VectorFiles
-from adapters.ports.catalogue import Catalogue
-from contracts.jobs.vectors import VectorOptions
 from tests.support.jobs.raster_jobs import RasterJobs, raster_jobs
 from tests.support.jobs.vector_reading import Read, Reading
+from workflows.jobs.vectors import VectorOptions
 
 
 @pytest.fixture(params=["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)])

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.ports.catalogue import Catalogue, CatalogueQuery
-from domain.errors import InvalidDocument
-from domain.jobs.stac.queries import filter_of_text
+from activities.jobs.ports import Catalogue, CatalogueQuery
+from activities.jobs.stac_queries import filter_of_text
 from tests.support.chaos import kills
 from tests.support.jobs.catalogue_writers import count, write_at_once
 from tests.support.jobs.stac import (
@@ -20,6 +19,7 @@ from tests.support.jobs.stac import (
     item,
     put_scenes,
 )
+from workflows.shared.errors import InvalidDocument
 
 
 @pytest.fixture

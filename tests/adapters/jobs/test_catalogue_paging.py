@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from adapters.ports.catalogue import Catalogue, CatalogueQuery
-from domain.errors import RuleViolation
+from activities.jobs.ports import Catalogue, CatalogueQuery
 from tests.support.jobs.stac import collection, item
+from workflows.shared.errors import RuleViolation
 
 GROUND = [9.0, 80.0, 9.0, 100.0, None, 80.0]
 Name = tuple[str, str]

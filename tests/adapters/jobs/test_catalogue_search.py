@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.ports.catalogue import Catalogue
-from domain.errors import RuleViolation
-from domain.jobs.stac.queries import filter_of_text
+from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.ports import Catalogue
+from activities.jobs.stac_queries import filter_of_text
+from adapters.database.engine import open_database
 from tests.support.jobs.stac import EVERYWHERE, found, put_scenes
+from workflows.shared.errors import RuleViolation
 
 AT_PARIS = {"type": "Point", "coordinates": [2.5, 48.5]}
 

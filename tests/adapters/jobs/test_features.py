@@ -13,14 +13,15 @@ import pyogrio.raw
 import pytest
 import shapely
 
-from adapters.database import open_database
-from adapters.database.jobs.features import GeoPackageFeatures, PostgisFeatures
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import BlobNotFound, Unavailable, UnreadableDocument
-from adapters.ports.features import Features
-from contracts.jobs.vectors import ColumnType, GeometryType, LoadMode
-from domain.errors import RuleViolation
+from activities.jobs.geopackages import GeoPackageFeatures
+from activities.jobs.ports import Features
+from activities.jobs.postgis import PostgisFeatures
+from adapters.database.engine import open_database
+from adapters.ports.errors import BlobNotFound, Unavailable, UnreadableDocument
 from tests.support.jobs.vectors import load_of, table_of
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.jobs.vectors import ColumnType, GeometryType, LoadMode
+from workflows.shared.errors import RuleViolation
 
 SQUARE = "POLYGON ((0 0, 0 1, 1 1, 1 0, 0 0))"
 OTHER = "POLYGON ((5 5, 5 6, 6 6, 6 5, 5 5))"

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from adapters.database import Database
-from adapters.database.jobs.aliases import SqlJobAliases
-from adapters.ports.jobs import JobAlias
+from activities.jobs.ports import JobAlias
+from activities.jobs.store import SqlJobAliases
+from adapters.database.engine import Database
 
 
 async def test_an_alias_is_claimed_once(database: Database) -> None:

@@ -9,21 +9,19 @@ import pytest
 from cryptography.fernet import Fernet
 from temporalio.testing import ActivityEnvironment
 
-from activities.jobs.api import JobResources, JobTypes
-from activities.jobs.contexts import JobPorts
+from activities.jobs.api import JobPorts, JobResources, JobTypes
+from activities.jobs.completion import JobRetentionSteps, supersede
+from activities.jobs.embedded_catalogue import open_catalogue
 from activities.jobs.folders import StageFolders
-from activities.jobs.retention import JobRetentionSteps
-from activities.jobs.superseded import supersede
-from adapters.database import Database, open_database
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.database.jobs.retention import SqlJobLeftovers
-from adapters.database.jobs.secrets import SqlWebhookSecrets
-from adapters.database.jobs.store import SqlJobStore
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import Denied
-from contracts.jobs import JobRetentionOrder, JobStatus
+from activities.jobs.store import SqlJobLeftovers, SqlJobStore
+from activities.jobs.webhook_store import SqlWebhookSecrets
+from adapters.database.engine import Database, open_database
+from adapters.ports.errors import Denied
 from tests.adapters.jobs.test_store import a_job, a_task
 from tests.support.jobs.stac import asset, collection, item
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.jobs.records import JobStatus
+from workflows.jobs.runs import JobRetentionOrder
 
 LONG_AGO = datetime.now(UTC) - timedelta(days=100)
 SHORT = 1e-9

@@ -12,19 +12,20 @@ import pytest_asyncio
 from arro3.io import read_parquet
 
 from activities.jobs.api import InputNeeded, JobResources, StageContext, TaskContext
+from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.geopackages import GeoPackageFeatures
+from activities.jobs.ports import CatalogueQuery, Features
+from activities.jobs.postgis import PostgisFeatures
 from activities.jobs.types.process_vector import ProcessVector
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.database.jobs.features import GeoPackageFeatures, PostgisFeatures
+from adapters.database.engine import open_database
 from adapters.files.vectors.reader import VectorFiles
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports.catalogue import CatalogueQuery
-from adapters.ports.features import Features
-from adapters.ports.vectors import Vectors
-from contracts.jobs import FinishedTask, InputIdentity, JsonObject, PlannedTask, TaskStatus
-from contracts.jobs.vectors import ProcessVectorParameters
-from domain.errors import RuleViolation
+from adapters.ports.spatial import Vectors
 from tests.support.jobs.vector_files import BOW_TIE, SQUARE, geojson, geopackage
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.jobs.records import InputIdentity, JsonObject, TaskStatus
+from workflows.jobs.runs import FinishedTask, PlannedTask
+from workflows.jobs.vectors import ProcessVectorParameters
+from workflows.shared.errors import RuleViolation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from adapters.files import limits
 from adapters.files.forks import Bounds
 from adapters.files.rasters.pool import FileRasters
-from adapters.ports import UnreadableDocument
-from domain.errors import RuleViolation
+from adapters.ports.errors import UnreadableDocument
 from tests.support.chaos import kills
 from tests.support.jobs import rasters as made
 from tests.support.jobs.vector_files import make_endless
+from workflows.shared.errors import RuleViolation
 
 BOUNDS = Bounds(memory_bytes=1024 * limits.MB, cpu_seconds=20, seconds=60, file_bytes=1 << 30)
 

@@ -11,12 +11,12 @@ import pytest
 import rasterio
 
 from activities.jobs.api import InputNeeded
-from adapters.ports import BlobNotFound
-from contracts.jobs import JobOutputs, TaskStatus
-from domain.errors import InvalidDocument
-from domain.jobs.stac.validation import check_item
+from activities.jobs.stac_items import check_item
+from adapters.ports.errors import BlobNotFound
 from tests.support.jobs import rasters as made
 from tests.support.jobs.raster_jobs import RasterJobs
+from workflows.jobs.records import JobOutputs, TaskStatus
+from workflows.shared.errors import InvalidDocument
 
 DAY = {"datetime": "2024-05-31"}
 ROOT = Path(__file__).parents[3]

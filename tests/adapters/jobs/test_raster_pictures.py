@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import rasterio
 
-from adapters.files.rasters.pictures import preview
+from adapters.files.rasters.cog import preview
 from tests.support.jobs.rasters import write
 
 

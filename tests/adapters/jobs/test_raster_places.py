@@ -9,10 +9,10 @@ import rasterio
 from affine import Affine
 
 from adapters.files.rasters.grids import target_grid
-from contracts.jobs.rasters import GridOrder
-from domain.errors import RuleViolation
 from tests.support.jobs import rasters as made
 from tests.support.jobs.raster_jobs import RasterJobs, processed
+from workflows.jobs.rasters import GridOrder
+from workflows.shared.errors import RuleViolation
 
 MERCATOR = "EPSG:3857"
 

@@ -3,8 +3,8 @@
 import pytest
 
 from adapters.files.rasters.grids import target_grid
-from contracts.jobs.rasters import GridOrder
-from domain.errors import RuleViolation
+from workflows.jobs.rasters import GridOrder
+from workflows.shared.errors import RuleViolation
 
 
 def order(resolution: float) -> GridOrder:

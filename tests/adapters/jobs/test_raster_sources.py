@@ -14,9 +14,9 @@ import rasterio
 from rasterio.enums import ColorInterp
 
 from activities.jobs.api import InputNeeded
-from domain.errors import RuleViolation
 from tests.support.jobs import rasters as made
 from tests.support.jobs.raster_jobs import DAY, RasterJobs, processed, refused
+from workflows.shared.errors import RuleViolation
 
 PIXELS = made.values(1, 60, 80)
 WORLD = "30.0\n0,0\n0.0\n-30.0\n600015.0\n4799985.0\n"

@@ -11,13 +11,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.files.rasters.pool import FileRasters
-from adapters.ports.rasters import PlacedTile
-from contracts.jobs import CogFacts, RasterFacts, RasterParameters, TargetGrid
-from contracts.jobs.rasters import PixelRules
-from domain.jobs.rasters import rules
-from domain.jobs.rasters.tiles import deviation, tiles
+from adapters.ports.spatial import PlacedTile
 from tests.support.chaos import examples
 from tests.support.jobs import rasters as made
+from workflows.jobs import rasters as rules
+from workflows.jobs.rasters import (
+    CogFacts,
+    PixelRules,
+    RasterFacts,
+    RasterParameters,
+    TargetGrid,
+    deviation,
+    tiles,
+)
 
 
 async def mosaic(

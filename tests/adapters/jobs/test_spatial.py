@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.database.jobs.spatial import (
+from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.spatial import (
     PgstacMissing,
     bundled,
     is_supported,
@@ -16,12 +15,13 @@ from adapters.database.jobs.spatial import (
     migration_path,
     spatial,
 )
-from adapters.ports import Denied, Unavailable
-from contracts.dependencies import Dependency
+from adapters.database.engine import open_database
+from adapters.ports.errors import Denied, Unavailable
 from stack.children import free_port
 from tests.support.fresh_database import administer
 from tests.support.jobs.stac import EVERYWHERE, PARIS, collection, found, item, put_scenes
 from tests.support.waiting import eventually
+from workflows.shared.dependencies import Dependency
 
 SCRIPTS = ["pgstac.0.9.9.sql", "pgstac.0.9.8-0.9.9.sql", "pgstac.0.9.9-0.9.10.sql"]
 

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from adapters.database import open_database
+from adapters.database.engine import open_database
 from adapters.files.datum_grids import missing_grids
 from tests.support.fresh_database import administer
 from tests.support.tables import make_tables
-from workers.services.jobs import spatial_setup
-from workers.services.jobs.setup import worker_requirements
-from workers.services.jobs.spatial_setup import spatial_requirements
-from workers.services.setup.requirements import Requirement, State
+from workers.jobs import setup
+from workers.jobs.setup import spatial_requirements, worker_requirements
+from workers.shared.services.requirements import Requirement, State
 
 
 async def states(requirements: Mapping[str, Requirement], *, made: bool) -> dict[str, State]:
@@ -85,11 +84,11 @@ async def test_grids_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch)
     """Wheels bring none, so that one that is there has to be pretended."""
     assert "uk_os_OSTN15_NTv2_OSGBtoETRS.tif" in missing_grids()["OSGB36"]
     assert missing_grids({"EPSG:4258": "ETRS89"}) == {}
-    requirement = spatial_setup._grids()
+    requirement = setup._grids()
     found = await requirement.found()
     assert found.finding.state is State.MISSING and found.problem is None
     assert "OSGB36 needs uk_os_OSTN15_NTv2_OSGBtoETRS.tif" in found.details
     assert "NAD27 needs" in found.details and "more" in found.details
     assert "projsync --file NAME" in found.details
-    monkeypatch.setattr(spatial_setup, "missing_grids", dict)
+    monkeypatch.setattr(setup, "missing_grids", dict)
     assert (await requirement.found()).is_there

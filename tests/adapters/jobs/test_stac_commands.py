@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
+from activities.jobs.embedded_catalogue import open_catalogue
+from adapters.database.engine import open_database
 from tests.support.cli import run_docflow
 from tests.support.jobs.stac import ids, item, put_scenes
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
 
 
 async def _fill(url: str) -> None:

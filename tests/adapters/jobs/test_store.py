@@ -5,23 +5,15 @@ from typing import Any
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.jobs.aliases import SqlJobAliases
-from adapters.database.jobs.store import SqlJobStore
-from adapters.ports.jobs import JobAlias
-from contracts.jobs import (
-    FailedTask,
-    JobRecord,
-    JobStatus,
-    TaskRecord,
-    TaskStatus,
-    job_workflow_id,
-    task_id,
-)
-from domain.errors import RuleViolation
-from workers.services.cursors import Cursor
-from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs.queries import JobQueries
+from activities.jobs.ports import JobAlias
+from activities.jobs.store import SqlJobAliases, SqlJobStore
+from adapters.database.engine import Database
+from workers.jobs.service import JobQueries
+from workers.shared.services.identity import OPERATOR, Identity
+from workers.shared.services.lists import Cursor
+from workflows.jobs.records import FailedTask, JobRecord, JobStatus, TaskRecord, TaskStatus, task_id
+from workflows.jobs.runs import job_workflow_id
+from workflows.shared.errors import RuleViolation
 
 ID = "5eed" * 16
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

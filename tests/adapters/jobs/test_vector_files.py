@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 import shapely
 
-from adapters.ports.vectors import QuestionOpen
-from contracts.jobs.vectors import (
-    ColumnType,
-    GeometryType,
-)
+from adapters.ports.spatial import QuestionOpen
 from tests.support.jobs.vector_files import (
     BOW_TIE,
     SQUARE,
@@ -24,6 +20,7 @@ from tests.support.jobs.vector_files import (
     shapefile,
 )
 from tests.support.jobs.vector_reading import Reading
+from workflows.jobs.vectors import ColumnType, GeometryType
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,9 +13,8 @@ import pytest_asyncio
 from adapters.files import sqlite_files
 from adapters.files.forks import Bounds
 from adapters.files.vectors.reader import VectorFiles
-from adapters.ports import Unavailable, UnreadableDocument
-from adapters.ports.vectors import QuestionOpen
-from contracts.jobs.vectors import VectorOptions
+from adapters.ports.errors import Unavailable, UnreadableDocument
+from adapters.ports.spatial import QuestionOpen
 from tests.support.chaos import kills
 from tests.support.jobs.vector_files import (
     SQUARE,
@@ -26,6 +25,7 @@ from tests.support.jobs.vector_files import (
     shapefile,
 )
 from tests.support.jobs.vector_formats import SAMPLES
+from workflows.jobs.vectors import VectorOptions
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pytest
 
 from adapters.files import gdal
-from adapters.ports import UnreadableDocument
-from adapters.ports.vectors import QuestionOpen
+from adapters.ports.errors import UnreadableDocument
+from adapters.ports.spatial import QuestionOpen
 from tests.support.jobs.vector_formats import (
     ARC,
     COLUMNS,

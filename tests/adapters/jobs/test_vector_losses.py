@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import shapely
 
-from adapters.ports import UnreadableDocument
-from adapters.ports.vectors import QuestionOpen
-from contracts.jobs.vectors import ColumnType
+from adapters.ports.errors import UnreadableDocument
+from adapters.ports.spatial import QuestionOpen
 from tests.support.jobs.vector_files import SQUARE, dbf, geojson, geopackage, shapefile
 from tests.support.jobs.vector_reading import Reading
+from workflows.jobs.vectors import ColumnType
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

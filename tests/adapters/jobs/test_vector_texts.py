@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 import shapely
 
-from contracts.jobs.vectors import (
-    ColumnType,
-)
 from tests.support.jobs.vector_files import (
     geojson,
 )
 from tests.support.jobs.vector_reading import Read, Reading
+from workflows.jobs.vectors import ColumnType
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

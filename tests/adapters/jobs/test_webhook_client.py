@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from adapters.http.addresses import IPAddress
-from adapters.http.webhooks import HttpWebhooks
-from adapters.ports.webhooks import WebhookAnswer, WebhookMessage
+from activities.jobs.ports import WebhookAnswer, WebhookMessage
+from activities.jobs.webhook_store import HttpWebhooks
+from adapters.http import IPAddress
 from stack.children import free_port
 from tests.support.certificates import certificate_for
 from tests.support.jobs.receivers import (

@@ -11,19 +11,17 @@ from cryptography.fernet import Fernet
 from sqlalchemy import text
 from temporalio.testing import ActivityEnvironment
 
+from activities.jobs.ports import WebhookAnswer, WebhookMessage, Webhooks
+from activities.jobs.webhook_store import HttpWebhooks, SqlWebhookLog, SqlWebhookSecrets
 from activities.jobs.webhooks import JobWebhooks, ReceiverRules, WebhookPorts
-from adapters.database import Database
-from adapters.database.jobs.secrets import SqlWebhookSecrets
-from adapters.database.jobs.webhooks import SqlWebhookLog
-from adapters.http.signatures import signature
-from adapters.http.webhooks import HttpWebhooks
-from adapters.ports import Denied
-from adapters.ports.webhooks import WebhookAnswer, WebhookMessage, Webhooks
-from contracts.jobs import JobStatus, WebhookAttempt, WebhookOrder
-from domain.jobs.circuits import FAILURES, FIRST_PAUSE
+from adapters.database.engine import Database
+from adapters.http import signature
+from adapters.ports.errors import Denied
 from stack.children import free_port
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.jobs.records import JOB, Records, a_record, an_order
+from workflows.jobs.records import JobStatus, WebhookAttempt, WebhookOrder
+from workflows.jobs.webhooks import FAILURES, FIRST_PAUSE
 
 SECRET = "planted-secret-of-a-client"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

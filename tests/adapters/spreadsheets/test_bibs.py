@@ -2,11 +2,11 @@
 
 from sqlalchemy import text
 
-from adapters.database import Database
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from domain.spreadsheets.people import PeopleQuery
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.engine import Database
 from stack.sample_club import SampleClub
 from tests.support.spreadsheets.store import Runner, opened
+from workflows.spreadsheets.people import PeopleQuery
 
 
 async def test_people_are_found_by_their_bibs_in_one_event(

@@ -6,12 +6,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import insert, text
 
-from adapters.database import Database, open_database
-from adapters.database.models.people import persons
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.ports import Unavailable
-from contracts.spreadsheets import RowCounts
-from domain.spreadsheets.records import SheetMark
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.engine import Database, open_database
+from adapters.database.models.spreadsheets import persons
+from adapters.ports.errors import Unavailable
 from stack.sample_club import SampleClub, sample_club
 from tests.support.spreadsheets.store import (
     Runner,
@@ -20,6 +18,8 @@ from tests.support.spreadsheets.store import (
     people,
     results,
 )
+from workflows.spreadsheets.fields import SheetMark
+from workflows.spreadsheets.runs import RowCounts
 
 ANNA = Runner("email:anna", "Ahrens", "Aachen")
 

@@ -1,7 +1,7 @@
 """What imports can belong to."""
 
-from adapters.database import Database
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.engine import Database
 from stack.sample_club import SampleClub, sample_club
 
 

@@ -6,28 +6,27 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from adapters.database import Database
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.value_store import ValueFilter
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import remembered_columns, remembered_values
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews, ValueFilter
-from contracts.spreadsheets import (
+from stack.sample_club import SampleClub
+from tests.support.spreadsheets.store import NOW, StoredSpreadsheet, opened
+from workflows.spreadsheets.fields import Entity, FoundValue, Preview, RememberedValue
+from workflows.spreadsheets.mappings import (
     Alternative,
-    Analysis,
     CellDecision,
     CellRule,
     CellSummary,
     ColumnMapping,
-    DecideCells,
     DecisionRecord,
     FieldFacts,
     Layout,
     MappingStatus,
     OpenValue,
-    SaveColumns,
 )
-from domain.spreadsheets.records import Entity, FoundValue, Preview, RememberedValue
-from stack.sample_club import SampleClub
-from tests.support.spreadsheets.store import NOW, StoredSpreadsheet, opened
+from workflows.spreadsheets.runs import Analysis, DecideCells, SaveColumns
 
 FIELD = "EVENT_CATEGORY_NAME"
 COLUMNS = (

@@ -2,24 +2,10 @@
 
 from datetime import timedelta
 
-from adapters.database import Database
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.engine import Database
 from adapters.database.models.every import metadata
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import (
-    Analysis,
-    ColumnMapping,
-    DecisionRecord,
-    Layout,
-    RetentionOrder,
-    ReviewCounts,
-    RowCounts,
-    SpreadsheetState,
-    UndoState,
-)
-from contracts.spreadsheets.reviews import CloseReview, Exclude, ReviewEffect, ReviewOperation
-from domain.spreadsheets.records import FoundValue, ParkedRow, Preview
 from stack.sample_club import SampleClub
 from tests.support.spreadsheets.store import (
     NOW,
@@ -31,6 +17,18 @@ from tests.support.spreadsheets.store import (
     table,
     undo_order,
 )
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.fields import FoundValue, ParkedRow, Preview
+from workflows.spreadsheets.mappings import (
+    ColumnMapping,
+    DecisionRecord,
+    Layout,
+    ReviewCounts,
+    SpreadsheetState,
+    UndoState,
+)
+from workflows.spreadsheets.reviews import CloseReview, Exclude, ReviewEffect, ReviewOperation
+from workflows.spreadsheets.runs import Analysis, RetentionOrder, RowCounts
 
 ANNA = Runner("email:anna", "Ahrens", "Aachen")
 DAYS = timedelta(days=1)

@@ -7,13 +7,10 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import delete, text
 
-from adapters.database import Database
-from adapters.database.models.people import event_categories
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from contracts.problems import Problem
-from contracts.spreadsheets import CellSummary, RowCounts, SpreadsheetState
-from domain.spreadsheets.records import FoundValue, ParkedRow, SheetMark, TargetRows
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.engine import Database
+from adapters.database.models.spreadsheets import event_categories
 from stack.sample_club import SampleClub
 from tests.support.spreadsheets.store import (
     Runner,
@@ -24,6 +21,10 @@ from tests.support.spreadsheets.store import (
     results,
     table,
 )
+from workflows.shared.contracts import Problem
+from workflows.spreadsheets.fields import FoundValue, ParkedRow, SheetMark, TargetRows
+from workflows.spreadsheets.mappings import CellSummary, SpreadsheetState
+from workflows.spreadsheets.runs import RowCounts
 
 ANNA = Runner("email:anna", "Ahrens", "Aachen")
 BERT = Runner("email:bert", "Becker", "Berlin")

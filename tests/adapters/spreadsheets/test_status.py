@@ -6,22 +6,16 @@ from typing import Any
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.spreadsheets.records import ImportFilter, ImportSorting
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import (
-    DecisionRecord,
-    Outcome,
-    RowCounts,
-    SpreadsheetResult,
-    SpreadsheetState,
-    workflow_id,
-)
-from domain.spreadsheets.records import SheetMark
+from activities.spreadsheets.records import ImportFilter, ImportSorting
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.engine import Database
 from stack.sample_club import SampleClub
 from tests.support.spreadsheets.store import NOW, Runner, opened, order, record, table
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.fields import SheetMark
+from workflows.spreadsheets.mappings import DecisionRecord, Outcome, SpreadsheetState
+from workflows.spreadsheets.runs import RowCounts, SpreadsheetResult, workflow_id
 
 MINUTE = timedelta(minutes=1)
 REPORT = BlobRef(name="spreadsheets/report.xlsx", size=10)

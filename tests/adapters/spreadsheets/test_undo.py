@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, update
 
-from adapters.database import Database, open_database
-from adapters.database.models.people import event_participants, persons, race_results
-from adapters.database.models.spreadsheets import spreadsheet_journal
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from contracts.spreadsheets import UndoCounts, UndoState
-from domain.spreadsheets.records import EntityScope
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.engine import Database, open_database
+from adapters.database.models.spreadsheets import (
+    event_participants,
+    persons,
+    race_results,
+    spreadsheet_journal,
+)
 from stack.sample_club import SampleClub
 from tests.support.spreadsheets.store import (
     NOW,
@@ -26,6 +28,9 @@ from tests.support.spreadsheets.store import (
     table,
     undo_order,
 )
+from workflows.spreadsheets.fields import EntityScope
+from workflows.spreadsheets.mappings import UndoState
+from workflows.spreadsheets.runs import UndoCounts
 
 ANNA = Runner("email:anna", "Ahrens", "Aachen", date(1990, 5, 31))
 BERT = Runner("email:bert", "Becker", "Berlin")

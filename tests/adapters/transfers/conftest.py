@@ -17,11 +17,10 @@ from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings
 from adapters.azure.blobs import AzureBlobs
-from adapters.database import Database
-from adapters.files.openpgp import GnuPg
+from adapters.database.engine import Database
+from adapters.files.openpgp.keyring import GnuPg
 from adapters.places.partner_places import PartnerPlaces
 from adapters.ports.places import Place
-from contracts.transfers import Partner, PlaceKind
 from stack.azurite import azurite
 from tests.support.aws import moto
 from tests.support.transfers.http_files import http_files
@@ -39,6 +38,7 @@ from tests.support.transfers.sftp_server import (
     WithoutRename,
     sftp_site,
 )
+from workflows.transfers.partners import Partner, PlaceKind
 
 SFTP: dict[str, type[Whole] | None] = {
     "sftp": Whole,

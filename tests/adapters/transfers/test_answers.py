@@ -2,13 +2,13 @@
 
 import pytest
 
-from contracts.transfers import file_job_id
-from domain.errors import RuleViolation
 from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import a_message
 from tests.support.transfers.installation import Installation, ended
 from tests.support.waiting import eventually
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.runs import file_job_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 
 from adapters.files.archives import ArchiveFiles
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 from adapters.ports.transfer_files import ArchiveInput, ExtractionLimits
-from contracts.transfers import ArchiveFormat
-from domain.errors import InvalidDocument, RuleViolation
 from tests.support.chaos import examples
 from tests.support.transfers.archives import (
     FILES,
@@ -31,6 +29,8 @@ from tests.support.transfers.archives import (
     zip_with,
 )
 from tests.support.transfers.openpgp import pieces_of
+from workflows.shared.errors import InvalidDocument, RuleViolation
+from workflows.transfers.settings import ArchiveFormat
 
 PASSWORD = "correct hörse battery"
 REFUSED = (UnreadableDocument, InvalidDocument)

@@ -12,16 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from adapters.ports import Unavailable
-from adapters.scanning import Clamd, ClamdAddress, Timeouts
-from adapters.scanning.samples import eicar, encrypted_archive, nested_archive, zeros
-from adapters.scanning.zip_sizes import ZipSizes
-from contracts.dependencies import Dependency
+from adapters.clamd import (
+    Clamd,
+    ClamdAddress,
+    Timeouts,
+    ZipSizes,
+    eicar,
+    encrypted_archive,
+    nested_archive,
+    zeros,
+)
+from adapters.ports.errors import Unavailable
 from stack.children import free_port
 from stack.clamd import EICAR_NAME, PLANTED, PLANTED_NAME, clamd
 from tests.support.transfers.archives import FILES, gzip_of, zip_of
 from tests.support.transfers.cutting_proxy import cutting_proxy
 from tests.support.transfers.openpgp import pieces_of
+from workflows.shared.dependencies import Dependency
 
 MB = 1 << 20
 MAX = 32 * MB

@@ -12,38 +12,30 @@ from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from activities.transfers.expected_files import ExpectedPorts, Expecting
-from activities.transfers.watches import Watching, WatchPorts
-from adapters.database import Database, open_database
-from adapters.database.transfers.expected import SqlExpectedStore
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
-from adapters.database.transfers.turns import SqlTurns
-from adapters.database.transfers.watches import SqlWatchStore
-from adapters.memory.transfers.partners import MemoryPartners
+from activities.transfers.operators_files import Queue
+from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
+from activities.transfers.watches import ExpectedPorts, Expecting, Watching, WatchPorts
+from adapters.database.engine import Database, open_database
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import (
-    Partner,
-    PlaceKind,
-    TransferStatus,
-    transfer_id_of,
-    transfer_workflow_id,
-)
-from contracts.transfers.watches import LookResult, WatchState
-from domain.transfers.queues import Queue
 from stack.temporal import temporal_binary
 from tests.support.cli import run_docflow_in_thread
+from tests.support.memory.partners import MemoryPartners
 from tests.support.tables import make_tables
 from tests.support.transfers.places import open_places
 from tests.support.waiting import eventually
 from workers import catalogue
-from workers.pipelines.base import recognise
-from workers.plugin import docflow_plugin
-from workers.schedules import Change, declared_schedules, delete_undeclared, reconcile
-from workers.services.transfers.started_events import StartedEvents
-from workflows import attributes
+from workers.shared.plugin import docflow_plugin
+from workers.shared.register import recognise
+from workers.shared.schedules import Change, declared_schedules, delete_undeclared, reconcile
+from workers.transfers.starts import StartedEvents
+from workflows.shared import attributes
+from workflows.transfers.events import TransferStatus, transfer_id_of
 from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
-from workflows.transfers.watch_look import WatchLook
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.runs import transfer_workflow_id
+from workflows.transfers.scheduled import WatchLook
+from workflows.transfers.watches import LookResult, WatchState
 
 CLOCKS = """
 watches:

@@ -8,23 +8,15 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.transfers.crypto import Crypto, CryptoPorts
-from adapters.files.openpgp import GnuPg
-from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
-from contracts.transfers import (
-    Action,
-    ActionResult,
-    Decrypt,
-    Encrypt,
-    Manifest,
-    Partner,
-    PlaceKind,
-    Sign,
-    Verify,
-)
+from adapters.files.openpgp.keyring import GnuPg
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import Endpoints
 from tests.support.transfers.openpgp import Forge, Party
 from tests.support.transfers.secrets import PlantedSecrets
+from workflows.shared.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.runs import ActionResult, Manifest
+from workflows.transfers.settings import Action, Decrypt, Encrypt, Sign, Verify
 
 pytestmark = pytest.mark.gnupg
 

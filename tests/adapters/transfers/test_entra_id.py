@@ -19,13 +19,12 @@ from azure.storage.queue.aio import QueueClient
 
 from stack.azurite import azurite
 from tests.support.certificates import pem_for
-from workers.bridges.retry import Retry
-from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.bridges.transfer_queues import StorageQueuesBridge
-from workers.resources.transfer_queues import queue_addresses
-from workers.services.verdicts import Settle, Verdict
-from workers.settings.errors import SettingsError
-from workers.settings.transfers import StorageQueueSettings
+from workers.shared.bridges.consumer import BridgeError, BridgeTotals, Retry
+from workers.shared.errors import SettingsError
+from workers.shared.services.bodies import Settle, Verdict
+from workers.transfers.bridge import StorageQueuesBridge
+from workers.transfers.resources import queue_addresses
+from workers.transfers.settings import StorageQueueSettings
 
 
 @dataclass

@@ -14,12 +14,10 @@ from adapters.azure.blobs import AzureBlobs
 from stack.service_bus import HubSettings, ServiceBusEmulator
 from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.waiting import eventually
-from workers.bridges.consumer import Consumer
-from workers.bridges.event_hub import Checkpoints, EventHubTransport, HubMessage
-from workers.bridges.limits import Limits
-from workers.bridges.totals import BridgeTotals
-from workers.bridges.transport import QueueMissing, TransportError
-from workers.services.verdicts import DeadLetter, Settle, Verdict
+from workers.shared.bridges.consumer import BridgeTotals, Consumer, Limits
+from workers.shared.bridges.event_hub import Checkpoints, EventHubTransport, HubMessage
+from workers.shared.bridges.transport import QueueMissing, TransportError
+from workers.shared.services.bodies import DeadLetter, Settle, Verdict
 
 PARTITIONS = 4
 EVENTS = 60

@@ -7,15 +7,15 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.transfers import expected_files
-from activities.transfers.expected_files import ExpectedPorts, Expecting
-from adapters.database import Database
-from adapters.database.transfers.expected import SqlExpectedStore
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
+from activities.transfers import watches
+from activities.transfers.store import SqlRouteStore, SqlTransferStore
+from activities.transfers.watch_store import SqlExpectedStore
+from activities.transfers.watches import ExpectedPorts, Expecting
+from adapters.database.engine import Database
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import RouteRule, TransferStatus, transfer_id_of
-from contracts.transfers.watches import (
+from workflows.transfers.events import TransferStatus, transfer_id_of
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.watches import (
     Expectation,
     ExpectedDay,
     ExpectedDays,
@@ -112,7 +112,7 @@ async def test_too_many_cause_a_notice_before_the_deadline(database: Database) -
 async def test_files_are_counted_beyond_a_page(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expected_files, "_PAGE", 2)
+    monkeypatch.setattr(watches, "_PAGE", 2)
     checks = Checks(database, count=9)
     # Three of one moment, which are more than a page.
     for hour, id in ((1, "a"), (2, "b"), (2, "c"), (2, "d"), (3, "e")):

@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from adapters.memory.rejected import MemoryRejectedMessages
-from contracts.transfers import TASK_QUEUE, ActionOrder, ActionResult, queue_task_queue
-from domain.transfers.queues import Queue
+from activities.transfers.operators_files import Queue
 from stack.temporal import temporal_server
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.transfers.events import an_event
 from tests.support.transfers.scripted import ScriptedTransfer
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workers.services.transfers.intake import TransferIntake
+from workers.shared.connect import connect
+from workers.transfers.starts import TransferIntake
+from workflows.transfers.events import TASK_QUEUE, queue_task_queue
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
+from workflows.transfers.runs import ActionOrder, ActionResult
 
 BURST = 40
 ONE_AT_A_TIME = {

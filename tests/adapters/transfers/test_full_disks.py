@@ -10,11 +10,11 @@ import pytest
 import pytest_asyncio
 
 from activities.transfers.endpoints import partner_probe
-from adapters.memory.transfers.partners import MemoryPartners
 from adapters.ports.places import NameTaken, PartnerFull, PlaceError
-from contracts.transfers import Partner, Rename, ServerProfile
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.places import open_places, write
 from tests.support.transfers.sftp_server import PASSWORD, Whole, sftp_site
+from workflows.transfers.partners import Partner, Rename, ServerProfile
 
 CONTENT = bytes(3 << 20)
 PROFILE = ServerProfile(rename=Rename.ATOMIC_REPLACE)

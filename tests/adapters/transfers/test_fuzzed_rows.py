@@ -16,30 +16,27 @@ import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.transfers.plans import Planning, PlanningPorts
-from activities.transfers.reception import Receiving, ReceivingPorts
-from activities.transfers.route_cache import RouteCache
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
-from adapters.database.transfers.turns import SqlTurns
-from contracts.errors import PERMANENT
-from contracts.transfers import (
-    FileEventOrder,
-    FileJobOrder,
-    LoadOrder,
-    Partner,
-    PlaceKind,
-    RouteRule,
-    TransferStatus,
+from activities.transfers.operators_files import read_queues
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.reception import (
+    Planning,
+    PlanningPorts,
+    Receiving,
+    ReceivingPorts,
+    RouteCache,
 )
-from domain.transfers.queues import read_queues
+from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
 from tests.support.chaos import kills, seed
 from tests.support.tables import make_tables
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
-from workers.resources.common import open_resources
-from workers.services.transfers.intake import TransferIntake
-from workers.services.verdicts import DeadLetter, Settle
+from workers.shared.resources import open_resources
+from workers.shared.services.bodies import DeadLetter, Settle
+from workers.transfers.starts import TransferIntake
+from workflows.shared.errors import PERMANENT
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import FileEventOrder, FileJobOrder, LoadOrder
 
 NUMBER: Final = kills(300, 5_000)
 QUEUES: Final = "queues:\n- name: jobs\n  handler: x\n"

@@ -17,27 +17,21 @@ from temporalio.client import WorkflowFailureError, WorkflowHandle, WorkflowQuer
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
-from contracts.answers import Answer
-from contracts.transfers import (
-    Partner,
-    PlaceKind,
-    RouteRule,
-    TransferView,
-    file_job_id,
-    transfer_workflow_id,
-)
-from domain.transfers.events import head_of
-from domain.transfers.queues import Queue
+from activities.transfers.cloud_events import head_of
+from activities.transfers.operators_files import Queue
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from stack.temporal import temporal_server
 from tests.support.chaos import kills, seed
 from tests.support.tables import make_tables
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
-from workers.services.transfers.intake import TransferIntake
-from workers.services.verdicts import DeadLetter, Settle
+from workers.shared.services.bodies import DeadLetter, Settle
+from workers.transfers.starts import TransferIntake
+from workflows.shared.contracts import Answer
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import TransferView, file_job_id, transfer_workflow_id
 
 pytestmark = pytest.mark.chaos
 
@@ -167,7 +161,7 @@ async def fuzzed(
 ) -> AsyncGenerator[Fuzzed]:
     """Workers over folders, and a rule that takes most events."""
     monkeypatch.setattr(
-        "workers.resources.transfers.settings_source", lambda *places: FuzzedSettings(seed)
+        "workers.transfers.resources.settings_source", lambda *places: FuzzedSettings(seed)
     )
     for name in ("in", "share/in", "out"):
         (tmp_path / name).mkdir(parents=True)

@@ -5,19 +5,20 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.transfers.call_http import HttpCalling
 from activities.transfers.endpoints import partner_probe
-from adapters.memory.transfers.partners import MemoryPartners
-from adapters.ports import Denied
+from activities.transfers.write_file import HttpCalling
+from adapters.ports.errors import Denied
 from adapters.ports.places import LoginRefused
-from contracts.errors import TRANSIENT, UNAVAILABLE
-from contracts.transfers import CallHttp, Partner, PlaceKind
 from tests.support.cli import run_docflow_in_thread
 from tests.support.imports.activities import environment
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.actions import Endpoints
 from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.places import joined, open_places, write
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.shared.errors import TRANSIENT, UNAVAILABLE
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.settings import CallHttp
 
 SECRETS = {"TOKEN": "planted-old-token", "PASSWORD": "planted-password"}
 BY_TOKEN = {"token": "env:TOKEN"}

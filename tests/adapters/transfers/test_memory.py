@@ -10,18 +10,18 @@ from typing import Final
 
 import pytest
 
-from activities.transfers.checksum import Checksums
+from activities.transfers.crypto import Checksums
 from activities.transfers.read_file import FileReading
 from activities.transfers.write_file import FileWriting
-from adapters.ports import Blobs
-from adapters.staging.notes import BlobNotes
-from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
-from contracts.transfers import Checksum, Partner, PlaceKind, ReadFile, WriteFile
+from adapters.ports.blobs import Blobs
+from adapters.staging import BlobNotes, BlobStaging, SealedBlobs, StagingKeys
 from tests.support.blobs import folder_blobs
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import Endpoints
 from tests.support.transfers.secrets import PlantedSecrets
 from tests.support.transfers.sftp_server import PASSWORD, sftp_site
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.settings import Checksum, ReadFile, WriteFile
 
 MB: Final = 1 << 20
 KEY: Final = "env:STAGING"

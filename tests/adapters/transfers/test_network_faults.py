@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from activities.transfers.endpoints import partner_probe
-from adapters.memory.transfers.partners import MemoryPartners
-from adapters.places.timeouts import Timeouts
-from adapters.ports import Throttled, Unavailable
+from adapters.places.base import Timeouts
+from adapters.ports.errors import Throttled, Unavailable
 from adapters.ports.places import FileMissing, PartnerAway
-from contracts.transfers import PlaceKind
 from tests.adapters.transfers.conftest import Endpoint
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.cutting_proxy import CuttingProxy, cutting_proxy
 from tests.support.transfers.places import MemoryNamings, joined, write
+from workflows.transfers.partners import PlaceKind
 
 CONTENT = random.Random(5).randbytes(12 << 20)
 FAULTY = ["sftp", pytest.param("openssh", marks=pytest.mark.openssh), "azure", "s3", "https"]

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from activities.transfers.breaker import Breaker
+from activities.transfers.endpoints import Breaker
 from adapters.azure.storage_account import StorageAccount
-from adapters.ports import Denied, Throttled
+from adapters.ports.errors import Denied, Throttled
 from adapters.ports.places import LoginRefused, NameRefused, PartnerAway, Place, PlaceError
-from contracts.transfers import Partner, PlaceKind
 from stack.children import free_port
 from tests.support.transfers.places import open_places
+from workflows.transfers.partners import Partner, PlaceKind
 
 Asked = Callable[[Place], Awaitable[Any]]
 XML = '<?xml version="1.0"?><Error><Code>{}</Code><Message>planted</Message></Error>'

@@ -9,12 +9,11 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from adapters.places.base import Timeouts
 from adapters.places.folder import FolderThreads
 from adapters.places.sftp import SftpPlace
-from adapters.places.timeouts import Timeouts
-from adapters.ports import Denied
+from adapters.ports.errors import Denied
 from adapters.ports.places import FileMissing, NameRefused, NameTaken, PartnerAway, PlaceError
-from contracts.transfers import Overwrite, Partner, PlaceKind, Rename, ServerProfile
 from tests.support.transfers.http_files import http_files
 from tests.support.transfers.places import MemoryNamings, joined, open_places, write
 from tests.support.transfers.sftp_server import (
@@ -25,6 +24,8 @@ from tests.support.transfers.sftp_server import (
     Whole,
     sftp_site,
 )
+from workflows.transfers.partners import Partner, PlaceKind, Rename, ServerProfile
+from workflows.transfers.settings import Overwrite
 
 SECRETS = {"SFTP_PASSWORD": PASSWORD}
 ATOMIC = ServerProfile(rename=Rename.ATOMIC_REPLACE)

@@ -7,11 +7,12 @@ from typing import Any
 import asyncssh
 import pytest
 
-from adapters.ports import Denied
+from adapters.ports.errors import Denied
 from adapters.ports.places import FileMissing, NameRefused, PartnerAway, PlaceError, UnknownHostKey
-from contracts.transfers import Guarantee, Overwrite, Rename, WriteMode
 from tests.support.transfers.places import MemoryNamings, joined, open_places, write
 from tests.support.transfers.sftp_server import PASSWORD, SftpSite, Whole, sftp_site
+from workflows.transfers.partners import Rename, WriteMode
+from workflows.transfers.settings import Guarantee, Overwrite
 
 FXF_WRITE = 2
 """Of an SFTP open request."""

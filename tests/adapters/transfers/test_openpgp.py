@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.files.openpgp import GnuPg
 from adapters.files.openpgp.home import PREFIX
-from adapters.ports import Denied, UnreadableDocument
-from contracts.transfers import OpenPgpKey
+from adapters.files.openpgp.keyring import GnuPg
+from adapters.ports.errors import Denied, UnreadableDocument
 from tests.support.transfers.openpgp import (
     OUR_PASSPHRASE,
     Forge,
@@ -22,6 +21,7 @@ from tests.support.transfers.openpgp import (
     pieces_of,
 )
 from tests.support.transfers.secrets import PlantedSecrets
+from workflows.transfers.partners import OpenPgpKey
 
 pytestmark = pytest.mark.gnupg
 

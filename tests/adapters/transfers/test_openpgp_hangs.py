@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.files.openpgp import GnuPg
 from adapters.files.openpgp.home import run
-from adapters.ports import Unavailable
+from adapters.files.openpgp.keyring import GnuPg
+from adapters.ports.errors import Unavailable
 from tests.support.transfers.openpgp import Forge, collected, pieces_of
 from tests.support.transfers.secrets import PlantedSecrets
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.files.openpgp import GnuPg
-from adapters.ports import Denied, UnreadableDocument
+from adapters.files.openpgp.keyring import GnuPg
+from adapters.ports.errors import Denied, UnreadableDocument
 from tests.support.transfers.openpgp import (
     OUR_PASSPHRASE,
     Forge,

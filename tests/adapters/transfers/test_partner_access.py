@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.places.egress import Egress
-from adapters.ports import Denied
+from adapters.ports.errors import Denied
 from adapters.ports.places import (
     FileChanged,
     LoginRefused,
@@ -20,11 +20,11 @@ from adapters.ports.places import (
     PartnerAway,
     UnknownHostKey,
 )
-from contracts.transfers import HostKey, Partner, PlaceKind
 from tests.support.certificates import certificate_for
 from tests.support.transfers.http_files import http_files
 from tests.support.transfers.places import joined, open_places, write
 from tests.support.transfers.sftp_server import EXPIRED, PASSWORD, SftpSite, pinned, sftp_site
+from workflows.transfers.partners import HostKey, Partner, PlaceKind
 
 SECRETS = {"SFTP_PASSWORD": PASSWORD}
 

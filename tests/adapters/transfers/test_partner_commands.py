@@ -15,7 +15,7 @@ from typer.testing import Result
 from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.openpgp import Forge, without_sub_key
 from tests.support.transfers.sftp_server import PASSWORD, USER, SftpSite, sftp_site
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
 
 pytestmark = pytest.mark.gnupg
 

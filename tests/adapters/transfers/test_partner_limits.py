@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from adapters.memory.transfers.partners import MemoryPartners
-from adapters.ports import NotYet
-from contracts.transfers import Limits, Partner, PlaceKind, Window
+from adapters.ports.errors import NotYet
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.places import joined, open_places, write
 from tests.support.transfers.sftp_server import PASSWORD, SftpSite, sftp_site
+from workflows.transfers.partners import Limits, Partner, PlaceKind, Window
 
 SECRETS = {"SFTP_PASSWORD": PASSWORD}
 

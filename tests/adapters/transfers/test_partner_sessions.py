@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from adapters.database import Database
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.memory.transfers.partners import MemoryPartners
-from adapters.places.sessions import Sessions, connections_of
-from adapters.ports import NotYet
+from activities.transfers.partner_store import SqlPartnerStore
+from adapters.database.engine import Database
+from adapters.places.partner_places import Sessions, connections_of
+from adapters.ports.errors import NotYet
 from adapters.ports.transfers import PartnerStore
-from contracts.transfers import Limits, Partner, PlaceKind
+from tests.support.memory.partners import MemoryPartners
+from workflows.transfers.partners import Limits, Partner, PlaceKind
 
 ACME = Partner(
     name="acme",

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.aws.session import AwsSettings
 from adapters.azure.storage_account import StorageAccount
-from adapters.ports import PortError
+from adapters.ports.errors import PortError
 from adapters.ports.places import (
     Entry,
     FileChanged,
@@ -22,9 +22,9 @@ from adapters.ports.places import (
     Place,
     PlaceError,
 )
-from contracts.transfers import Guarantee, Overwrite
 from tests.adapters.transfers.conftest import Endpoint, azure_end, s3_end
 from tests.support.transfers.places import MemoryNamings, joined, pieces, write
+from workflows.transfers.settings import Guarantee, Overwrite
 
 LARGE = random.Random(3).randbytes((11 << 20) + 123)
 """Several blocks, the last one short."""
@@ -336,7 +336,7 @@ def _left_behind(far: Endpoint) -> list[str]:
 
 
 async def _leave_temporary(far: Endpoint) -> None:
-    from domain.transfers.paths import temporary
+    from workflows.transfers.paths import temporary
 
     assert far.folder is not None
     (far.folder / temporary("file.csv", "a-run")).write_bytes(b"by")

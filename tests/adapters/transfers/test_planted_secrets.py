@@ -11,14 +11,13 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.converter import DefaultFailureConverter, DefaultPayloadConverter
 from temporalio.exceptions import ApplicationError
 
-from activities.transfers.call_http import HttpCalling
 from activities.transfers.read_file import FileReading
-from activities.transfers.write_file import FileWriting
-from contracts.transfers import CallHttp, Overwrite, ReadFile, WriteFile
+from activities.transfers.write_file import FileWriting, HttpCalling
 from tests.adapters.transfers.conftest import Kind, endpoint
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import Endpoints
 from tests.support.transfers.sftp_server import sftp_site
+from workflows.transfers.settings import CallHttp, Overwrite, ReadFile, WriteFile
 
 pytestmark = pytest.mark.parametrize("kind", ["sftp", "azure", "s3", "https"], indirect=True)
 

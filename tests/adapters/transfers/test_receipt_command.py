@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from adapters.database import open_database
-from adapters.database.transfers.store import SqlTransferStore
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import open_database
 from adapters.files.blobs import FolderBlobs
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import ReceiptFile, ReceiptStep, TransferStatus, receipt_blob
-from domain.transfers.receipts import assembled, canonical, sealed
 from tests.support.blobs import arriving
 from tests.support.cli import run_docflow_in_thread
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.receipts import ReceiptFile, ReceiptStep, assembled, canonical, sealed
+from workflows.transfers.runs import receipt_blob
 
 TRANSFER = hashlib.sha256(b"a transfer").hexdigest()
 EVENT = "e" * 64

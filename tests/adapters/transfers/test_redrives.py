@@ -10,20 +10,20 @@ import pytest_asyncio
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
-from contracts.answers import Answer
-from contracts.transfers import Partner, PlaceKind, RouteRule, TransferView, file_job_id
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from tests.support.tables import make_tables
 from tests.support.transfers.events import READ, WRITE, a_message
 from tests.support.transfers.installation import OLGA
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
 from tests.support.waiting import eventually
-from workers.services.transfers.factory import transfer_service
-from workers.services.transfers.intake import TransferIntake
-from workers.services.transfers.redrive import Redrives
-from workers.services.transfers.starts import TransferStarts
+from workers.transfers.factory import transfer_service
+from workers.transfers.redrive import Redrives
+from workers.transfers.starts import TransferIntake, TransferStarts
+from workflows.shared.contracts import Answer
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import TransferView, file_job_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

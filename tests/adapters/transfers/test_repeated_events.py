@@ -6,24 +6,20 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.testing import ActivityEnvironment
 
-from activities.transfers.reception import Receiving, ReceivingPorts
-from activities.transfers.route_cache import RouteCache
-from adapters.database import Database
-from adapters.database.transfers.store import SqlTransferStore
+from activities.transfers.reception import Receiving, ReceivingPorts, RouteCache
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import Database
 from adapters.ports.transfers import StatusRow
-from contracts.errors import KEY_REUSED
-from contracts.transfers import (
-    TransferStatus,
-    file_job_id,
-    transfer_workflow_id,
-)
 from tests.support.transfers.events import a_job_order, a_message, an_event, an_event_order
 from tests.support.transfers.installation import OLGA, Installation, ended, until
-from workers.services.errors import InvalidRequest
-from workers.services.transfers.started_events import StartedEvents
-from workers.services.verdicts import DeadLetter, Settle
-from workflows import attributes
+from workers.shared.services.bodies import DeadLetter, Settle
+from workers.shared.services.errors import InvalidRequest
+from workers.transfers.starts import StartedEvents
+from workflows.shared import attributes
+from workflows.shared.errors import KEY_REUSED
+from workflows.transfers.events import TransferStatus
 from workflows.transfers.file_event import FileEvent
+from workflows.transfers.runs import file_job_id, transfer_workflow_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,10 +15,11 @@ from adapters.azure.storage_account import StorageAccount
 from adapters.places.base import BasePlace
 from adapters.places.objects import ObjectPlace
 from adapters.ports.places import Entry, FileChanged, Place
-from contracts.transfers import Overwrite, Partner, PlaceKind
 from tests.adapters.transfers.conftest import Endpoint, azure_end, s3_end
 from tests.support.transfers.http_files import http_files
 from tests.support.transfers.places import joined, open_places, pieces, write
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.settings import Overwrite
 
 DELETED = b"<DeleteResult><Deleted><Key>a.csv</Key></Deleted></DeleteResult>"
 ODD = "Übersicht %20 #1.csv"

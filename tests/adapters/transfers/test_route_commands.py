@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from adapters.database import open_database
-from adapters.database.transfers.store import SqlTransferStore
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import open_database
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import TransferStatus
 from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import an_event
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.transfers.events import TransferStatus
 
 Docflow = Callable[..., Any]
 
@@ -35,7 +35,7 @@ def docflow(sqlite_database_url: str) -> Docflow:
 async def test_of_many_events_that_no_rule_matched_the_number_is_reported(
     docflow: Docflow, sqlite_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.services.transfers.routes._UNMATCHED", 1)
+    monkeypatch.setattr("workers.transfers.routes._UNMATCHED", 1)
     async with open_database(sqlite_database_url) as database:
         for id in ("5eed" * 16, "f00d" * 16):
             row = StatusRow(id, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", id)

@@ -8,11 +8,11 @@ import pytest_asyncio
 from azure.data.tables.aio import TableServiceClient
 
 from adapters.azure.route_table import AzureRouteTable
-from adapters.ports import Unavailable
-from contracts.dependencies import Dependency
-from contracts.transfers import RouteRule
+from adapters.ports.errors import Unavailable
 from stack.azurite import azurite
 from stack.children import free_port
+from workflows.shared.dependencies import Dependency
+from workflows.transfers.routes import RouteRule
 
 RULE = RouteRule(
     queue="jobstmsroute",

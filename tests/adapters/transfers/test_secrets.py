@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from adapters.ports import Denied, Unavailable
-from adapters.secrets.references import ReferencedSecrets
-from contracts.dependencies import Dependency
+from adapters.ports.errors import Denied, Unavailable
+from adapters.secrets import ReferencedSecrets
 from stack.children import free_port
 from tests.support.aws import moto
+from workflows.shared.dependencies import Dependency
 
 
 async def test_a_variable_of_the_environment() -> None:

@@ -4,15 +4,13 @@ import asyncio
 
 import pytest
 
-from contracts.transfers import (
-    TransferStatus,
-    resend_id,
-)
 from tests.support.transfers.events import (
     a_message,
 )
 from tests.support.transfers.installation import OLGA, Installation, ended, until
-from workers.services.errors import InvalidRequest, WrongState
+from workers.shared.services.errors import InvalidRequest, WrongState
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.runs import resend_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from adapters.memory.transfers.partners import MemoryPartners
-from adapters.places.partner_places import PartnerPlaces
-from adapters.places.pool import SessionPool
+from adapters.places.partner_places import PartnerPlaces, SessionPool
 from adapters.places.sftp_session import SftpSession
-from adapters.ports import NotYet
+from adapters.ports.errors import NotYet
 from adapters.ports.places import FileMissing, PartnerAway
-from contracts.transfers import Limits
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.cutting_proxy import cutting_proxy
 from tests.support.transfers.places import joined, open_places, write
 from tests.support.transfers.sftp_server import PASSWORD, SftpSite, sftp_site
 from tests.support.waiting import eventually
+from workflows.transfers.partners import Limits
 
 SECRETS = {"SFTP_PASSWORD": PASSWORD}
 ONE = Limits(sessions=1, connections_per_second=100)

@@ -9,14 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import BlobNotFound, Blobs, Denied, UnreadableDocument
-from adapters.staging.cipher import CHUNK, HEADER_BYTES
-from adapters.staging.notes import BlobNotes
-from adapters.staging.store import BlobCopies, BlobStaging, SealedBlobs, StagingKeys
-from contracts.blobs import BlobRef
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound, Denied, UnreadableDocument
+from adapters.staging import (
+    CHUNK,
+    HEADER_BYTES,
+    BlobCopies,
+    BlobNotes,
+    BlobStaging,
+    SealedBlobs,
+    StagingKeys,
+)
 from tests.support.blobs import arriving, folder_blobs
+from tests.support.memory.blobs import MemoryBlobs
 from tests.support.transfers.secrets import PlantedSecrets
+from workflows.shared.contracts import BlobRef
 
 KEY, OLD = "env:STAGING_KEY", "env:OLD_STAGING_KEY"
 CONTENT = random.Random(5).randbytes(3 * CHUNK + 77)

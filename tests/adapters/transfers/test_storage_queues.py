@@ -13,15 +13,14 @@ from azure.storage.queue import QueueSasPermissions, generate_queue_sas
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
 from tests.support.waiting import eventually
-from workers.bridges.retry import Retry
-from workers.bridges.storage_queue import POISON
-from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.bridges.transfer_queues import StorageQueuesBridge
-from workers.health import Health
-from workers.resources.transfer_queues import QueueAddresses, queue_addresses
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings.errors import SettingsError
-from workers.settings.transfers import StorageQueueSettings
+from workers.shared.bridges.consumer import BridgeError, BridgeTotals, Retry
+from workers.shared.bridges.storage_queue import POISON
+from workers.shared.errors import SettingsError
+from workers.shared.health import Health
+from workers.shared.services.bodies import Abandon, DeadLetter, Settle, Verdict
+from workers.transfers.bridge import StorageQueuesBridge
+from workers.transfers.resources import QueueAddresses, queue_addresses
+from workers.transfers.settings import StorageQueueSettings
 
 
 class Account:

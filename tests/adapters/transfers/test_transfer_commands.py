@@ -5,17 +5,19 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from adapters.ports import Denied
-from contracts.answers import Answer
-from contracts.transfers import RouteRule, TransferStatus, file_job_id, receipt_blob
-from domain.errors import RuleViolation
-from domain.transfers.receipts import canonical
+from adapters.ports.errors import Denied
 from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import a_message, a_receipt
 from tests.support.transfers.installation import Installation, ended, until
 from tests.support.transfers.places import pieces
 from tests.support.waiting import eventually
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.shared.contracts import Answer
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.receipts import canonical
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import file_job_id, receipt_blob
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,27 +7,19 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from adapters.database import Database
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from adapters.database.engine import Database
 from adapters.database.models.transfers import jobconfig_changes
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
-from adapters.database.transfers.turns import SqlTurns
 from adapters.ports.transfers import StatusRow
-from contracts.blobs import BlobRef
-from contracts.transfers import (
-    KeptTransfer,
-    Manifest,
-    Partner,
-    PlaceKind,
-    RouteRule,
-    TransferStatus,
-    file_job_id,
-    transfer_workflow_id,
-)
-from domain.errors import RuleViolation
 from tests.support.transfers.events import a_job_order
-from workers.resources.transfers import TransferRows
+from workers.transfers.resources import TransferRows
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import KeptTransfer, Manifest, file_job_id, transfer_workflow_id
 
 ID = "5eed" * 16
 OTHER = "f00d" * 16

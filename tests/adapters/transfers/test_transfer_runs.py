@@ -7,33 +7,33 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from activities import dependencies
-from adapters.ports import Denied
-from contracts.answers import Answer
-from contracts.dependencies import outage_id
-from contracts.transfers import (
-    RouteRule,
-    TransferAssign,
-    TransferRetry,
-    TransferStatus,
-    TransferView,
-    file_job_id,
-    receipt_blob,
-    transfer_workflow_id,
-)
-from domain.errors import RuleViolation
-from domain.transfers.events import head_of
-from domain.transfers.receipts import canonical
+from activities.shared import dependencies
+from activities.transfers.cloud_events import head_of
+from adapters.ports.errors import Denied
 from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import READ, WRITE, a_message, a_receipt, an_event
 from tests.support.transfers.installation import OLGA, Installation, ended, until
 from tests.support.transfers.places import pieces
 from tests.support.waiting import eventually
-from workers.cli.context import CliContext
-from workers.services.errors import InvalidRequest, Refused, WrongState
-from workers.services.transfers.redrive import Redrives
-from workers.services.transfers.starts import TransferStarts
-from workers.services.verdicts import Abandon, DeadLetter, Settle
+from workers.shared.cli.context import CliContext
+from workers.shared.services.bodies import Abandon, DeadLetter, Settle
+from workers.shared.services.errors import InvalidRequest, Refused, WrongState
+from workers.transfers.redrive import Redrives
+from workers.transfers.starts import TransferStarts
+from workflows.shared.contracts import Answer
+from workflows.shared.dependencies import outage_id
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.receipts import canonical
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import (
+    TransferAssign,
+    TransferRetry,
+    TransferView,
+    file_job_id,
+    receipt_blob,
+    transfer_workflow_id,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -137,7 +137,7 @@ async def test_events_without_a_route_are_rerouted_when_a_rule_was_added(
 async def test_all_events_without_a_route_are_rerouted(
     transfers: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.services.transfers.service.LARGEST_PAGE", 1)
+    monkeypatch.setattr("workers.transfers.service.LARGEST_PAGE", 1)
     ids: list[str] = []
     for number in range(3):
         raw, id = a_message(id=f"page-{number}", source="Unknown")

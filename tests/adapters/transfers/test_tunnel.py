@@ -14,8 +14,7 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
-from adapters.places.egress import Egress
-from adapters.places.tunnel import Tunnel
+from adapters.places.egress import Egress, Tunnel
 from tests.support.certificates import certificate_for
 from tests.support.transfers.http_files import http_files
 from tests.support.waiting import eventually

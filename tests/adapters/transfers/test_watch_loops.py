@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from adapters.ports import Unavailable
+from adapters.ports.errors import Unavailable
 from adapters.ports.transfers import SettingsFile
-from contracts.blobs import BlobRef
-from contracts.transfers import RouteRule
-from contracts.transfers.watches import Watch
-from domain.transfers.job_settings import read_settings
-from domain.transfers.watch_loops import watch_loops
 from tests.support.cli import run_docflow
-from workers.cli.context import CliContext
-from workers.pipelines.base import Context
-from workers.pipelines.transfers import TRANSFERS
-from workers.resources.common import open_resources
-from workers.resources.transfers import watch_loops_in
+from workers.shared.cli.context import CliContext
+from workers.shared.register import Context
+from workers.shared.resources import open_resources
+from workers.transfers.register import TRANSFERS
+from workers.transfers.resources import watch_loops_in
+from workflows.shared.contracts import BlobRef
+from workflows.transfers.job_settings import read_settings
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.settings_check import watch_loops
+from workflows.transfers.watches import Watch
 
 READ = {"Action": "ReadFile", "Partner": "acme", "Path": "{data.path}"}
 

@@ -1,8 +1,8 @@
 """Files of a watch that had all gone at once, and are back."""
 
-from contracts.transfers import TransferStatus
-from contracts.transfers.watches import LookResult
 from tests.support.transfers.looks import NOON, Make
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.watches import LookResult
 
 
 async def test_a_share_that_is_empty_once_starts_nothing_and_notifies_no_one(

@@ -9,23 +9,18 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.transfers.cloud_events import read_event
 from activities.transfers.watches import Watching, WatchPorts
-from adapters.database import Database
-from adapters.memory.transfers.partners import MemoryPartners
-from contracts.errors import PERMANENT, UNAVAILABLE
-from contracts.transfers import (
-    Partner,
-    PlaceKind,
-    TransferStatus,
-    file_job_id,
-    transfer_id_of,
-)
-from contracts.transfers.watches import LookFailure, LookResult
-from domain.transfers.events import read_event
-from domain.transfers.sightings import event_id
+from adapters.database.engine import Database
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.listed_place import ListedPlaces
 from tests.support.transfers.looks import NOON, Looks, Make
 from tests.support.transfers.places import open_places
+from workflows.shared.errors import PERMANENT, UNAVAILABLE
+from workflows.transfers.events import TransferStatus, transfer_id_of
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.runs import file_job_id
+from workflows.transfers.watches import LookFailure, LookResult, event_id
 
 
 async def test_a_file_is_sent_once_when_two_looks_agree(database: Database, tmp_path: Path) -> None:

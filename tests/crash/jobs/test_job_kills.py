@@ -18,19 +18,20 @@ import pytest
 import rasterio
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from activities.jobs.superseded import SupersededFiles, files_of
-from activities.scratch import sweep
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.database.jobs.store import SqlJobStore
-from adapters.ports.catalogue import CatalogueQuery
-from contracts.jobs import JobRequest, TargetGrid, TaskRecord, TaskStatus, job_workflow_id
-from contracts.jobs.rasters import PixelRules
+from activities.jobs.completion import SupersededFiles, files_of
+from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.ports import CatalogueQuery
+from activities.jobs.store import SqlJobStore
+from activities.shared.scratch import sweep
 from tests.crash.harness import Part, System, running_system, until
 from tests.support.chaos import kills
 from tests.support.jobs import rasters as made
-from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs.factory import TIERS, job_service
-from workers.services.jobs.service import JobService
+from workers.jobs.factory import TIERS, job_service
+from workers.jobs.service import JobService
+from workers.shared.services.identity import OPERATOR, Identity
+from workflows.jobs.rasters import PixelRules, TargetGrid
+from workflows.jobs.records import TaskRecord, TaskStatus
+from workflows.jobs.runs import JobRequest, job_workflow_id
 
 pytestmark = pytest.mark.chaos
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from adapters.database.jobs.store import SqlJobStore
-from adapters.database.jobs.webhooks import SqlWebhookLog
-from contracts.jobs import JobRequest, JobStatus, job_workflow_id
+from activities.jobs.store import SqlJobStore
+from activities.jobs.webhook_store import SqlWebhookLog
 from tests.crash.harness import running_system, until
 from tests.support.jobs.receivers import receiver, silent, with_status
-from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs.factory import TIERS, job_service
+from workers.jobs.factory import TIERS, job_service
+from workers.shared.services.identity import OPERATOR, Identity
+from workflows.jobs.records import JobStatus
+from workflows.jobs.runs import JobRequest, job_workflow_id
 
 pytestmark = pytest.mark.chaos(alone=True)
 

@@ -16,7 +16,7 @@ import pytest
 from temporalio import activity, client, worker
 
 from tests.support.transfers.whole import whole_workers
-from workflows import policies
+from workflows.shared import policies
 
 UNNOTICED = timedelta(seconds=1)
 """How long the death of a worker goes unnoticed."""

@@ -18,12 +18,13 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError
 
-from contracts.transfers import FileJobOrder, TransferView, file_job_id, queue_task_queue
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
 from tests.support.forks import ended
-from workflows import attributes
+from workflows.shared import attributes
+from workflows.transfers.events import queue_task_queue
 from workflows.transfers.file_job import FileJob
+from workflows.transfers.runs import FileJobOrder, TransferView, file_job_id
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.crash.transfers.lane_worker"])

@@ -17,10 +17,9 @@ from typing import Any, Final
 import pytest
 from temporalio.client import Client
 
-from adapters.database import open_database
-from adapters.database.transfers.partners import SqlPartnerStore
+from activities.transfers.partner_store import SqlPartnerStore
+from adapters.database.engine import open_database
 from adapters.ports.places import FileMissing
-from contracts.transfers import TransferView
 from stack.temporal import temporal_server
 from tests.adapters.transfers.conftest import (
     Endpoint,
@@ -36,7 +35,8 @@ from tests.crash.transfers.rounds import killed_once, moment, result_of
 from tests.support.tables import make_tables
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.places import joined, write
-from workers.connect import connect
+from workers.shared.connect import connect
+from workflows.transfers.runs import TransferView
 
 __all__ = ["aws_account", "azure_account", "kind"]
 

@@ -19,17 +19,9 @@ from typing import Any, Final
 import pytest
 from temporalio.client import Client
 
-from adapters.database import open_database
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.store import SqlTransferStore
-from contracts.transfers import (
-    OpenPgpKey,
-    Partner,
-    PlaceKind,
-    TransferView,
-    queue_task_queue,
-)
-from domain.transfers.receipts import verify
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import open_database
 from stack.clamd import clamd
 from stack.temporal import temporal_server
 from tests.crash.transfers import lane_worker
@@ -42,7 +34,11 @@ from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.openpgp import Forge
 from tests.support.transfers.secrets import PlantedSecrets
 from tests.support.transfers.sftp_server import PASSWORD, SftpSite, sftp_site
-from workers.connect import connect
+from workers.shared.connect import connect
+from workflows.transfers.events import queue_task_queue
+from workflows.transfers.partners import OpenPgpKey, Partner, PlaceKind
+from workflows.transfers.receipts import verify
+from workflows.transfers.runs import TransferView
 
 pytestmark = [pytest.mark.chaos, pytest.mark.gnupg]
 

@@ -17,12 +17,10 @@ import pytest
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy
 
-from adapters.database import open_database
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.store import SqlRouteStore
+from adapters.database.engine import open_database
 from adapters.database.models.transfers import transfer_turns
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
-from contracts.transfers import Partner, PlaceKind, RouteRule
-from contracts.transfers.watches import LookOrder, Watch
 from stack.temporal import temporal_server
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
@@ -33,8 +31,11 @@ from tests.support.tables import make_tables
 from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.whole import folder_settings
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workflows.transfers.watch_look import WatchLook
+from workers.shared.connect import connect
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.scheduled import WatchLook
+from workflows.transfers.watches import LookOrder, Watch
 
 pytestmark = pytest.mark.chaos
 

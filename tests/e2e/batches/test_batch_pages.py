@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import expect
 
-from adapters.database import open_database
+from adapters.database.engine import open_database
 from tests.support.batches.shown import shown_batch
 from tests.support.pages import PagesSetup, faults
 

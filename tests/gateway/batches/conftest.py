@@ -9,19 +9,19 @@ from fastapi import FastAPI
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database import Database
+from adapters.database.engine import Database
 from tests.support.gateway import TOKENS, token
-from workers.gateway.app import create_app
-from workers.gateway.batches.part import open_part
-from workers.gateway.http.auth import Tokens
-from workers.gateway.http.csrf import csrf_token
-from workers.gateway.pages.site import COOKIE
-from workers.pipelines.base import Context
-from workers.pipelines.batches import NAME
-from workers.resources.common import Resources
-from workers.services.inbox import Inbox
-from workers.services.readiness import Readiness
-from workers.settings.gateway import GatewaySettings
+from workers.batches.pages import open_part
+from workers.batches.register import NAME
+from workers.shared.gateway.app import create_app
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.requests import csrf_token
+from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.register import Context
+from workers.shared.resources import Resources
+from workers.shared.services.inbox import Inbox
+from workers.shared.services.readiness import Readiness
+from workers.shared.settings.gateway import GatewaySettings
 
 
 @dataclass(frozen=True)

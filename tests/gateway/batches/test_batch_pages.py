@@ -6,18 +6,19 @@ from datetime import timedelta
 import pytest
 from temporalio.worker import Worker
 
-from activities.batches.case_backlog import CaseBacklog
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.leases import SqlLeases
-from adapters.ports.leases import Claim
-from adapters.temporal.open_runs import TemporalOpenRuns
-from contracts.batches import TASK_QUEUE, BatchKey, Closing, LoaderStatus
+from activities.batches.store import SqlBatchStore
+from activities.batches.validation import CaseBacklog
+from adapters.database.records import SqlLeases
+from adapters.ports.batches import Claim
+from adapters.temporal import TemporalOpenRuns
 from tests.gateway.batches.conftest import BatchGateway
 from tests.support.batches.scripted import started
 from tests.support.batches.shown import REASON, shown_batch
 from tests.support.batches.tables import SqlBatchTables, document, source
 from tests.support.waiting import eventually
 from workflows.batches.case_queue import CaseQueue
+from workflows.batches.names import TASK_QUEUE, BatchKey, LoaderStatus
+from workflows.batches.runs import Closing
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,10 +8,10 @@ import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
 from tests.support.jobs.gateway import JobStack, job_types, open_job_stack
-from workers.resources.common import Resources
-from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs import factory
-from workers.services.jobs.service import JobService
+from workers.jobs import factory
+from workers.jobs.service import JobService
+from workers.shared.resources import Resources
+from workers.shared.services.identity import OPERATOR, Identity
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -28,8 +28,8 @@ def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
     async def open_service(
         environment: Mapping[str, str],
     ) -> AsyncIterator[tuple[JobService, Identity]]:
-        from workers.connect import connect
-        from workers.resources.common import open_resources
+        from workers.shared.connect import connect
+        from workers.shared.resources import open_resources
 
         target = jobs.client.service_client.config.target_host
         client = await connect(target)

@@ -10,9 +10,9 @@ from azure.servicebus.aio import ServiceBusClient
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from tests.support.jobs.gateway import JobStack, ended, job_types
-from workers.bridges.service_bus import ServiceBusBridge
-from workers.services.jobs.factory import job_intake
-from workers.settings.jobs import JobQueueSettings
+from workers.jobs.factory import job_intake
+from workers.jobs.settings import JobQueueSettings
+from workers.shared.bridges.service_bus import ServiceBusBridge
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

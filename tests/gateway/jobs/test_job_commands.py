@@ -11,8 +11,8 @@ from tests.support.cli import run_docflow, run_docflow_in_thread
 from tests.support.jobs.gateway import JobStack
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.waiting import eventually
-from workers.services.jobs import retention
-from workers.services.runs import TemporalRuns
+from workers.jobs import service
+from workers.shared.services.runs import TemporalRuns
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -125,7 +125,7 @@ async def test_what_is_no_longer_kept_is_removed_by_a_worker(
     async def connected(environment: Any) -> TemporalRuns:
         return TemporalRuns(jobs.client, {})
 
-    monkeypatch.setattr(retention, "open_runs", connected)
+    monkeypatch.setattr(service, "open_runs", connected)
     folder = jobs.resources.scratch.parent / "blobs" / "silver"
     (folder / "superseded").mkdir(exist_ok=True)
     (folder / "old.tif").write_bytes(b"old")

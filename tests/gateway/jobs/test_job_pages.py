@@ -8,8 +8,8 @@ from tests.support.gateway import token
 from tests.support.jobs.gateway import PNG, JobStack, ended, submit
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.waiting import eventually
-from workers.gateway.http.csrf import csrf_token
-from workers.gateway.pages.site import COOKIE
+from workers.shared.gateway.http.requests import csrf_token
+from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

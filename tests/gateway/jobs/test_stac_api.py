@@ -15,14 +15,14 @@ from pystac.validation.local_validator import get_local_schema_cache
 from stac_api_validator.validations import QueryConfig, validate_api
 from stac_validator import utilities
 
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.memory.blobs import MemoryBlobs
+from activities.jobs.embedded_catalogue import open_catalogue
+from adapters.database.engine import open_database
 from tests.support.gateway import TOKENS, served, token
 from tests.support.jobs.stac import PARIS, ids, item, put_scenes
-from workers.gateway.http.auth import Tokens
-from workers.gateway.http.problems import handle_problems
-from workers.gateway.jobs.stac import stac_router
+from tests.support.memory.blobs import MemoryBlobs
+from workers.jobs.stac_api import stac_router
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.problems import handle_problems
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 STORES = ["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)]

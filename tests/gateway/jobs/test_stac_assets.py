@@ -10,14 +10,14 @@ import pytest
 import pytest_asyncio
 from fastapi import FastAPI
 
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
+from activities.jobs.embedded_catalogue import open_catalogue
+from adapters.database.engine import open_database
 from adapters.files.blobs import FolderBlobs
 from tests.support.gateway import TOKENS, served, token
 from tests.support.jobs.stac import asset, collection, item
-from workers.gateway.http.auth import Tokens
-from workers.gateway.http.problems import handle_problems
-from workers.gateway.jobs.stac import stac_router
+from workers.jobs.stac_api import stac_router
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.problems import handle_problems
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

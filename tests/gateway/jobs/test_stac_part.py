@@ -6,10 +6,10 @@ from fastapi import FastAPI
 from temporalio.testing import WorkflowEnvironment
 
 from tests.support.gateway import TOKENS, token
-from workers.gateway.http.auth import Tokens
-from workers.gateway.jobs.part import open_part
-from workers.pipelines.base import Context
-from workers.resources.common import Resources
+from workers.jobs.pages import open_part
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.register import Context
+from workers.shared.resources import Resources
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

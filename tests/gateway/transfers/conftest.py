@@ -9,26 +9,21 @@ from fastapi import FastAPI
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
+from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from tests.support.gateway import TOKENS, token
-from workers.gateway.app import create_app
-from workers.gateway.http.auth import Tokens
-from workers.gateway.http.csrf import csrf_token
-from workers.gateway.pages.site import COOKIE
-from workers.gateway.transfers.part import part_of
-from workers.pipelines.transfers import NAME
-from workers.resources.common import Resources
-from workers.services.inbox import Inbox
-from workers.services.readiness import Readiness
-from workers.services.transfers.factory import (
-    parked_groups,
-    transfer_page_service,
-    transfer_service,
-)
-from workers.services.transfers.routes import RouteService
-from workers.services.transfers.service import TransferService
-from workers.settings.gateway import GatewaySettings
+from workers.shared.gateway.app import create_app
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.requests import csrf_token
+from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.resources import Resources
+from workers.shared.services.inbox import Inbox
+from workers.shared.services.readiness import Readiness
+from workers.shared.settings.gateway import GatewaySettings
+from workers.transfers.factory import parked_groups, transfer_page_service, transfer_service
+from workers.transfers.pages import part_of
+from workers.transfers.register import NAME
+from workers.transfers.routes import RouteService
+from workers.transfers.service import TransferService
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import EVENT_BYTES, TransferStatus
 from tests.gateway.transfers.conftest import TransferGateway
+from workflows.transfers.events import EVENT_BYTES, TransferStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

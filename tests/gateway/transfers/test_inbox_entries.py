@@ -14,11 +14,12 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import FILE_JOB, TransferRetry, TransferStatus, TransferView, file_job_id
-from domain.transfers.paths import printable
 from tests.gateway.transfers.conftest import TransferGateway
 from tests.support.waiting import eventually
-from workflows import attributes
+from workflows.shared import attributes
+from workflows.transfers.events import FILE_JOB, TransferStatus
+from workflows.transfers.paths import printable
+from workflows.transfers.runs import TransferRetry, TransferView, file_job_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

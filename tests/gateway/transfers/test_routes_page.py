@@ -7,9 +7,10 @@ from uuid import uuid4
 import pytest
 
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import RouteRule, TransferStatus
 from tests.gateway.transfers.conftest import TransferGateway
-from workers.services.identity import OPERATOR, Identity
+from workers.shared.services.identity import OPERATOR, Identity
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.routes import RouteRule
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -74,7 +75,7 @@ async def test_an_event_that_nothing_matched_fills_the_form(transfers: TransferG
 async def test_of_many_events_that_nothing_matched_the_page_says_the_number(
     transfers: TransferGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.services.transfers.routes._UNMATCHED", 1)
+    monkeypatch.setattr("workers.transfers.routes._UNMATCHED", 1)
     for _ in range(2):
         id = uuid4().hex * 2
         now = datetime.now(UTC)

@@ -10,20 +10,14 @@ import pytest
 from temporalio.client import WorkflowFailureError
 
 from adapters.ports.transfers import StatusRow
-from contracts.blobs import BlobRef
-from contracts.transfers import (
-    ActionDetails,
-    ReceiptFile,
-    ReceiptStep,
-    TransferStatus,
-    receipt_blob,
-    redrive_id,
-)
-from domain.transfers.receipts import assembled, canonical, sealed
 from tests.gateway.transfers.conftest import TransferGateway
 from tests.support.transfers.events import ARRIVED
 from tests.support.transfers.places import pieces
 from tests.support.transfers.shown import is_parked, refused, shown_transfer
+from workflows.shared.contracts import BlobRef
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.receipts import ReceiptFile, ReceiptStep, assembled, canonical, sealed
+from workflows.transfers.runs import ActionDetails, receipt_blob, redrive_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -13,19 +13,15 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from adapters.memory.rejected import MemoryRejectedMessages
-from contracts.batches import (
-    TASK_QUEUE,
-    CaseEvent,
-    NoteEvents,
-    WaitingBatches,
-)
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.sqs import Pair
-from workers.bridges.case_events import run_case_event_bridge
-from workers.bridges.retry import Retry
-from workers.bridges.sqs import Polling
-from workers.bridges.totals import BridgeTotals
+from workers.batches.bridges import run_case_event_bridge
+from workers.shared.bridges.consumer import BridgeTotals, Retry
+from workers.shared.bridges.sqs import Polling
 from workflows.batches.case_queue import BatchLifecycle, CaseQueue
+from workflows.batches.events import CaseEvent
+from workflows.batches.names import TASK_QUEUE
+from workflows.batches.runs import NoteEvents, WaitingBatches
 
 QUICK = Retry(first_pause=0.05, longest_pause=0.3, hold=1)
 ONE_BY_ONE = Polling(batch=1, wait=1, quiet=2)

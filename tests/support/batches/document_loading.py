@@ -13,17 +13,18 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.batches.document_group import DocumentGroups
 from activities.batches.document_load import DocumentLoads
-from adapters.database import Database, open_database
-from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.batches.store import SqlBatchStore
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
+from adapters.database.engine import Database, open_database
 from adapters.database.models.base import metadata
 from adapters.files.texts.pool import FileTexts
-from adapters.memory.blobs import MemoryBlobs
-from adapters.memory.cloud import MemoryCloud, MemoryQueue
-from contracts.batches import (
+from tests.support.memory.blobs import MemoryBlobs
+from tests.support.memory.cloud import MemoryCloud, MemoryQueue
+from tests.support.tables import make_tables
+from workflows.batches.events import JobStarted
+from workflows.batches.loads import (
     DOCUMENT_EVENT,
     STEPS,
-    BatchKey,
     DocumentAttachments,
     DocumentEvent,
     DocumentProcessed,
@@ -32,17 +33,14 @@ from contracts.batches import (
     GroupOrder,
     GroupOutcome,
     GroupProgress,
-    JobStarted,
     LoadOrder,
     LoadStep,
     StepOrder,
     StepOutcome,
     message_key,
-    names_of,
 )
-from contracts.blobs import BlobRef
-from contracts.origins import Origin
-from tests.support.tables import make_tables
+from workflows.batches.names import BatchKey, names_of
+from workflows.shared.contracts import BlobRef, Origin
 
 KEY = BatchKey(case_id=7, batch_id=3)
 PREFIX = "test"

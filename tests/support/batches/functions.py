@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from adapters.aws.functions import AwsFunctions
-from adapters.aws.grants import AwsGrants
+from adapters.aws.functions import AwsFunctions, AwsGrants
 from adapters.aws.queues import AwsQueues
-from adapters.memory.cloud import MemoryCloud
-from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, NotYet
-from contracts.batches import BatchKey, BatchPlan, Names, Resource, names_of
-from domain.batches.resources import FoundResource
+from adapters.ports.batches import BatchFunctions, BatchGrants, BatchQueues
+from adapters.ports.errors import NotYet
 from tests.support.aws import Cloud, cloud
+from tests.support.memory.cloud import MemoryCloud
 from tests.support.waiting import eventually
+from workflows.batches.names import BatchKey, BatchPlan, Names, Resource, names_of
+from workflows.batches.validation import FoundResource
 
 Done = TypeVar("Done")
 

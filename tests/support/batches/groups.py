@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from temporalio.client import Client
 
-from contracts.batches import BatchKey, GroupOrder, LoadOrder
 from tests.support.waiting import eventually
-from workers.plugin import docflow_plugin
+from workers.shared.plugin import docflow_plugin
+from workflows.batches.loads import GroupOrder, LoadOrder
+from workflows.batches.names import BatchKey
 
 
 async def groups_of(

@@ -21,38 +21,36 @@ from temporalio.client import (
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
-from activities.batches.leases import AccountLimits
-from adapters.database import open_database
-from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.batches.store import SqlBatchStore
-from adapters.database.leases import SqlLeases
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
+from activities.batches.validation import AccountLimits
+from adapters.database.engine import open_database
 from adapters.database.models.batches import batches as batch_rows
+from adapters.database.records import SqlLeases
 from adapters.files.texts.pool import FileTexts
-from adapters.memory.blobs import MemoryBlobs
-from adapters.memory.cloud import MemoryCloud
-from adapters.temporal.open_runs import TemporalOpenRuns
-from contracts.batches import (
-    Announcement,
-    BatchEndFinished,
-    BatchKey,
-    CaseEvent,
-    CaseOrder,
-    JobFinished,
-    JobStarted,
-    LoaderStatus,
-    Publication,
-    Timings,
-)
-from domain.notices import NoticePolicies
+from adapters.temporal import TemporalOpenRuns
 from tests.support.batches.scripted import TODAY
+from tests.support.memory.blobs import MemoryBlobs
+from tests.support.memory.cloud import MemoryCloud
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
-from workers.pipelines.base import activities_of
-from workers.pipelines.batches import BATCHES
-from workers.resources.batches import BatchResources
-from workers.resources.common import Resources
-from workflows import attributes
+from workers.batches.register import BATCHES
+from workers.batches.resources import BatchResources
+from workers.shared.register import activities_of
+from workers.shared.resources import Resources
 from workflows.batches.case_queue import CaseQueue
+from workflows.batches.events import (
+    Announcement,
+    BatchEndFinished,
+    CaseEvent,
+    JobFinished,
+    JobStarted,
+    Publication,
+)
+from workflows.batches.names import BatchKey, LoaderStatus, Timings
+from workflows.batches.runs import CaseOrder
+from workflows.shared import attributes
+from workflows.shared.notices import NoticePolicies
 
 QUICK = Timings(settle=0, poll=1, hold=0)
 ROOMY = AccountLimits(filter_policies=200, concurrency=2_000)

@@ -5,13 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from adapters.ports import Attached, Extracted, LoadFacts
-from contracts.batches import (
-    BatchKey,
+from adapters.ports.documents import Attached, Extracted, LoadFacts
+from workflows.batches.loads import (
     DocumentAttachments,
-    DocumentCounts,
     DocumentEvent,
-    DocumentId,
     DocumentProcessed,
     DocumentState,
     LoadStep,
@@ -19,7 +16,9 @@ from contracts.batches import (
     RelationKind,
     message_key,
 )
-from contracts.blobs import BlobRef
+from workflows.batches.names import BatchKey, DocumentId
+from workflows.batches.runs import DocumentCounts
+from workflows.shared.contracts import BlobRef
 
 Place = tuple[int, str]
 """Case and document id."""

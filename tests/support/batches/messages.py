@@ -6,18 +6,16 @@ from typing import Any
 
 import pytest
 
-from contracts.batches import (
-    CaseEvent,
-    DocumentEvent,
-)
-from workers.services.batches.messages import read_case_event, read_document_event
-from workers.services.bodies import RefusedMessage
-from workers.services.verdicts import (
+from workers.batches.messages import read_case_event, read_document_event
+from workers.shared.services.bodies import (
     DESCRIPTION_LIMIT,
     INVALID_MESSAGE,
     MALFORMED_BODY,
     UNKNOWN_EVENT_TYPE,
+    RefusedMessage,
 )
+from workflows.batches.events import CaseEvent
+from workflows.batches.loads import DocumentEvent
 
 Read = Callable[[bytes], CaseEvent | DocumentEvent | None]
 READERS: tuple[Read, ...] = (read_case_event, read_document_event)

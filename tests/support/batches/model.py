@@ -4,27 +4,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from adapters.ports import BatchFacts, BatchView
-from contracts.batches import (
-    OPEN_BATCHES,
+from adapters.ports.batches import BatchFacts, BatchView
+from tests.support.batches.load_model import LoadModel
+from workflows.batches.events import (
+    NOT_KNOWN,
     BatchEndFinished,
-    BatchKey,
     CancelMode,
     CaseEvent,
-    Closing,
-    DocumentCounts,
     ImportCancelled,
     JobFinished,
     JobStarted,
-    LoaderStatus,
-    Purpose,
     RedriveRequested,
-    Timings,
+)
+from workflows.batches.names import BatchKey, LoaderStatus, Purpose, Timings
+from workflows.batches.runs import (
+    OPEN_BATCHES,
+    Closing,
+    DocumentCounts,
     WaitingBatch,
     WaitingBatches,
 )
-from domain.batches.events import NOT_KNOWN
-from tests.support.batches.load_model import LoadModel
 
 
 def _now() -> datetime:

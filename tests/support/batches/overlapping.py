@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from contracts.batches import DocumentEvent, DocumentProcessed, DocumentRelations, Relation
 from tests.support.batches.document_loading import KEY, DocumentLoading
 from tests.support.files.hostile_documents import WRITTEN_AT
+from workflows.batches.loads import DocumentEvent, DocumentProcessed, DocumentRelations, Relation
 
 DELIVERIES, REDRIVES = 4, 2
 FULL = 10

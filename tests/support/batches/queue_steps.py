@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.batches import CANARY, Announcement, Publication
 from tests.support.batches.queues import KEY, OTHER, VISIBILITY, QueueSetup, document
+from workflows.batches.events import Announcement, Publication
+from workflows.batches.loads import CANARY
 
 Call = Callable[[QueueSetup], Awaitable[Any]]
 

@@ -12,12 +12,12 @@ from typing import Any
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients
 from adapters.aws.topic import AwsTopic
-from adapters.memory.cloud import MemoryCloud, MemoryQueue
-from adapters.ports import BatchQueues, BatchTopic
-from contracts.batches import BatchKey, BatchPlan, Names, QueueDepth, names_of
-from domain.batches.resources import FoundResource
+from adapters.ports.batches import BatchQueues, BatchTopic
 from tests.support.aws import cloud
+from tests.support.memory.cloud import MemoryCloud, MemoryQueue
 from tests.support.waiting import eventually
+from workflows.batches.names import BatchKey, BatchPlan, Names, QueueDepth, names_of
+from workflows.batches.validation import FoundResource
 
 KEY = BatchKey(case_id=7, batch_id=3)
 OTHER = BatchKey(case_id=7, batch_id=30)

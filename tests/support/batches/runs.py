@@ -14,14 +14,6 @@ from temporalio.client import (
     WorkflowHandle,
 )
 
-from contracts.batches import (
-    BatchOrder,
-    BatchResult,
-    BatchStatus,
-    Phase,
-    Purpose,
-    Timings,
-)
 from tests.support.batches.scripted import (
     KEY,
     REMOVING,
@@ -29,9 +21,11 @@ from tests.support.batches.scripted import (
     ended,
 )
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
-from workflows.notice_delivery import NoticeDelivery
+from workflows.batches.names import Phase, Purpose, Timings
+from workflows.batches.runs import BatchOrder, BatchResult, BatchStatus
+from workflows.shared import attributes
+from workflows.shared.run_notices import NoticeDelivery
 
 Handle = WorkflowHandle[Any, BatchResult]
 QUICK = Timings(settle=0, poll=1, hold=0)

@@ -7,51 +7,49 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.case_backlog import CaseBacklog
-from activities.batches.completion import BatchCompletion
-from activities.batches.drain import BatchDrain
-from activities.batches.leases import BatchLeases
-from activities.batches.orphans import BatchOrphans
-from activities.batches.plans import BatchPlans
-from activities.batches.provisioning import BatchProvisioning
-from activities.batches.teardown import BatchTeardown
-from activities.batches.validation import BatchValidation
-from activities.dependencies import Dependencies
-from activities.notices import NoticeSending
-from contracts.batches import (
-    Announce,
+from activities.batches.drain import BatchCompletion, BatchDrain
+from activities.batches.provisioning import BatchOrphans, BatchProvisioning, BatchTeardown
+from activities.batches.validation import BatchLeases, BatchPlans, BatchValidation, CaseBacklog
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
+from tests.support.scripted import ScriptedActivities, next_of, scripted
+from workflows.batches.events import (
     BatchEndFinished,
-    BatchKey,
-    BatchPlan,
     CancelMode,
-    Closing,
-    DeliverySeen,
-    DocumentCounts,
     ImportCancelled,
     JobFinished,
     JobStarted,
+    RedriveRequested,
+)
+from workflows.batches.names import (
+    BatchKey,
+    BatchPlan,
     LoaderStatus,
+    Purpose,
+    QueueDepth,
+    Resource,
+    ResourceState,
+    ValidationOutcome,
+)
+from workflows.batches.runs import (
+    Announce,
+    Closing,
+    DeliverySeen,
+    DocumentCounts,
     NoteEvents,
     Orphans,
     PolledDepth,
-    Purpose,
-    QueueDepth,
     Redriven,
     RedriveOrder,
-    RedriveRequested,
-    Resource,
-    ResourceState,
     SkipBatch,
     StepDone,
     StepInput,
     SweepFacts,
     Validation,
-    ValidationOutcome,
     WaitingBatch,
     WaitingBatches,
 )
-from contracts.errors import PERMANENT
-from tests.support.scripted import ScriptedActivities, next_of, scripted
+from workflows.shared.errors import PERMANENT
 
 CLASSES = (
     BatchLeases,

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from activities.batches.document_group import DocumentGroups
-from contracts.batches import (
+from tests.support.batches.scripted_load import ScriptedLoad
+from workflows.batches.loads import (
     AwaitedByMessage,
-    BatchKey,
     DocumentProcessed,
     DocumentState,
     GroupEnd,
@@ -14,8 +14,8 @@ from contracts.batches import (
     GroupOutcomes,
     LoadOrder,
 )
-from contracts.dependencies import Dependency
-from tests.support.batches.scripted_load import ScriptedLoad
+from workflows.batches.names import BatchKey
+from workflows.shared.dependencies import Dependency
 
 KEY = BatchKey(case_id=7, batch_id=3)
 DONE, SINGLE, OUTAGE = GroupEnd

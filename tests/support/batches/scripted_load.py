@@ -8,8 +8,9 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.document_load import DocumentLoads
-from activities.dependencies import Dependencies
-from contracts.batches import (
+from activities.shared.dependencies import Dependencies
+from tests.support.scripted import ScriptedActivities
+from workflows.batches.loads import (
     DocumentAttachments,
     DocumentProcessed,
     DocumentRelations,
@@ -19,9 +20,8 @@ from contracts.batches import (
     StepOrder,
     StepOutcome,
 )
-from contracts.blobs import BlobRef
-from contracts.errors import KEY_REUSED, UNREADABLE_DOCUMENT
-from tests.support.scripted import ScriptedActivities
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import KEY_REUSED, UNREADABLE_DOCUMENT
 
 SOURCE = BlobRef(name="in/plan.pdf", size=9, sha256="ab" * 32, etag="1")
 PROCESSED = DocumentProcessed(case_id=7, batch_id=3, document_id="DOC-1", blob_name=SOURCE.name)

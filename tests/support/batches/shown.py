@@ -11,19 +11,21 @@ from sqlalchemy import update
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.worker import Worker
 
-from adapters.database import Database
-from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.batches.store import SqlBatchStore
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
+from adapters.database.engine import Database
 from adapters.database.models.batches import documents
-from contracts.batches import BatchKey, BatchOrder, BatchResult, DocumentState, Purpose
-from contracts.blobs import BlobRef
 from tests.support.batches.runs import QUICK
 from tests.support.batches.scripted import ScriptedBatch, denied, depth, finished, started
 from tests.support.batches.tables import document, load, source
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
-from workflows.notice_delivery import NoticeDelivery
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import BatchKey, Purpose
+from workflows.batches.runs import BatchOrder, BatchResult
+from workflows.shared import attributes
+from workflows.shared.contracts import BlobRef
+from workflows.shared.run_notices import NoticeDelivery
 
 REASON = "the file is <b>damaged</b>"
 

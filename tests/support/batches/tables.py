@@ -5,23 +5,22 @@ from typing import Any
 
 from sqlalchemy import select
 
-from adapters.database import Database
-from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.batches.store import SqlBatchStore
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
+from adapters.database.engine import Database
 from adapters.database.models import batches as models
-from adapters.ports import Attached, Extracted, LoadStore
-from contracts.batches import (
+from adapters.ports.documents import Attached, Extracted, LoadStore
+from workflows.batches.loads import (
     AttachedFile,
-    BatchKey,
     DocumentAttachments,
-    DocumentId,
     DocumentProcessed,
     DocumentRelations,
     DocumentState,
     Relation,
     RelationKind,
 )
-from contracts.blobs import BlobRef
+from workflows.batches.names import BatchKey, DocumentId
+from workflows.shared.contracts import BlobRef
 
 CASE = 7
 FIRST, SECOND, THIRD = (BatchKey(case_id=CASE, batch_id=number) for number in (1, 2, 3))

@@ -4,7 +4,7 @@ from itertools import count
 from pathlib import Path
 
 from adapters.files.texts.pool import FileTexts
-from adapters.ports import Extracted
+from adapters.ports.documents import Extracted
 
 _numbers = count()
 

@@ -8,30 +8,28 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
+from activities.imports.ports import EarlierImport, WholeImport
 from adapters.files.documents import FileDocuments
-from adapters.files.tables.report import XlsxReportWriter
 from adapters.files.tables.source import open_table
-from adapters.memory.blobs import MemoryBlobs
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import EarlierImport, WholeImport
-from contracts.blobs import BlobRef
-from contracts.imports import (
-    IMPORT_MESSAGE,
+from adapters.files.tables.workbooks import XlsxReportWriter
+from tests.support.memory.blobs import MemoryBlobs
+from tests.support.memory.rejected import MemoryRejectedMessages
+from workflows.imports.messages import IMPORT_MESSAGE, ImportMessage, Strategy
+from workflows.imports.runs import (
     Closing,
     Counts,
     HandlerInput,
     HandlerOutcome,
-    ImportMessage,
     ImportPlan,
     ImportState,
-    Problem,
-    Strategy,
+    LoadMark,
+    RowChunk,
+    TaskKey,
 )
-from domain.imports.chunks import LoadMark, RowChunk, TaskKey
-from domain.imports.leading_zeros import code_fields, codes_of, lookalikes
-from domain.imports.registry import REGISTRY
-from domain.imports.tables import ESTIMATE, TABLES, scope_of
-from domain.tabular.rows import RejectedRow
+from workflows.imports.types import ESTIMATE, REGISTRY, TABLES, scope_of
+from workflows.imports.validation import code_fields, codes_of, lookalikes
+from workflows.shared.cells import RejectedRow
+from workflows.shared.contracts import BlobRef, Problem
 
 KEY = TaskKey("P1", "T1")
 

@@ -10,9 +10,9 @@ import xlsxwriter
 
 from activities.imports.table_reader import TableReader
 from adapters.files.documents import FileDocuments
-from contracts.imports import TableMessage
-from domain.imports.tables import SECTION, SEQUENCE, TABLES
 from tests.support.imports.activities import message_of
+from workflows.imports.messages import TableMessage
+from workflows.imports.types import SECTION, SEQUENCE, TABLES
 
 Sheet = Sequence[Sequence[Any]]
 _PLAIN = ((SECTION, ""), (SEQUENCE, 1))

@@ -3,8 +3,8 @@
 from typing import Any
 
 from activities.imports.rows import RowImports
-from contracts.imports import HandlerOutcome
 from tests.support.imports.activities import ActivityPorts, environment, message_of, work_of
+from workflows.imports.runs import HandlerOutcome
 
 GOOD = b"Code,Rate,Colour\nE-1,10.5,red\nE-2,20,blue\n"
 MIXED = b"Code,Rate\nE-1,1.5\nE-2,abc\nE-3,2.5\nE-1,3\nE-4,-1\nE-5,3\n"

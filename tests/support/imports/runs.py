@@ -11,17 +11,14 @@ from temporalio.client import (
     WorkflowHandle,
 )
 
-from contracts.imports import (
-    ImportMessage,
-    ImportOrder,
-    ImportResult,
-)
 from tests.support.imports.scripted import (
     ScriptedImport,
 )
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.messages import ImportMessage
+from workflows.imports.runs import ImportOrder, ImportResult
+from workflows.shared import attributes
 
 
 @dataclass

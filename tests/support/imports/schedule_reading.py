@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.ports import ScheduleSource
-from contracts.problems import Problem
-from domain.tabular.rows import RejectedRow
+from adapters.ports.documents import ScheduleSource
+from workflows.shared.cells import RejectedRow
+from workflows.shared.contracts import Problem
 
 
 @dataclass

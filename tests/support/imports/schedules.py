@@ -10,18 +10,18 @@ from uuid import uuid4
 from sqlalchemy import text
 
 from activities.imports.schedules import ScheduleImports
-from adapters.database import Database, open_database
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import ImportTaskRow, SqlImportTasks
+from activities.imports.store import SqlImportStore
+from activities.imports.views import ImportTaskRow, SqlImportTasks
+from adapters.database.engine import Database, open_database
 from adapters.files.documents import FileDocuments
-from adapters.files.tables.report import XlsxReportWriter
 from adapters.files.tables.source import open_table
-from adapters.memory.blobs import MemoryBlobs
-from contracts.blobs import BlobRef
-from contracts.imports import Closing, HandlerOutcome, ImportState
-from domain.tabular.rows import Cell
+from adapters.files.tables.workbooks import XlsxReportWriter
 from tests.support.imports.activities import environment, message_of, work_of
+from tests.support.memory.blobs import MemoryBlobs
 from tests.support.tables import make_tables
+from workflows.imports.runs import Closing, HandlerOutcome, ImportState
+from workflows.shared.cells import Cell
+from workflows.shared.contracts import BlobRef
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 

@@ -6,31 +6,27 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from activities.dependencies import Dependencies
-from activities.imports.deletes import DeleteImports
-from activities.imports.lifecycle import ImportLifecycle
+from activities.imports.lifecycle import DeleteImports, ImportLifecycle, UploadImports
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
-from activities.imports.uploads import UploadImports
-from activities.notices import NoticeSending
-from contracts.blobs import BlobRef
-from contracts.errors import PERMANENT
-from contracts.imports import (
-    IMPORT_MESSAGE,
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
+from tests.support.scripted import ScriptedActivities
+from workflows.imports.findings import naming_unused_fields
+from workflows.imports.messages import IMPORT_MESSAGE, ImportMessage
+from workflows.imports.runs import (
     Closing,
     Counts,
     Handler,
     HandlerInput,
     HandlerOutcome,
-    ImportMessage,
     ImportOrder,
     ImportPlan,
     Preparation,
-    Problem,
 )
-from domain.imports.registry import REGISTRY
-from domain.imports.unused_fields import naming_unused_fields
-from tests.support.scripted import ScriptedActivities
+from workflows.imports.types import REGISTRY
+from workflows.shared.contracts import BlobRef, Problem
+from workflows.shared.errors import PERMANENT
 
 CLASSES = (
     ImportLifecycle,

@@ -5,19 +5,13 @@ from typing import Any
 
 from sqlalchemy import select
 
-from adapters.database import Database
+from adapters.database.engine import Database
 from adapters.database.models.every import DOMAIN, key_of
-from contracts.blobs import BlobRef
-from contracts.imports import (
-    IMPORT_MESSAGE,
-    DocumentType,
-    ImportMessage,
-    ImportPlan,
-    Problem,
-)
-from domain.imports.chunks import RowChunk
-from domain.imports.registry import REGISTRY
-from domain.tabular.rows import RejectedRow
+from workflows.imports.messages import IMPORT_MESSAGE, DocumentType, ImportMessage
+from workflows.imports.runs import ImportPlan, RowChunk
+from workflows.imports.types import REGISTRY
+from workflows.shared.cells import RejectedRow
+from workflows.shared.contracts import BlobRef, Problem
 
 
 def chunk(

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from domain.imports.findings import Findings
-from domain.imports.header import TableHeader
-from domain.imports.lines import LineSorter
-from domain.imports.survey import ReadingOptions, Survey
-from domain.imports.tables import TableSpec
-from domain.imports.validation import Rows, RowValidator
-from domain.tabular.occurrences import KeyOccurrences
+from workflows.imports.findings import Findings
+from workflows.imports.header import TableHeader
+from workflows.imports.lines import LineSorter
+from workflows.imports.survey import ReadingOptions, Survey
+from workflows.imports.types import TableSpec
+from workflows.imports.validation import Rows, RowValidator
+from workflows.shared.cells import KeyOccurrences
 
 OPTIONS = ReadingOptions()
 

@@ -3,10 +3,10 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.ports.catalogue import Catalogue, CatalogueQuery
-from domain.jobs.stac.queries import LIMIT
+from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.ports import Catalogue, CatalogueQuery
+from activities.jobs.stac_queries import LIMIT
+from adapters.database.engine import open_database
 from tests.support.jobs.stac import collection, item
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from domain.errors import RuleViolation
+from workflows.shared.errors import RuleViolation
 
 
 def doubled(argument: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 from pydantic import Field
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
-from contracts.base import Contract
-from contracts.jobs import PlannedTask, StageDefinition, WorkflowDefinition
+from workflows.jobs.definitions import StageDefinition, WorkflowDefinition
+from workflows.jobs.runs import PlannedTask
+from workflows.shared.contracts import Contract
 
 
 class CountParameters(Contract):

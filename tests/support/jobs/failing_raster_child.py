@@ -4,7 +4,7 @@ from pathlib import Path
 
 from adapters.files import forks, gdal
 from adapters.files.rasters import child
-from contracts.jobs.rasters import RasterFacts
+from workflows.jobs.rasters import RasterFacts
 
 
 def _inspect(path: Path, subdataset: int | None, name: str) -> RasterFacts:

@@ -22,31 +22,26 @@ from activities.jobs.api import (
     task,
 )
 from activities.jobs.types.hello_world import HelloWorld
-from contracts.base import Contract
-from contracts.jobs import (
-    JsonObject,
-    OnFailure,
-    PlannedTask,
-    StageDefinition,
-    WorkflowDefinition,
-)
-from domain.errors import RuleViolation
 from tests.support.gateway import TOKENS, token
 from tests.support.waiting import eventually
-from workers.gateway.app import create_app
-from workers.gateway.http.auth import Tokens
-from workers.gateway.jobs.part import part_of
-from workers.pipelines.jobs import JOBS, NAME
-from workers.resources.common import Resources
-from workers.resources.jobs import job_resources
-from workers.services.inbox import Inbox
-from workers.services.jobs.factory import job_service
-from workers.services.readiness import Readiness
-from workers.settings.blobs import BlobSettings
-from workers.settings.gateway import GatewaySettings
-from workers.settings.jobs import JobSettings
-from workers.settings.webhooks import WebhookSettings
-from workers.worker_factory import build_lanes, build_worker
+from workers.jobs.factory import job_service
+from workers.jobs.pages import part_of
+from workers.jobs.register import JOBS, NAME
+from workers.jobs.resources import job_resources
+from workers.jobs.settings import JobSettings, WebhookSettings
+from workers.shared.gateway.app import create_app
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.resources import Resources
+from workers.shared.services.inbox import Inbox
+from workers.shared.services.readiness import Readiness
+from workers.shared.settings.common import BlobSettings
+from workers.shared.settings.gateway import GatewaySettings
+from workers.shared.worker_factory import build_lanes, build_worker
+from workflows.jobs.definitions import OnFailure, StageDefinition, WorkflowDefinition
+from workflows.jobs.records import JsonObject
+from workflows.jobs.runs import PlannedTask
+from workflows.shared.contracts import Contract
+from workflows.shared.errors import RuleViolation
 
 FOOTPRINT = {
     "type": "Polygon",

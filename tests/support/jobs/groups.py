@@ -7,12 +7,13 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.jobs.api import TaskContext
-from activities.jobs.contexts import JobPorts
+from activities.jobs.api import JobPorts, TaskContext
 from activities.jobs.planning import StagePlanning
-from adapters.database import open_database
-from adapters.memory.blobs import MemoryBlobs
-from contracts.jobs import (
+from adapters.database.engine import open_database
+from tests.support.jobs.installation import order_of, ports_of
+from tests.support.jobs.types import Pieces, pieces
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.jobs.runs import (
     BatchOrder,
     BatchRecording,
     FinishedTask,
@@ -22,8 +23,6 @@ from contracts.jobs import (
     StageOrder,
     StageRef,
 )
-from tests.support.jobs.installation import order_of, ports_of
-from tests.support.jobs.types import Pieces, pieces
 
 REF = StageRef(stage=1, attempt=1)
 

@@ -11,26 +11,25 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import Priority
 from temporalio.worker import Worker
 
-from activities.dependencies import Dependencies
-from activities.jobs.api import JobResources, JobType, JobTypes
-from activities.jobs.contexts import JobPorts
+from activities.jobs.api import JobPorts, JobResources, JobType, JobTypes
+from activities.jobs.embedded_catalogue import open_catalogue
 from activities.jobs.folders import StageFolders
+from activities.jobs.store import SqlJobLeftovers, SqlJobStore
 from activities.jobs.types.hello_world import HelloWorld
-from adapters.database import Database, open_database
-from adapters.database.jobs.catalogue import open_catalogue
-from adapters.database.jobs.retention import SqlJobLeftovers
-from adapters.database.jobs.store import SqlJobStore
-from adapters.memory.blobs import MemoryBlobs
-from contracts.jobs import JobOrder, JobRecord, JobResult, Lane, TaskRecord, job_workflow_id
-from domain.jobs.ids import job_id
+from activities.shared.dependencies import Dependencies
+from adapters.database.engine import Database, open_database
+from tests.support.memory.blobs import MemoryBlobs
 from tests.support.scripted import ScriptedActivities, scripted
 from tests.support.tables import make_tables
-from workers.pipelines.base import activities_of
-from workers.pipelines.jobs import JOBS
-from workers.resources.jobs import JobsOpened, webhook_ports
-from workers.settings.webhooks import WebhookSettings
-from workflows import attributes
+from workers.jobs.register import JOBS
+from workers.jobs.resources import JobsOpened, webhook_ports
+from workers.jobs.settings import WebhookSettings
+from workers.shared.register import activities_of
+from workflows.jobs.definitions import Lane
 from workflows.jobs.job import Job
+from workflows.jobs.records import JobRecord, TaskRecord
+from workflows.jobs.runs import JobOrder, JobResult, job_id, job_workflow_id
+from workflows.shared import attributes
 
 QUEUE = "jobs"
 

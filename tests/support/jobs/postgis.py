@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.database import open_database, upgrade
-from adapters.database.jobs.spatial import make_spatial
+from activities.jobs.spatial import make_spatial
+from adapters.database.engine import open_database
+from adapters.database.schema import upgrade
 from stack.postgres import postgis_programs, postgres_server
 from tests.support.fresh_database import FreshDatabase, administer, sibling
 

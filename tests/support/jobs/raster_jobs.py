@@ -10,23 +10,17 @@ from typing import Any
 import pytest
 
 from activities.jobs.api import JobResources, StageContext, TaskContext, TaskDone
+from activities.jobs.embedded_catalogue import open_catalogue
 from activities.jobs.types.process_raster import ProcessRaster
-from adapters.database import open_database
-from adapters.database.jobs.catalogue import open_catalogue
+from adapters.database.engine import open_database
 from adapters.files.rasters.pool import FileRasters
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import PortError, Unavailable
-from adapters.ports.rasters import Rasters
-from contracts.jobs import (
-    FinishedTask,
-    InputIdentity,
-    JsonObject,
-    PlannedTask,
-    RasterParameters,
-    TaskStatus,
-)
-from domain.errors import InvalidDocument, RuleViolation
-from domain.jobs.ids import job_id
+from adapters.ports.errors import PortError, Unavailable
+from adapters.ports.spatial import Rasters
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.jobs.rasters import RasterParameters
+from workflows.jobs.records import InputIdentity, JsonObject, TaskStatus
+from workflows.jobs.runs import FinishedTask, PlannedTask, job_id
+from workflows.shared.errors import InvalidDocument, RuleViolation
 
 DAY = {"datetime": "2024-05-31"}
 """The parameters of most jobs."""

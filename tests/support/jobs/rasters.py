@@ -11,7 +11,7 @@ from rasterio.control import GroundControlPoint
 from rasterio.enums import ColorInterp, Resampling
 from rasterio.vrt import WarpedVRT
 
-from contracts.jobs.rasters import PixelRules, TargetGrid
+from workflows.jobs.rasters import PixelRules, TargetGrid
 
 UTM = Affine(30.0, 0, 600_000.0, 0, -30.0, 4_800_000.0)
 SHARED = Path(__file__).parents[3].parent / "shared" / "data" / "geo"

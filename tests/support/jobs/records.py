@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts.jobs import JobRecord, JobStatus, WebhookOrder, WebhookReceiver
+from workflows.jobs.records import JobRecord, JobStatus, WebhookOrder, WebhookReceiver
 
 JOB: str = "ab" * 32
 ENDED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -4,19 +4,19 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from activities.dependencies import Dependencies
 from activities.jobs.completion import StageClosing
-from activities.jobs.groups import TaskGroups
+from activities.jobs.groups import BatchRecords, TaskGroups
 from activities.jobs.planning import StagePlanning
-from activities.jobs.task_batches import BatchRecords
-from activities.notices import NoticeSending
-from contracts.jobs import (
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
+from tests.support.scripted import ScriptedActivities
+from workflows.jobs.records import JobRecorded
+from workflows.jobs.runs import (
     BatchEnd,
     BatchRecording,
     FailedName,
     GroupOrder,
     GroupResult,
-    JobRecorded,
     Question,
     StageClosed,
     StageOrder,
@@ -25,7 +25,6 @@ from contracts.jobs import (
     TaskAgain,
     TaskCounts,
 )
-from tests.support.scripted import ScriptedActivities
 
 Acts = Mapping[tuple[int, int], Any]
 """Stage and ordinal to what its task does the first time: `failed`, a `Question`, or seconds after

@@ -5,11 +5,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from adapters.ports.catalogue import Catalogue, CatalogueQuery
-from contracts.jobs import AssetFacts, CollectionFacts, ItemFacts
-from contracts.jobs.stac import COG
-from domain.jobs.stac import build_collection, build_item
-from domain.jobs.stac.extents import box_geometry, split_box
+from activities.jobs.ports import Catalogue, CatalogueQuery
+from activities.jobs.stac_items import build_collection, build_item
+from workflows.jobs.datasets import (
+    COG,
+    AssetFacts,
+    CollectionFacts,
+    ItemFacts,
+    box_geometry,
+    split_box,
+)
 
 FIRST: Final = datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
 Box = tuple[float, float, float, float]

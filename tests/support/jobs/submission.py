@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from activities.jobs.api import JobTypes
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import Denied
-from contracts.jobs import JobOrder
+from adapters.ports.errors import Denied
 from tests.support.jobs.counting import CountWords
-from workers.services.jobs.inputs import JobInputs
-from workers.services.jobs.receivers import WebhookReceivers
-from workers.services.jobs.runs import StartedJob
-from workers.services.jobs.submission import JobSubmission
-from workers.settings.webhooks import WebhookSettings
+from tests.support.memory.blobs import MemoryBlobs
+from workers.jobs.runs import StartedJob
+from workers.jobs.settings import WebhookSettings
+from workers.jobs.submission import JobInputs, JobSubmission, WebhookReceivers
+from workflows.jobs.runs import JobOrder
 
 
 @dataclass

@@ -7,15 +7,10 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, Field
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
-from contracts.base import Contract
-from contracts.jobs import (
-    JsonObject,
-    OnFailure,
-    PlannedTask,
-    StageDefinition,
-    TaskStatus,
-    WorkflowDefinition,
-)
+from workflows.jobs.definitions import OnFailure, StageDefinition, WorkflowDefinition
+from workflows.jobs.records import JsonObject, TaskStatus
+from workflows.jobs.runs import PlannedTask
+from workflows.shared.contracts import Contract
 
 
 class PiecesParameters(Contract):

@@ -9,7 +9,7 @@ from typing import Any
 import shapely
 from arro3.io import read_parquet
 
-from contracts.jobs.vectors import ColumnType, LayerReport, SourceReport
+from workflows.jobs.vectors import ColumnType, LayerReport, SourceReport
 
 
 @dataclass

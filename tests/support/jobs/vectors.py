@@ -8,9 +8,9 @@ import shapely
 from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
 from arro3.io import write_parquet
 
+from activities.jobs.ports import FeatureLoad
 from adapters.files.vectors.layers import array_of, arrow_type
-from adapters.ports.features import FeatureLoad
-from contracts.jobs.vectors import ColumnType, GeometryType, LoadMode, VectorColumn, VectorTable
+from workflows.jobs.vectors import ColumnType, GeometryType, LoadMode, VectorColumn, VectorTable
 
 
 def table_of(

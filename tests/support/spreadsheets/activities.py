@@ -14,40 +14,41 @@ from sqlalchemy import func, select
 
 from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
-from activities.spreadsheets.reports import SpreadsheetReports
-from activities.spreadsheets.rows import SpreadsheetRows
+from activities.spreadsheets.rows import SpreadsheetReports, SpreadsheetRows
+from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import SpreadsheetStaging
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.values import SpreadsheetValues
-from adapters.database import Database, open_database
+from adapters.database.engine import Database, open_database
 from adapters.database.models.base import metadata
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.files.documents import FileDocuments
-from adapters.files.tables.report import XlsxReportWriter
 from adapters.files.tables.source import open_table
-from adapters.memory.blobs import MemoryBlobs
-from contracts.spreadsheets import (
-    Analysis,
-    AnalysisInput,
+from adapters.files.tables.workbooks import XlsxReportWriter
+from tests.support.imports.activities import environment
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.spreadsheets.mappings import (
     CellDecision,
     CellRule,
     CellSummary,
-    CollectInput,
     ColumnMapping,
+    Layout,
+    SpreadsheetState,
+)
+from workflows.spreadsheets.runs import (
+    Analysis,
+    AnalysisInput,
+    CollectInput,
     DecideCells,
     Finishing,
-    Layout,
     Processed,
     ProcessInput,
     RowCounts,
     SpreadsheetOrder,
     SpreadsheetResult,
-    SpreadsheetState,
     Staged,
     StageInput,
     StatusRecord,
 )
-from domain.spreadsheets.sheet_types import SheetTypes
-from tests.support.imports.activities import environment
 
 NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)
 ORGANISATION = 1

@@ -1,7 +1,7 @@
 """Writes the names that countries have in the languages of CLDR, as data for the product.
 
 After an update of Babel:
-`python -m tests.support.spreadsheets.country_names > domain/spreadsheets/country_names.tsv`.
+`python -m tests.support.spreadsheets.country_names > activities/spreadsheets/country_names.tsv`.
 To read all languages of CLDR takes seconds and 100 MB, which no worker has to spend.
 """
 
@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from babel import localedata
 
-from adapters.database.country_rows import country_rows
-from domain.spreadsheets.countries import own_spellings
-from domain.spreadsheets.match_keys import value_key
+from activities.spreadsheets.entities import own_spellings
+from adapters.database.schema import country_rows
+from workflows.spreadsheets.fields import value_key
 
 _SHORTEST: Final = 4
 """Letters of a name in Latin script, so that it is mistaken for no code."""

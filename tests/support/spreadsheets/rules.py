@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
-from activities.seen_keys import SeenKeys
-from activities.spreadsheets.file_people import FilePeople
-from contracts.spreadsheets import CellMapping
-from domain.spreadsheets.column_matches import match_columns
-from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.people_matching import PeopleAnswers, PeopleMatcher
-from domain.spreadsheets.records import CustomList, Entity, RememberedValue
-from domain.spreadsheets.types.base import SheetType
-from domain.spreadsheets.validation import RowValidator, SourceRow
-from domain.spreadsheets.value_book import ValueBook
-from domain.tabular.rows import Cell
+from activities.shared.scratch import SeenKeys
+from activities.spreadsheets.column_matching import match_columns
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.staging import FilePeople
+from activities.spreadsheets.types.base import SheetType
+from activities.spreadsheets.validation import RowValidator, SourceRow
+from activities.spreadsheets.value_mapping import ValueBook
+from workflows.shared.cells import Cell
+from workflows.spreadsheets.fields import CustomList, Entity, RememberedValue
+from workflows.spreadsheets.mappings import CellMapping
+from workflows.spreadsheets.people import PeopleAnswers, PeopleMatcher
 
 TODAY = date(2026, 6, 1)
 JUNIOR, SENIOR, MASTERS = 42, 43, 44

@@ -11,22 +11,24 @@ import pytest
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from contracts.spreadsheets import (
+from tests.support.spreadsheets.scripted import ScriptedSpreadsheet
+from tests.support.waiting import eventually
+from workflows.shared import attributes
+from workflows.spreadsheets.mappings import (
     CellDecision,
     CellDecisions,
     ColumnDecision,
     ColumnDecisions,
-    Confirmation,
     MappingsAnswer,
+    SpreadsheetState,
+)
+from workflows.spreadsheets.runs import (
+    Confirmation,
     SpreadsheetOrder,
     SpreadsheetResult,
-    SpreadsheetState,
     SpreadsheetStatus,
     workflow_id,
 )
-from tests.support.spreadsheets.scripted import ScriptedSpreadsheet
-from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 Handle = WorkflowHandle[Any, SpreadsheetResult]

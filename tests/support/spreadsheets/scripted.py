@@ -7,53 +7,55 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from activities.dependencies import Dependencies
-from activities.notices import NoticeSending
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
 from activities.spreadsheets.analysis import SpreadsheetAnalysis
-from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
-from activities.spreadsheets.notices import SpreadsheetNotices
-from activities.spreadsheets.reports import SpreadsheetReports
-from activities.spreadsheets.retention import SpreadsheetRetentionSteps
+from activities.spreadsheets.lifecycle import (
+    SpreadsheetLifecycle,
+    SpreadsheetNotices,
+    SpreadsheetRetentionSteps,
+)
 from activities.spreadsheets.review import SpreadsheetReview
-from activities.spreadsheets.rows import SpreadsheetRows
+from activities.spreadsheets.rows import SpreadsheetReports, SpreadsheetRows, SpreadsheetUndoSteps
 from activities.spreadsheets.staging import SpreadsheetStaging
-from activities.spreadsheets.undo import SpreadsheetUndoSteps
 from activities.spreadsheets.values import SpreadsheetValues
-from contracts.blobs import BlobRef
-from contracts.errors import INVALID_DECISION, TRANSIENT, UNREADABLE_DOCUMENT
-from contracts.spreadsheets import (
+from tests.support.scripted import ScriptedActivities, scripted
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import INVALID_DECISION, TRANSIENT, UNREADABLE_DOCUMENT
+from workflows.spreadsheets.mappings import (
     FINAL,
     NEXT,
-    Analysis,
-    AnalysisInput,
     CellSummary,
     ColumnMapping,
-    DecideCells,
-    ExpiredInput,
-    ExpiredPage,
     FieldFacts,
-    Finishing,
     Layout,
     MappingStatus,
     OpenValue,
+    ReviewCounts,
+    SpreadsheetState,
+    UndoState,
+)
+from workflows.spreadsheets.reviews import ChangeReview, ReviewChanged, ReviewInput
+from workflows.spreadsheets.runs import (
+    Analysis,
+    AnalysisInput,
+    DecideCells,
+    ExpiredInput,
+    ExpiredPage,
+    Finishing,
     Processed,
     ProcessInput,
     PurgeInput,
     PurgeResult,
-    ReviewCounts,
     RowCounts,
     SaveColumns,
     SpreadsheetOrder,
-    SpreadsheetState,
     Staged,
     StatusRecord,
     UndoCounts,
     UndoOrder,
     UndoResult,
-    UndoState,
 )
-from contracts.spreadsheets.reviews import ChangeReview, ReviewChanged, ReviewInput
-from tests.support.scripted import ScriptedActivities, scripted
 
 CLASSES = (
     SpreadsheetLifecycle,

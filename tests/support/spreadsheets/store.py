@@ -8,21 +8,21 @@ from typing import Any
 
 from sqlalchemy import select
 
-from adapters.database import Database
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.engine import Database
 from adapters.database.models.every import metadata
-from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import (
+from stack.sample_club import SampleClub
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.fields import SheetChunk, SheetMark, TargetRows
+from workflows.spreadsheets.mappings import SpreadsheetState
+from workflows.spreadsheets.runs import (
     RowCounts,
     SpreadsheetOrder,
     SpreadsheetResult,
-    SpreadsheetState,
     StatusRecord,
     UndoOrder,
     workflow_id,
 )
-from domain.spreadsheets.records import SheetChunk, SheetMark, TargetRows
-from stack.sample_club import SampleClub
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 

@@ -8,29 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from activities.transfers.endpoints import EndpointPorts
+from activities.transfers.endpoints import EndpointPorts, StepFiles, staged_files
 from activities.transfers.read_file import FileReading
-from activities.transfers.step_files import StepFiles, staged_files
-from adapters.memory.blobs import MemoryBlobs
-from adapters.memory.transfers.partners import MemoryPartners
 from adapters.places.partner_places import PartnerPlaces
-from adapters.staging.notes import BlobNotes
-from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
-from contracts.transfers import (
-    Action,
-    ActionOrder,
-    ActionResult,
-    FileJobOrder,
-    FileNotice,
-    Manifest,
-    Partner,
-    ReadFile,
-    ReceiptStep,
-    StagedFile,
-)
+from adapters.staging import BlobNotes, BlobStaging, SealedBlobs, StagingKeys
 from tests.support.imports.activities import environment
+from tests.support.memory.blobs import MemoryBlobs
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.places import open_places, pieces
 from tests.support.transfers.secrets import PlantedSecrets
+from workflows.transfers.events import FileNotice
+from workflows.transfers.partners import Partner
+from workflows.transfers.receipts import ReceiptStep
+from workflows.transfers.runs import ActionOrder, ActionResult, FileJobOrder, Manifest, StagedFile
+from workflows.transfers.settings import Action, ReadFile
 
 TRANSFER = hashlib.sha256(b"a transfer").hexdigest()
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

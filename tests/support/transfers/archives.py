@@ -13,7 +13,7 @@ from pathlib import Path
 
 from adapters.files.archives import ArchiveFiles
 from adapters.ports.transfer_files import ExtractionLimits
-from contracts.transfers import ArchiveFormat
+from workflows.transfers.settings import ArchiveFormat
 
 ROOMY = ExtractionLimits(files=1_000, bytes=1 << 30, ratio=200)
 FILES: Mapping[str, bytes] = {

@@ -4,15 +4,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts.transfers import (
-    FileEventOrder,
-    FileJobOrder,
-    Receipt,
-    ReceiptStep,
-    SettingsJob,
-)
-from domain.transfers.events import head_of, read_event
-from domain.transfers.receipts import assembled, sealed
+from activities.transfers.cloud_events import head_of, read_event
+from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, sealed
+from workflows.transfers.runs import FileEventOrder, FileJobOrder
+from workflows.transfers.settings import SettingsJob
 
 ARRIVED = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from temporalio import activity
 
 from adapters.ports.transfers import SettingsFile
-from contracts.blobs import BlobRef
 from tests.support.transfers.events import FIRE, READ, WRITE, an_event
+from workflows.shared.contracts import BlobRef
 
 TEXTS: Final = (
     *("", " ", "\0", "a\nb", "\u202e\u2066", "\ud83d\ude00", "ÿ" * 300, "x" * 500, "x" * 501),

@@ -12,49 +12,49 @@ from typing import Any
 from temporalio import activity
 from temporalio.client import Client
 
-from activities.failures import translate_failures
-from activities.transfers.job_end import ClosingPorts, JobClosing
-from activities.transfers.plans import Planning, PlanningPorts
-from activities.transfers.reception import Receiving, ReceivingPorts
-from activities.transfers.route_cache import RouteCache
-from adapters.database.transfers.partners import SqlPartnerStore
-from adapters.database.transfers.routes import SqlRouteStore
-from adapters.database.transfers.store import SqlTransferStore
-from adapters.database.transfers.turns import SqlTurns
+from activities.shared.failures import translate_failures
+from activities.transfers.operators_files import read_queues
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.receipt import ClosingPorts, JobClosing
+from activities.transfers.reception import (
+    Planning,
+    PlanningPorts,
+    Receiving,
+    ReceivingPorts,
+    RouteCache,
+)
+from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
 from adapters.ports.places import PartnerAway
-from contracts.blobs import BlobRef
-from contracts.dependencies import Dependency
-from contracts.transfers import (
+from tests.support.transfers.events import READ, WRITE
+from tests.support.waiting import eventually
+from workers.shared.register import Lane, Pipeline
+from workers.shared.resources import Resources, open_resources
+from workers.shared.services.identity import OPERATOR, Identity
+from workers.shared.worker_factory import build_lanes, build_worker
+from workers.transfers.factory import transfer_service
+from workers.transfers.register import TRANSFERS
+from workers.transfers.resources import settings_source
+from workers.transfers.service import TransferService
+from workers.transfers.settings import TransferSettings
+from workers.transfers.starts import StartedEvents, TransferIntake
+from workflows.shared.contracts import BlobRef
+from workflows.shared.dependencies import Dependency
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.routes import RouteRule
+from workflows.transfers.runs import (
     ActionOrder,
     ActionResult,
     KeepOrder,
     KeptCopy,
     Manifest,
-    Partner,
-    PlaceKind,
     ReceiptOrder,
-    RouteRule,
     SettleOrder,
     SettleResult,
     StoredReceipt,
-    TransferStatus,
     TransferView,
     file_job_id,
 )
-from domain.transfers.queues import read_queues
-from tests.support.transfers.events import READ, WRITE
-from tests.support.waiting import eventually
-from workers.pipelines.base import Lane, Pipeline
-from workers.pipelines.transfers import TRANSFERS
-from workers.resources.common import Resources, open_resources
-from workers.resources.transfers import settings_source
-from workers.services.identity import OPERATOR, Identity
-from workers.services.transfers.factory import transfer_service
-from workers.services.transfers.intake import TransferIntake
-from workers.services.transfers.service import TransferService
-from workers.services.transfers.started_events import StartedEvents
-from workers.settings.transfers import TransferSettings
-from workers.worker_factory import build_lanes, build_worker
 
 QUEUES = """
 queues:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from adapters.ports.places import Entry, PartnerAway, Place
-from contracts.transfers import Partner, Rename, ServerProfile
-from domain.errors import RuleViolation
-from domain.transfers.paths import matcher, split
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.partners import Partner, Rename, ServerProfile
+from workflows.transfers.paths import matcher, split
 
 
 @dataclass

@@ -8,16 +8,17 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
+from activities.transfers.cloud_events import head_of
+from activities.transfers.store import SqlTurns
+from activities.transfers.watch_store import SqlWatchStore
 from activities.transfers.watches import Watching, WatchPorts
-from adapters.database import Database
-from adapters.database.transfers.turns import SqlTurns
-from adapters.database.transfers.watches import SqlWatchStore
-from adapters.memory.transfers.partners import MemoryPartners
+from adapters.database.engine import Database
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import Partner, PlaceKind, TransferStatus
-from contracts.transfers.watches import LookOrder, LookResult, SeenFile, Watch
-from domain.transfers.events import head_of
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.listed_place import SentEvents
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.watches import LookOrder, LookResult, SeenFile, Watch
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

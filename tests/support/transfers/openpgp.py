@@ -7,9 +7,9 @@ from pathlib import Path
 
 import gnupg
 
-from adapters.files.openpgp import GnuPg
-from contracts.transfers import OpenPgpKey
+from adapters.files.openpgp.keyring import GnuPg
 from tests.support.transfers.secrets import PlantedSecrets
+from workflows.transfers.partners import OpenPgpKey
 
 AGENT = "allow-loopback-pinentry\nallow-preset-passphrase\ns2k-count 65536\n"
 _CALL = (

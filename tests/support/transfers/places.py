@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adapters.memory.transfers.partners import MemoryPartners
+from adapters.places.base import Timeouts
 from adapters.places.egress import Egress
-from adapters.places.partner_places import PartnerPlaces
-from adapters.places.sessions import Sessions
-from adapters.places.timeouts import Timeouts
+from adapters.places.partner_places import PartnerPlaces, Sessions
 from adapters.ports.places import Naming, Place, Written
-from adapters.secrets.references import ReferencedSecrets
-from contracts.transfers import Guarantee, Overwrite
+from adapters.secrets import ReferencedSecrets
+from tests.support.memory.partners import MemoryPartners
+from workflows.transfers.settings import Guarantee, Overwrite
 
 QUICK = Timeouts(login=20.0, answer=20.0, keepalive=0.2)
 """A dead connection is told within a second; a slow machine has its time to answer."""

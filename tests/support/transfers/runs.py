@@ -10,20 +10,19 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHandle
 from temporalio.worker import Worker
 
-from contracts.transfers import (
-    TASK_QUEUE,
+from tests.support.transfers.scripted import ScriptedTransfer
+from tests.support.waiting import eventually
+from workflows.shared import attributes
+from workflows.transfers.events import TASK_QUEUE, queue_task_queue
+from workflows.transfers.file_event import FileEvent
+from workflows.transfers.file_job import FileJob
+from workflows.transfers.runs import (
     FileEventOrder,
     FileJobOrder,
     TransferView,
     file_job_id,
-    queue_task_queue,
     transfer_workflow_id,
 )
-from tests.support.transfers.scripted import ScriptedTransfer
-from tests.support.waiting import eventually
-from workflows import attributes
-from workflows.transfers.file_event import FileEvent
-from workflows.transfers.file_job import FileJob
 
 Handle = WorkflowHandle[Any, TransferView]
 

@@ -2,23 +2,22 @@
 
 from typing import Any, Final
 
-from activities.dependencies import Dependencies
-from activities.notices import NoticeSending
-from activities.transfers.archives import ArchiveSteps
-from activities.transfers.call_http import HttpCalling
-from activities.transfers.checksum import Checksums
-from activities.transfers.crypto import Crypto
-from activities.transfers.fire_event import Firing
-from activities.transfers.job_end import JobClosing
-from activities.transfers.plans import Planning
-from activities.transfers.read_file import FileReading
-from activities.transfers.receipt import Receipts
-from activities.transfers.reception import Receiving
-from activities.transfers.scan import Scanning
-from activities.transfers.sources import SourceSettling
-from activities.transfers.write_file import FileWriting
-from contracts.blobs import BlobRef
-from contracts.transfers import (
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
+from activities.transfers.archives import ArchiveSteps, Scanning
+from activities.transfers.cloud_events import read_event
+from activities.transfers.crypto import Checksums, Crypto
+from activities.transfers.read_file import FileReading, SourceSettling
+from activities.transfers.receipt import JobClosing, Receipts
+from activities.transfers.reception import Firing, Planning, Receiving
+from activities.transfers.write_file import FileWriting, HttpCalling
+from tests.support.scripted import ScriptedActivities
+from tests.support.transfers.events import a_job
+from workflows.shared.contracts import BlobRef
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.job_settings import corrected, plan_of
+from workflows.transfers.receipts import ReceiptStep, canonical, sealed
+from workflows.transfers.runs import (
     ActionOrder,
     ActionResult,
     EventRoute,
@@ -26,19 +25,12 @@ from contracts.transfers import (
     KeptCopy,
     LoadOrder,
     Manifest,
-    ReceiptStep,
     Reception,
     SettleResult,
     StoredReceipt,
     TransferPlan,
-    TransferStatus,
     Turn,
 )
-from domain.transfers.events import read_event
-from domain.transfers.job_settings import corrected, plan_of
-from domain.transfers.receipts import canonical, sealed
-from tests.support.scripted import ScriptedActivities
-from tests.support.transfers.events import a_job
 
 ACTIVITIES: Final = (
     Receiving,

@@ -1,6 +1,6 @@
 """Secrets that tests plant, and look for afterwards."""
 
-from adapters.ports import Denied
+from adapters.ports.errors import Denied
 
 
 class PlantedSecrets:

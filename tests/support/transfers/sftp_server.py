@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import asyncssh
 
-from contracts.transfers import HostKey, Limits, Partner, PlaceKind
+from workflows.transfers.partners import HostKey, Limits, Partner, PlaceKind
 
 OPENSSH = Path("/usr/lib/openssh/sftp-server")
 USER, PASSWORD = "docflow", "planted-sftp-password-7731"

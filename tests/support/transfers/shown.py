@@ -11,17 +11,18 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from adapters.database import Database
-from adapters.database.transfers.store import SqlTransferStore
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import Database
 from adapters.ports.transfers import StatusRow
-from contracts.errors import PERMANENT
-from contracts.transfers import FileJobOrder, TransferStatus, TransferView, file_job_id
 from tests.support.transfers.events import READ, SCAN, a_job, a_job_order, an_event
 from tests.support.transfers.scripted import ScriptedTransfer
 from tests.support.waiting import eventually
-from workflows import attributes
-from workflows.notice_delivery import NoticeDelivery
+from workflows.shared import attributes
+from workflows.shared.errors import PERMANENT
+from workflows.shared.run_notices import NoticeDelivery
+from workflows.transfers.events import TransferStatus
 from workflows.transfers.file_job import FileJob
+from workflows.transfers.runs import FileJobOrder, TransferView, file_job_id
 
 NAME = "<b>Größe</b> #1 & 100%.csv"
 REASON = "store refuses '2026/<script>alert(1)</script>': it answered 403"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from temporalio.client import Client, Interceptor
 
-from workers.connect import connect
-from workers.pipelines.base import Context
-from workers.pipelines.transfers import TRANSFERS
-from workers.resources.common import Resources, open_resources
-from workers.worker_factory import build_lanes, build_worker
+from workers.shared.connect import connect
+from workers.shared.register import Context
+from workers.shared.resources import Resources, open_resources
+from workers.shared.worker_factory import build_lanes, build_worker
+from workers.transfers.register import TRANSFERS
 
 
 @dataclass(frozen=True)

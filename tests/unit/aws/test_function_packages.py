@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from adapters.aws.packages import LARGEST_PACKAGE, code_of
-from adapters.ports import Denied, Unavailable
+from adapters.aws.functions import LARGEST_PACKAGE, code_of
+from adapters.ports.errors import Denied, Unavailable
 
 PACKAGE = b"PK\x05\x06" + b"\0" * 18
 SIGNED = "https://packages.invalid/loader.zip?X-Amz-Signature=secret"

@@ -7,30 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from activities.batches.case_backlog import CaseBacklog
-from activities.batches.completion import BatchCompletion
-from activities.batches.plans import BatchPlans
-from activities.batches.validation import BatchValidation, function_lock
-from adapters.database import open_database
-from adapters.database.batches.store import SqlBatchStore
-from adapters.memory.cloud import MemoryCloud
-from contracts.batches import (
-    BatchKey,
-    CaseEvent,
+from activities.batches.drain import BatchCompletion
+from activities.batches.store import SqlBatchStore
+from activities.batches.validation import BatchPlans, BatchValidation, CaseBacklog, function_lock
+from adapters.database.engine import open_database
+from tests.support.batches.scripted import PLAN, again, cancelled, finished, started
+from tests.support.imports.activities import environment
+from tests.support.memory.cloud import MemoryCloud
+from tests.support.tables import make_tables
+from workflows.batches.events import CaseEvent
+from workflows.batches.names import BatchKey, LoaderStatus, Purpose, ValidationOutcome, names_of
+from workflows.batches.runs import (
     Closing,
-    LoaderStatus,
     NoteEvents,
-    Purpose,
     SkipBatch,
     Validate,
     Validation,
-    ValidationOutcome,
     WaitingBatches,
-    names_of,
 )
-from tests.support.batches.scripted import PLAN, again, cancelled, finished, started
-from tests.support.imports.activities import environment
-from tests.support.tables import make_tables
 
 CASE = 7
 FIRST, SECOND = (BatchKey(case_id=CASE, batch_id=id) for id in (1, 2))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from activities.batches.calls import to_its_end
-from adapters.ports import Denied, NotYet
+from activities.batches.validation import to_its_end
+from adapters.ports.errors import Denied, NotYet
 from tests.support.imports.activities import environment
 
 

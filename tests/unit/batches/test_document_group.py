@@ -12,8 +12,12 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.batches.document_group import AT_ONCE, SMALL_BYTES
 from adapters.files.texts.pool import FileTexts
-from adapters.ports import Throttled, Unavailable
-from contracts.batches import (
+from adapters.ports.errors import Throttled, Unavailable
+from stack.sample_files import Letter, mail
+from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
+from tests.support.files.hostile_documents import WRITTEN_AT
+from tests.support.waiting import eventually
+from workflows.batches.loads import (
     AttachedFile,
     DocumentAttachments,
     DocumentProcessed,
@@ -26,12 +30,8 @@ from contracts.batches import (
     LoadOrder,
     Relation,
 )
-from contracts.blobs import BlobRef
-from contracts.dependencies import Dependency
-from stack.sample_files import Letter, mail
-from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
-from tests.support.files.hostile_documents import WRITTEN_AT
-from tests.support.waiting import eventually
+from workflows.shared.contracts import BlobRef
+from workflows.shared.dependencies import Dependency
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,17 +8,8 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.extracts import folder_of
-from adapters.ports import Denied, Unavailable
-from contracts.batches import (
-    DOCUMENT_EVENT,
-    DocumentProcessed,
-    DocumentRelations,
-    LoadStep,
-    Relation,
-)
-from contracts.blobs import BlobRef
-from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
+from activities.batches.document_load import folder_of
+from adapters.ports.errors import Denied, Unavailable
 from stack.sample_documents import sample_documents
 from stack.sample_files import Letter, mail, pdf
 from tests.support.batches.document_loading import (
@@ -29,6 +20,15 @@ from tests.support.batches.document_loading import (
     failure_of,
 )
 from tests.support.files.hostile_documents import WRITTEN_AT
+from workflows.batches.loads import (
+    DOCUMENT_EVENT,
+    DocumentProcessed,
+    DocumentRelations,
+    LoadStep,
+    Relation,
+)
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

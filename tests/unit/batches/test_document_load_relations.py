@@ -2,17 +2,12 @@
 
 import pytest
 
-from contracts.batches import (
-    DocumentRelations,
-    LoadStep,
-    Relation,
-    RelationKind,
-)
 from tests.support.batches.document_loading import (
     KEY,
     DocumentLoading,
     attachments_of,
 )
+from workflows.batches.loads import DocumentRelations, LoadStep, Relation, RelationKind
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,16 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.ports import FailedMessage, QueuedDeadLetter
-from contracts.batches import BatchKey, names_of
+from adapters.ports.batches import FailedMessage, QueuedDeadLetter
 from tests.support.batches.messages import DOCUMENT
 from tests.support.scripted_port import ScriptedPort
-from workers.services.batches.failures import (
-    Unloaded,
-    beginning_of,
-    failed_without_message,
-    unloaded,
-)
+from workers.batches.service import Unloaded, beginning_of, failed_without_message, unloaded
+from workflows.batches.names import BatchKey, names_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,22 +7,24 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.extracts import folder_of
-from contracts.batches import (
-    FAMILY_DEPTH,
-    DocumentAttachments,
-    DocumentProcessed,
-    FoundIn,
-    Relation,
-    RelationKind,
-    message_key,
-)
-from contracts.blobs import BlobRef
-from domain.batches import families
-from domain.batches.families import Family, member_id, members
+from activities.batches.document_load import folder_of
 from stack.sample_files import Letter, mail
 from tests.support.batches.document_loading import KEY, DocumentLoading
 from tests.support.files.office import RTF, archive
+from workflows.batches import loads
+from workflows.batches.loads import (
+    FAMILY_DEPTH,
+    DocumentAttachments,
+    DocumentProcessed,
+    Family,
+    FoundIn,
+    Relation,
+    RelationKind,
+    member_id,
+    members,
+    message_key,
+)
+from workflows.shared.contracts import BlobRef
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -86,8 +88,8 @@ async def test_what_a_sender_announces_keeps_its_key() -> None:
 
 
 async def test_a_family_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "FAMILY_DOCUMENTS", 5)
-    monkeypatch.setattr(families, "FAMILY_BYTES", 8 << 30)
+    monkeypatch.setattr(loads, "FAMILY_DOCUMENTS", 5)
+    monkeypatch.setattr(loads, "FAMILY_BYTES", 8 << 30)
     found = members(KEY, "D1", Family("D1", 0, documents=3), _files(1, 0, 1, 1))
     assert [message.blob_name for message in found.messages] == ["in/0", "in/2"]
     assert found.note == (
@@ -212,7 +214,7 @@ async def test_empty_files_are_named_whether_they_come_before_their_document_or_
 async def test_other_documents_of_the_family_count(
     loading: DocumentLoading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(families, "FAMILY_DOCUMENTS", 3)
+    monkeypatch.setattr(loads, "FAMILY_DOCUMENTS", 3)
     found = await loading.load_family(await loading.send("D1", mail(OUTER)))
     assert [each.filename for each in found] == ["inner.eml", "note.txt", "all.zip"]
     notes = dict(await loading.rows("documents", "filename", "notes"))["all.zip"]

@@ -13,15 +13,10 @@ from pydantic_core import to_jsonable_python
 from temporalio.testing import ActivityEnvironment
 
 from adapters.files.texts.pool import FileTexts
-from contracts.batches import (
-    DocumentEvent,
-    GroupEnd,
-    GroupOrder,
-    LoadOrder,
-)
 from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
 from tests.support.batches.overlapping import REDRIVES, groups_of_one_pass, messages, rows
 from tests.support.chaos import kills
+from workflows.batches.loads import DocumentEvent, GroupEnd, GroupOrder, LoadOrder
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chaos]
 

@@ -1,6 +1,6 @@
 """What a group returns of each message has an end, however long its failure was."""
 
-from contracts.batches import GroupEnd, GroupOutcome
+from workflows.batches.loads import GroupEnd, GroupOutcome
 
 
 def test_a_long_reason_is_cut() -> None:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from adapters.aws.grants import DEAD_LETTERS, QUEUE
+from adapters.aws.functions import DEAD_LETTERS, QUEUE
 from adapters.aws.topic import FILTER_POLICIES
-from contracts.batches import LONGEST_PREFIX, BatchKey, names_of
-from workers.settings.batches import DEFAULT_PREFIX
+from workers.batches.settings import DEFAULT_PREFIX
+from workflows.batches.names import LONGEST_PREFIX, BatchKey, names_of
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "batches.md").read_text()
 ADAPTERS = sorted((ROOT / "adapters" / "aws").glob("*.py"))
-CASE_EVENTS = (ROOT / "workers" / "bridges" / "sqs_queue.py",)
+CASE_EVENTS = (ROOT / "workers" / "shared" / "bridges" / "sqs.py",)
 SERVICES = {"SQSClient": "sqs", "SNSClient": "sns", "LambdaClient": "lambda", "IAMClient": "iam"}
 ALONG_WITH = {
     "lambda:CreateFunction": {"lambda:TagResource", "iam:PassRole"},

@@ -7,24 +7,14 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.orphans import BatchOrphans
-from activities.batches.provisioning import BatchProvisioning, Pace
-from activities.batches.teardown import BatchTeardown
+from activities.batches.provisioning import BatchOrphans, BatchProvisioning, BatchTeardown, Pace
 from activities.batches.validation import function_lock
-from adapters.memory.cloud import MemoryCloud
-from contracts.batches import (
-    BatchKey,
-    BatchPlan,
-    Orphans,
-    ResourceState,
-    StepDone,
-    StepInput,
-    SweepOrder,
-    names_of,
-)
 from tests.support.batches.scripted import KEY, MAKING, PLAN, REMOVING
 from tests.support.imports.activities import environment
+from tests.support.memory.cloud import MemoryCloud
 from tests.support.scripted_port import ScriptedPort
+from workflows.batches.names import BatchKey, BatchPlan, ResourceState, names_of
+from workflows.batches.runs import Orphans, StepDone, StepInput, SweepOrder
 
 NAMES = names_of(PLAN.prefix, KEY)
 NEIGHBOUR = BatchKey(case_id=KEY.case_id, batch_id=30)

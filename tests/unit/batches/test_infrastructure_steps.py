@@ -10,15 +10,16 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.batches.provisioning import BatchProvisioning, Pace
-from activities.batches.teardown import BatchTeardown
-from adapters.ports import Denied, NoRoom, NotYet, SourceFunction
-from contracts.batches import BatchKey, BatchPlan, QueueDepth, ResourceState, StepDone, StepInput
-from contracts.batches import names_of as names_in
-from contracts.errors import NOT_YET, PERMANENT
+from activities.batches.provisioning import BatchProvisioning, BatchTeardown, Pace
+from adapters.ports.batches import SourceFunction
+from adapters.ports.errors import Denied, NoRoom, NotYet
 from tests.support.imports.activities import environment
 from tests.support.scripted_port import ScriptedPort
 from tests.support.waiting import eventually
+from workflows.batches.names import BatchKey, BatchPlan, QueueDepth, ResourceState
+from workflows.batches.names import names_of as names_in
+from workflows.batches.runs import StepDone, StepInput
+from workflows.shared.errors import NOT_YET, PERMANENT
 
 KEY = BatchKey(case_id=7, batch_id=3)
 PLAN = BatchPlan(

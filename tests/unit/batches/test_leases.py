@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.leases import KEPT, AccountLimits, BatchLeases
-from adapters.ports.leases import Claim, LeaseWait
-from contracts.batches import BatchKey, BatchPlan, ResourceState, StepDone, StepInput
-from contracts.errors import NOT_YET
+from activities.batches.validation import KEPT, AccountLimits, BatchLeases
+from adapters.ports.batches import Claim, LeaseWait
 from tests.support.batches.scripted import TODAY
 from tests.support.imports.activities import environment
 from tests.support.scripted_port import ScriptedPort
+from workflows.batches.names import BatchKey, BatchPlan, ResourceState
+from workflows.batches.runs import StepDone, StepInput
+from workflows.shared.errors import NOT_YET
 
 KEY = BatchKey(case_id=7, batch_id=3)
 

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts.batches import LoaderStatus, Purpose, WaitingBatch
-from domain.batches.line import waited_for_by, waits_for
+from workflows.batches.names import LoaderStatus, Purpose
+from workflows.batches.runs import WaitingBatch
+from workflows.batches.validation import waited_for_by, waits_for
 
 SINCE = datetime(2026, 1, 2, tzinfo=UTC)
 

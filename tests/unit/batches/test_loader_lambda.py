@@ -20,18 +20,19 @@ from pydantic import ValidationError
 from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings, open_aws
-from contracts.batches import API_KEY_SECRET, CANARY, GROUP_BYTES, BatchKey, LoadOrder
-from contracts.rejections import Rejection
 from stack.children import free_port
 from stack.loader_function import HANDLER, loader_zip
 from stack.temporal import temporal_server
 from tests.support.aws import moto
 from tests.support.batches.groups import groups_of, groups_with_documents
 from tests.support.waiting import eventually
-from workers.bridges import batch_loader_lambda
-from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
-from workers.plugin import docflow_plugin
-from workers.settings.errors import SettingsError
+from workers.batches import loader_lambda
+from workers.batches.loader_lambda import SPARE_SECONDS, LoaderFunction
+from workers.shared.errors import SettingsError
+from workers.shared.plugin import docflow_plugin
+from workflows.batches.loads import CANARY, GROUP_BYTES, LoadOrder
+from workflows.batches.names import API_KEY_SECRET, BatchKey
+from workflows.shared.records import Rejection
 
 ROOT = Path(__file__).parents[3]
 KEY = BatchKey(case_id=7, batch_id=3)
@@ -297,13 +298,13 @@ def test_the_key_of_temporal_is_what_the_secret_holds(
     start: Any, address: str, aws: AwsSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: list[str | None] = []
-    connect = batch_loader_lambda.connect
+    connect = loader_lambda.connect
 
     async def connect_and_record(**options: Any) -> Client:
         keys.append(options["api_key"])
         return await connect()
 
-    monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_record)
+    monkeypatch.setattr(loader_lambda, "connect", connect_and_record)
     asyncio.run(keep_secret(aws, "docflow/temporal", " the key\n"))
     secret = {"AWS_ENDPOINT_URL": aws.endpoint_url, API_KEY_SECRET: "docflow/temporal"}
     for function in (start(address), start(address, **secret)):
@@ -315,13 +316,13 @@ def test_an_environment_connects_once(
     start: Any, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connected: list[Client] = []
-    connect = batch_loader_lambda.connect
+    connect = loader_lambda.connect
 
     async def connect_and_record(**options: Any) -> Client:
         connected.append(await connect(**options))
         return connected[-1]
 
-    monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_record)
+    monkeypatch.setattr(loader_lambda, "connect", connect_and_record)
     function = start(address)
     for number in range(3):
         function.handle(event(**{"1": document(f"warm{number}")}), Invocation())
@@ -345,14 +346,16 @@ def test_the_source_itself_is_no_loader(start: Any, address: str, missing: str) 
 
 
 def test_a_cold_start_loads_no_database_reader_activity_or_workflow() -> None:
-    code = f"import sys, {batch_loader_lambda.__name__}; print(*sys.modules)"
+    code = f"import sys, {loader_lambda.__name__}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     loaded = done.stdout.split()
-    assert batch_loader_lambda.__name__ in loaded
-    workflows = {name for name in loaded if re.match(r"workflows\.", name)}
-    assert workflows == {"workflows.attributes", "workflows.run_ends"}
+    assert loader_lambda.__name__ in loaded
+    modules = {name for name in loaded if re.match(r"workflows\.\w+\.", name)}
+    sources = {name: (ROOT / f"{name.replace('.', '/')}.py").read_text() for name in modules}
+    defining = {name for name, source in sources.items() if "@workflow.defn" in source}
+    assert defining == {"workflows.shared.run_notices"}
     unused = r"(sqlalchemy|aioboto3|activities|adapters\.(?!ports\b)\w+)(\.|$)"
     assert [name for name in loaded if re.match(unused, name)] == []
 
@@ -360,10 +363,10 @@ def test_a_cold_start_loads_no_database_reader_activity_or_workflow() -> None:
 def test_image_and_package_name_this_handler() -> None:
     image = (ROOT / "deploy" / "lambda" / "Dockerfile").read_text()
     [named] = re.findall(r'CMD \["([^"]+)"\]', image)
-    assert named == f"{batch_loader_lambda.__name__}.handler"
+    assert named == f"{loader_lambda.__name__}.handler"
     with zipfile.ZipFile(io.BytesIO(loader_zip())) as package:
         [module] = package.namelist()
         packed: dict[str, Any] = {}
         exec(package.read(module), packed)
     assert f"{module.removesuffix('.py')}.handler" == HANDLER
-    assert packed["handler"] == batch_loader_lambda.handler
+    assert packed["handler"] == loader_lambda.handler

@@ -7,35 +7,37 @@ from typing import Any
 
 import pytest
 
-from contracts.batches import (
-    CANARY,
+from tests.support.batches.messages import DOCUMENT, STARTED, enveloped, raw_of, refused
+from workers.batches.messages import read_case_event, read_document_event
+from workers.shared.services.bodies import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
+from workflows.batches.events import (
     CASE_EVENT,
     EVENT_TYPES,
-    LARGEST_ID,
     MESSAGE_BYTES,
     PASSED_ON_BYTES,
-    AttachedFile,
     BatchEndFinished,
     CancelMode,
     CaseEvent,
-    DocumentAttachments,
-    DocumentEvent,
-    DocumentProcessed,
-    DocumentRelations,
     ImportCancelled,
     JobFinished,
     JobStarted,
     RedriveRequested,
+    names_of_fields,
+    with_fields_of,
+)
+from workflows.batches.loads import (
+    CANARY,
+    AttachedFile,
+    DocumentAttachments,
+    DocumentEvent,
+    DocumentProcessed,
+    DocumentRelations,
     Relation,
     RelationKind,
-    Timings,
     message_key,
 )
-from contracts.origins import body_of
-from domain.batches.passed_on import names_of_fields, with_fields_of
-from tests.support.batches.messages import DOCUMENT, STARTED, enveloped, raw_of, refused
-from workers.services.batches.messages import read_case_event, read_document_event
-from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
+from workflows.batches.names import LARGEST_ID, Timings
+from workflows.shared.contracts import body_of
 
 EVERY_TIME = {
     "settle": 1,

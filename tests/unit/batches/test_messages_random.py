@@ -7,25 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.batches import (
-    CASE_EVENT,
-    DOCUMENT_EVENT,
-    EVENT_TYPES,
-    LARGEST_ID,
-    BatchEndFinished,
-    CancelMode,
-    CaseEvent,
-    DocumentEvent,
-    DocumentProcessed,
-    DocumentRelations,
-    ImportCancelled,
-    JobFinished,
-    JobStarted,
-    RedriveRequested,
-    Relation,
-    RelationKind,
-    Timings,
-)
 from tests.support.batches.messages import (
     DOCUMENT,
     READERS,
@@ -36,8 +17,28 @@ from tests.support.batches.messages import (
     refused,
 )
 from tests.support.chaos import examples
-from workers.services.batches.messages import read_case_event, read_document_event
-from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
+from workers.batches.messages import read_case_event, read_document_event
+from workers.shared.services.bodies import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
+from workflows.batches.events import (
+    CASE_EVENT,
+    EVENT_TYPES,
+    BatchEndFinished,
+    CancelMode,
+    CaseEvent,
+    ImportCancelled,
+    JobFinished,
+    JobStarted,
+    RedriveRequested,
+)
+from workflows.batches.loads import (
+    DOCUMENT_EVENT,
+    DocumentEvent,
+    DocumentProcessed,
+    DocumentRelations,
+    Relation,
+    RelationKind,
+)
+from workflows.batches.names import LARGEST_ID, Timings
 
 ids = st.integers(1, LARGEST_ID)
 names = (

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.orphans import BatchOrphans
-from adapters.ports import Denied, SourceFunction
-from contracts.batches import BatchKey, BatchPlan, Orphans, QueueDepth, Resource, SweepOrder
-from domain.batches.resources import FoundResource
+from activities.batches.provisioning import BatchOrphans
+from adapters.ports.batches import SourceFunction
+from adapters.ports.errors import Denied
 from tests.support.imports.activities import environment
 from tests.support.scripted_port import ScriptedPort
+from workflows.batches.names import BatchKey, BatchPlan, QueueDepth, Resource
+from workflows.batches.runs import Orphans, SweepOrder
+from workflows.batches.validation import FoundResource
 
 PLAN = BatchPlan(
     prefix="p", topic_arn="arn:aws:sns:eu-central-1:000000000000:t", source_function="source"

@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.ports import BatchView
-from contracts.batches import BatchKey, BatchStatus, DocumentCounts, LoaderStatus, Phase
-from workers.services.batches.outcomes import shown_outcome
+from adapters.ports.batches import BatchView
+from workers.batches.labels import shown_outcome
+from workflows.batches.names import BatchKey, LoaderStatus, Phase
+from workflows.batches.runs import BatchStatus, DocumentCounts
 
 KEY = BatchKey(case_id=7, batch_id=1)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from adapters.ports import DocumentView
-from contracts.batches import DocumentState
-from workers.services.batches.remarks import remark
+from adapters.ports.batches import DocumentView
+from workers.batches.labels import remark
+from workflows.batches.loads import DocumentState
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 
 from adapters.aws.session import AwsSettings
-from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
-from workers.pipelines.batches import BATCHES
-from workers.process import run_bridge, run_worker
-from workers.settings.batches import BatchSettings, read_timings
-from workers.settings.errors import SettingsError
+from workers.batches.register import BATCHES
+from workers.batches.settings import BatchSettings, read_timings
+from workers.shared.errors import SettingsError
+from workers.shared.process import run_bridge, run_worker
+from workflows.batches.names import LONGEST_PREFIX, BatchPlan, Timings
 
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:documents"
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:database"

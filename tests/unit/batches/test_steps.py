@@ -7,37 +7,36 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.case_backlog import CaseBacklog
-from activities.batches.completion import BatchCompletion
-from activities.batches.drain import AT_ONCE, LONGEST_STOP, BatchDrain
-from activities.batches.plans import BatchPlans
-from adapters.ports import BatchFacts, Denied, FailedMessage, NotYet, Unavailable
-from contracts.batches import (
-    Announce,
-    Announcement,
+from activities.batches.drain import AT_ONCE, LONGEST_STOP, BatchCompletion, BatchDrain
+from activities.batches.validation import BatchPlans, CaseBacklog
+from adapters.ports.batches import BatchFacts, FailedMessage
+from adapters.ports.errors import Denied, NotYet, Unavailable
+from tests.support.imports.activities import environment
+from tests.support.scripted_port import ScriptedPort
+from workflows.batches.events import Announcement, JobStarted, Publication
+from workflows.batches.names import (
     BatchKey,
     BatchPlan,
-    Closing,
-    DocumentCounts,
-    JobStarted,
     LoaderStatus,
-    NoteEvents,
-    Publication,
     Purpose,
     QueueDepth,
+    Resource,
+    names_of,
+)
+from workflows.batches.runs import (
+    Announce,
+    Closing,
+    DocumentCounts,
+    NoteEvents,
     Redriven,
     RedriveOrder,
-    Resource,
     SkipBatch,
     StepInput,
     SweepFacts,
     WaitingBatch,
     WaitingBatches,
-    names_of,
 )
-from contracts.errors import NOT_YET, PERMANENT, TRANSIENT
-from tests.support.imports.activities import environment
-from tests.support.scripted_port import ScriptedPort
+from workflows.shared.errors import NOT_YET, PERMANENT, TRANSIENT
 
 KEY = BatchKey(case_id=7, batch_id=3)
 PLAN = BatchPlan(

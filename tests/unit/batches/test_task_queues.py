@@ -9,20 +9,15 @@ from typing import Any
 
 import pytest
 
-from contracts.batches import (
-    LOADING_TASK_QUEUE,
-    TASK_QUEUE,
-    BatchKey,
-    CaseOrder,
-    JobStarted,
-    Timings,
-)
 from tests.unit.test_catalogue import OWN
-from workers.pipelines.base import activities_of
-from workers.pipelines.batches import BATCHES
-from workers.services.batches import cases
-from workers.services.batches.documents import DocumentIntake
-from workers.services.verdicts import Settle
+from workers.batches import case_events
+from workers.batches.documents import DocumentIntake
+from workers.batches.register import BATCHES
+from workers.shared.register import activities_of
+from workers.shared.services.bodies import Settle
+from workflows.batches.events import JobStarted
+from workflows.batches.names import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey, Timings
+from workflows.batches.runs import CaseOrder
 
 KEY = BatchKey(case_id=7, batch_id=1)
 DOCUMENT = (
@@ -85,9 +80,9 @@ async def test_a_case_runs_apart_from_loading_and_takes_turns(
         made.append(Start(order, options))
         return made[-1]
 
-    monkeypatch.setattr(cases, "WithStartWorkflowOperation", start)
+    monkeypatch.setattr(case_events, "WithStartWorkflowOperation", start)
     client: Any = Client()
-    await cases.CaseRuns(client, Timings()).deliver(JobStarted(case_id=7, batch_id=1), "1")
+    await case_events.CaseRuns(client, Timings()).deliver(JobStarted(case_id=7, batch_id=1), "1")
     [started] = made
     assert (started.order.case_id, started.options["task_queue"]) == (7, TASK_QUEUE)
     assert started.options["priority"].fairness_key == "case/7"

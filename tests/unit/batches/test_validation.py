@@ -6,26 +6,30 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.leases import AccountLimits, BatchLeases
-from activities.batches.plans import BatchPlans
-from activities.batches.validation import BatchValidation, function_lock, queue_lock
-from adapters.ports import BatchFacts, Throttled, Unavailable
-from adapters.ports.leases import LeaseWait
-from contracts.batches import (
+from activities.batches.validation import (
+    AccountLimits,
+    BatchLeases,
+    BatchPlans,
+    BatchValidation,
+    function_lock,
+    queue_lock,
+)
+from adapters.ports.batches import BatchFacts, LeaseWait
+from adapters.ports.errors import Throttled, Unavailable
+from tests.support.batches.scripted import TODAY
+from tests.support.imports.activities import environment
+from tests.support.scripted_port import ScriptedPort
+from workflows.batches.names import (
     BatchKey,
     LoaderStatus,
     Purpose,
     QueueDepth,
-    Validate,
-    Validation,
     ValidationOutcome,
     names_of,
 )
-from contracts.dependencies import Dependency
-from contracts.errors import PERMANENT, THROTTLING, TRANSIENT, UNAVAILABLE
-from tests.support.batches.scripted import TODAY
-from tests.support.imports.activities import environment
-from tests.support.scripted_port import ScriptedPort
+from workflows.batches.runs import Validate, Validation
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import PERMANENT, THROTTLING, TRANSIENT, UNAVAILABLE
 
 KEY = BatchKey(case_id=7, batch_id=3)
 LONG_AGO = datetime(2025, 3, 4, tzinfo=UTC)

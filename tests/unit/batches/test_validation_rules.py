@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.batches import BatchKey, LoaderStatus, Purpose, Resource, ValidationOutcome
-from domain.batches.resources import FoundResource
-from domain.batches.validation import (
+from workflows.batches.names import BatchKey, LoaderStatus, Purpose, Resource, ValidationOutcome
+from workflows.batches.validation import (
     ASK_AGAIN,
     TAGGED,
+    FoundResource,
     Neighbour,
     is_strange,
     is_young,

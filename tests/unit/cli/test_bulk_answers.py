@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from contracts.imports import Answer, ImportState, ImportStatus, Retry
 from tests.support.cli_fakes import FakeInstallation, FakeRuns
-from workers.cli import bulk_answers
-from workers.services.errors import Refused
-from workers.services.parked_runs import AT_ONCE
+from workers.shared.cli import answers
+from workers.shared.services.errors import Refused
+from workers.shared.services.inbox import AT_ONCE
+from workflows.imports.runs import ImportState, ImportStatus, Retry
+from workflows.shared.contracts import Answer
 
 
 class ManyParked(FakeRuns):
@@ -68,7 +69,7 @@ def retry_all(*options: str, **fields: Any) -> tuple[Any, list[str]]:
 def test_the_count_is_shown_first_and_nothing_is_done_without_a_yes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bulk_answers, "is_interactive", lambda: True)
+    monkeypatch.setattr(answers, "is_interactive", lambda: True)
     done, answered = retry_all()
     assert done.stdout.startswith("3 parked runs: imports 3\nRetry 3 parked runs? [y/N]: ")
     assert (done.exit_code, answered) == (1, [])

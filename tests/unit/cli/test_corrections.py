@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.imports import DocumentType, ImportState, Retry
 from tests.support.cli_fakes import FakeInstallation, FakeRuns, a_row, a_view
-from workers.services.errors import Refused
+from workers.shared.services.errors import Refused
+from workflows.imports.messages import DocumentType
+from workflows.imports.runs import ImportState, Retry
 
 PARKED = a_view(parked=True)
 

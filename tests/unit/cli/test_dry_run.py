@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from adapters.database import open_database
-from adapters.database.imports.store import SqlImportStore
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import open_database
 from adapters.database.models.every import metadata
 from adapters.files.tables.source import open_table
-from adapters.ports import Unavailable
-from contracts.dependencies import Dependency
-from contracts.imports import Strategy
-from domain.imports.chunks import TaskKey
+from adapters.ports.errors import Unavailable
 from tests.support.cli import run_docflow
 from tests.support.imports.schedules import SAMPLES
 from tests.support.imports.store import chunk, count
 from tests.support.tables import make_tables
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import TaskKey
+from workflows.shared.dependencies import Dependency
 
 HEADER = "code,description,rate"
 EQUIPMENT = "project_id code description"
@@ -132,7 +132,7 @@ def test_a_temporary_folder_without_room_is_named(
         reason = "the database is not available: database or disk is full"
         raise Unavailable(reason, Dependency.DATABASE)
 
-    monkeypatch.setattr(f"workers.services.imports.{step}", full)
+    monkeypatch.setattr(f"workers.imports.{step}", full)
     file = table_in(tmp_path, "e.csv", "E-1,Crane")
     done = submit(url, str(file), "--type", "equipment", "--project", "P1", "--dry-run")
     says = f"docflow: the dry run cannot write to {gettempdir()} (database or disk is full)"

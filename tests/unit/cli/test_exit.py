@@ -17,7 +17,7 @@ FINALISED = 99
 
 EVERY_COMMAND = f"""
 import atexit, json, os, sys
-from workers.cli import main
+from workers.shared.cli import main
 from tests.support.cli import COMMANDS
 
 atexit.register(os._exit, {FINALISED})
@@ -40,7 +40,7 @@ os._exit(0)
 
 WARM = """
 import json, os, sys
-import tests.unit.cli.test_bulk_answers, typer, workers.cli.app, workers.logs
+import tests.unit.cli.test_bulk_answers, typer, workers.shared.cli.app, workers.shared.logs
 
 for line in sys.stdin:
     order = json.loads(line)
@@ -137,8 +137,8 @@ def test_the_exit_code_is_that_of_the_command(programs: Programs, command: str, 
     done = programs.run(
         f"""
 import atexit, os, sys, typer
-import workers.cli.app as module
-from workers.cli import main
+import workers.shared.cli.app as module
+from workers.shared.cli import main
 
 {command}
 
@@ -158,9 +158,9 @@ def test_a_defect_of_a_process_is_logged_without_secrets(programs: Programs) -> 
     done = programs.run(
         """
 import sys
-import workers.cli.app as module
-from workers.cli import main
-from workers.logs import configure_logs
+import workers.shared.cli.app as module
+from workers.shared.cli import main
+from workers.shared.logs import configure_logs
 
 def app(prog_name):
     configure_logs({"DOCFLOW_LOG_FORMAT": "json", "DOCFLOW_JWT_KEY": "planted-key"})
@@ -179,9 +179,9 @@ def command(body: str) -> str:
     """A program whose only command does this."""
     return f"""
 import atexit, os, sys, typer
-import workers.cli.app as module
-from workers.cli import main
-from workers.cli.output import console, table
+import workers.shared.cli.app as module
+from workers.shared.cli import main
+from workers.shared.cli.output import console, table
 
 def command():
     {body}
@@ -232,11 +232,11 @@ def test_runs_are_not_retried_when_the_output_cannot_be_written(
         programs,
         f"""
 import os, sys
-import workers.cli.app as module
+import workers.shared.cli.app as module
 from tests.support.cli_fakes import FakeInstallation
 from tests.unit.cli.test_bulk_answers import PARKED, ManyParked
-from workers.cli import main
-from workers.cli.context import CliContext
+from workers.shared.cli import main
+from workers.shared.cli.context import CliContext
 
 runs = ManyParked(PARKED)
 installation = FakeInstallation(runs=runs)

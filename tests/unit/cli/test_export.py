@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from adapters.database import open_database
-from adapters.database.imports.store import SqlImportStore
-from contracts.imports import Strategy
-from domain.imports.chunks import TaskKey
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import open_database
 from tests.support.cli import run_docflow
 from tests.support.imports.store import chunk
 from tests.support.tables import make_tables
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import TaskKey
 
 ROWS = 6_000
 ROOM = 40_000

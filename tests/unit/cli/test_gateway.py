@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.cli import SETTINGS
 from tests.support.cli_fakes import FakeInstallation
-from workers.gateway.http.auth import Tokens
-from workers.settings.gateway import TokenSettings
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.settings.gateway import TokenSettings
 
 KEY = "a key that is at least 32 bytes long"
 
@@ -19,7 +19,7 @@ KEY = "a key that is at least 32 bytes long"
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was started, with which options."""
     calls: list[Any] = []
-    process = ModuleType("workers.gateway.process")
+    process = ModuleType("workers.shared.gateway.process")
 
     async def run_gateway(
         environment: Mapping[str, str], *, host: str, port: int, metrics_port: int | None
@@ -27,7 +27,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append((dict(environment), host, port))
 
     vars(process).update(run_gateway=run_gateway)
-    monkeypatch.setitem(sys.modules, "workers.gateway.process", process)
+    monkeypatch.setitem(sys.modules, "workers.shared.gateway.process", process)
     return calls
 
 
@@ -67,7 +67,7 @@ def test_a_token_without_a_role_is_an_importers(monkeypatch: pytest.MonkeyPatch)
         minted.append(claims)
         return "a.b.c"
 
-    monkeypatch.setattr("workers.gateway.http.auth.mint_token", mint_token)
+    monkeypatch.setattr("workers.shared.gateway.http.auth.mint_token", mint_token)
     done = FakeInstallation(environment={"DOCFLOW_JWT_KEY": KEY}).docflow(
         "token", "--subject", "ada", "--organisation", "1", "--hours", "2"
     )

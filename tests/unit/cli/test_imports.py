@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from adapters.database import upgrade
+from adapters.database.schema import upgrade
 
 ROOT = Path(__file__).parents[3]
 
 CLOUDS = ("aioboto3", "azure", "botocore", "obstore")
-ENGINE = ("temporalio", "activities", "workflows")
+ENGINE = ("temporalio",)
 WEB = ("fastapi", "httpx", "jinja2", "starlette", "uvicorn")
 FILES = ("adapters.files", "docx", "babel", "pypdfium2", "python_calamine", "rapidfuzz")
 DATABASE = ("adapters.database", "sqlalchemy")
@@ -44,7 +44,7 @@ def at_the_end(what: str, *arguments: str, **environment: str) -> tuple[str, str
     code = f"""
 import os, sys
 from pydantic import TypeAdapter
-from workers.cli.app import app
+from workers.shared.cli.app import app
 try:
     app({list(arguments)!r})
 except SystemExit as ended:
@@ -83,7 +83,10 @@ def test_help_loads_nothing_that_works() -> None:
 
 def test_one_command_does_not_load_the_others() -> None:
     modules = imported("db", "--help")
-    assert found(modules, ("workers.cli.batches", "workers.cli.runs", "workers.catalogue")) == []
+    assert (
+        found(modules, ("workers.batches.commands", "workers.shared.cli.runs", "workers.catalogue"))
+        == []
+    )
 
 
 @pytest.mark.parametrize("command", ["list", "spreadsheets list", "rejected list"])
@@ -116,9 +119,9 @@ def test_a_command_builds_no_validator_that_it_does_not_use(
 def test_modules_are_loaded_without_a_collection_and_a_process_collects() -> None:
     code = """
 import gc, json, os, sys
-import workers.cli.app as module
-from workers.cli import main
-from workers.cli.processes import start_logs
+import workers.shared.cli.app as module
+from workers.shared.cli import main
+from workers.shared.cli.processes import start_logs
 
 def app(prog_name):
     import workers.catalogue, adapters.database

@@ -11,17 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.blobs import BlobName
-from contracts.imports import IMPORT_MESSAGE, DocumentType, Key
-from workers.cli.errors import UsageError
-from workers.cli.imports.messages import (
-    MESSAGE_CLASSES,
-    build_message,
-    new_task_id,
-    read_message,
-    upload_name,
-)
-from workers.services.imports.submission import to_wire
+from workers.imports.messages import upload_name
+from workers.imports.runs import to_wire
+from workers.imports.submit_command import MESSAGE_CLASSES, build_message, new_task_id, read_message
+from workers.shared.cli.errors import UsageError
+from workflows.imports.messages import IMPORT_MESSAGE, DocumentType, Key
+from workflows.shared.contracts import BlobName
 
 FILE = Path("/data/Läger list.xlsx")
 UPLOADED = "uploads/P1/T1/Lager_list.xlsx"

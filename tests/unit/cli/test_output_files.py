@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import pytest
 
-from workers.cli.errors import CommandError, ExitCode
-from workers.cli.output_files import output_file
+from workers.shared.cli.errors import CommandError, ExitCode
+from workers.shared.cli.output import output_file
 
 
 def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:

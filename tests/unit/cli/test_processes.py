@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.cli import SETTINGS
 from tests.support.cli_fakes import FakeInstallation
-from workers.pipelines.base import Bridge
-from workers.process import choose
-from workers.settings.errors import SettingsError
+from workers.shared.errors import SettingsError
+from workers.shared.process import choose
+from workers.shared.register import Bridge
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Totals:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was started, with which options."""
     calls: list[Any] = []
-    process = ModuleType("workers.process")
+    process = ModuleType("workers.shared.process")
 
     async def run_worker(
         names: list[str] | None, environment: Mapping[str, str], **options: Any
@@ -48,7 +48,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return Totals()
 
     vars(process).update(choose=choose, run_worker=run_worker, run_bridge=run_bridge)
-    monkeypatch.setitem(sys.modules, "workers.process", process)
+    monkeypatch.setitem(sys.modules, "workers.shared.process", process)
     return calls
 
 

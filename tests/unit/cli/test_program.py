@@ -14,11 +14,11 @@ from azure.servicebus.aio import ServiceBusClient
 from typer.testing import CliRunner
 
 from tests.support.cli import COMMANDS, run_docflow
-from workers.cli.app import app
-from workers.cli.context import CliContext
-from workers.text import one_line, visible
+from workers.shared.cli.app import app
+from workers.shared.cli.context import CliContext
+from workers.shared.text import one_line, visible
 
-DOCFLOW = (sys.executable, "-m", "workers.cli")
+DOCFLOW = (sys.executable, "-m", "workers.shared.cli")
 ROOT = Path(__file__).parents[3]
 
 
@@ -65,14 +65,14 @@ import signal, sys
 
 class Interrupter:
     def find_spec(self, name, path=None, target=None):
-        if name == "workers.cli.app":
+        if name == "workers.shared.cli.app":
             try:
                 signal.raise_signal(signal.SIGINT)
             except KeyboardInterrupt:  # As Python does in callbacks of its import system.
                 pass
 
 sys.meta_path.insert(0, Interrupter())
-from workers.cli import main
+from workers.shared.cli import main
 main()
 """
     done = subprocess.run(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_fakes import FakeInstallation
-from workers.services.errors import ServiceError
+from workers.shared.services.errors import ServiceError
 
 GOOD = b'{"document_type":"mto_delete","project_id":"P1","task_id":"T1","service_id":"S1"}'
 BAD = b'{"document_type":"mto_delete","project_id":"P1","task_id":"T1"}'

@@ -10,23 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from temporalio.client import WorkflowExecutionStatus
 
-from adapters.database.imports.views import ImportTaskRow
-from contracts.blobs import BlobRef
-from contracts.imports import (
-    Answer,
-    Counts,
-    DocumentType,
-    EstimationMasterMessage,
-    ImportState,
-    ImportStatus,
-    Problem,
-    Retry,
-    workflow_id,
-)
+from activities.imports.views import ImportTaskRow
 from tests.support.cli_fakes import FakeInstallation, FakeRuns, a_row, a_view, an_execution
-from workers.services import known_runs
-from workers.services.errors import ServiceError
-from workers.services.known_runs import prefixes
+from workers.shared.services import known_runs
+from workers.shared.services.errors import ServiceError
+from workers.shared.services.known_runs import prefixes
+from workflows.imports.messages import DocumentType, EstimationMasterMessage, workflow_id
+from workflows.imports.runs import Counts, ImportState, ImportStatus, Retry
+from workflows.shared.contracts import Answer, BlobRef, Problem
 
 REPORT = BlobRef(name="reports/P1/T1.xlsx", size=5)
 KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)

@@ -9,8 +9,8 @@ from temporalio.testing import WorkflowEnvironment
 
 from stack.temporal import temporal_binary
 from tests.support.cli import run_docflow_in_thread
-from workers.plugin import docflow_plugin
-from workflows import attributes
+from workers.shared.plugin import docflow_plugin
+from workflows.shared import attributes
 
 IDS = [
     "imports-run-sweeper",

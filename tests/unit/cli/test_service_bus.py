@@ -6,10 +6,10 @@ from azure.servicebus.aio import ServiceBusClient
 from stack.children import free_port
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
-from workers.services.errors import ServiceError
-from workers.services.service_bus import open_queue
-from workers.settings.errors import SettingsError
-from workers.settings.imports import QueueSettings
+from workers.imports.settings import QueueSettings
+from workers.shared.errors import SettingsError
+from workers.shared.services.errors import ServiceError
+from workers.shared.services.service_bus import open_queue
 
 
 def settings(connection_string: str, name: str = "import-queue") -> QueueSettings:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.imports import ImportState
 from tests.support.cli_fakes import NOW, FakeInstallation, FakeRuns, a_row
-from workers.services.errors import ServiceError
-from workers.services.runs import PipelineView
-from workers.services.status import AwaitingRun
+from workers.shared.services.errors import ServiceError
+from workers.shared.services.status import AwaitingRun, PipelineView
+from workflows.imports.runs import ImportState
 
 README = Path(__file__).parents[3] / "README.md"
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from adapters.ports import Unavailable
-from contracts.blobs import BlobRef
-from contracts.imports import Counts, ImportState, ImportStatus, Problem
-from domain.imports.chunks import LoadMark, TaskKey
+from adapters.ports.errors import Unavailable
 from tests.support.cli_fakes import FakeInstallation, FakeRuns, FakeStore, a_result, a_row, a_view
-from workers.cli.errors import CommandError
-from workers.cli.imports.follow import Follower, Parked
-from workers.services.errors import ServiceError
+from workers.imports.commands import Follower, Parked
+from workers.shared.cli.errors import CommandError
+from workers.shared.services.errors import ServiceError
+from workflows.imports.runs import Counts, ImportState, ImportStatus, LoadMark, TaskKey
+from workflows.shared.contracts import BlobRef, Problem
 
 CLOSED = a_view(status="completed", closed=True)
 PARKED = a_view(parked=True)

@@ -14,26 +14,20 @@ from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from contracts.imports import (
-    TASK_QUEUE,
-    Answer,
-    ImportMessage,
-    ImportOrder,
-    ImportResult,
-    ImportState,
-    Retry,
-)
 from stack.temporal import temporal_binary
 from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
 from tests.support.waiting import eventually
-from workers.pipelines.base import Lane
-from workers.pipelines.imports import IMPORTS
-from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.plugin import docflow_plugin
-from workers.services.errors import ServiceError
-from workers.services.imports.runs import ImportRuns
-from workflows import attributes
+from workers.imports.register import IMPORTS
+from workers.imports.runs import ImportRuns
+from workers.shared.plugin import docflow_plugin
+from workers.shared.register import Lane
+from workers.shared.services.errors import ServiceError
+from workers.spreadsheets.register import SPREADSHEETS
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.messages import ImportMessage
+from workflows.imports.runs import TASK_QUEUE, ImportOrder, ImportResult, ImportState, Retry
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

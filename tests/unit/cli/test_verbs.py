@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from contracts.imports import ImportState
 from tests.support.cli_fakes import NOW, FakeInstallation, a_row
-from workers.services import known_runs
-from workers.services.batches import verbs as batch_verbs
-from workers.services.errors import InvalidRequest
-from workers.services.verbs import Filters, RunEntry
+from workers.batches import verbs
+from workers.shared.services import known_runs
+from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.verbs import Filters, RunEntry
+from workflows.imports.runs import ImportState
 
 UUID = "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"
 SWEEP = "schedule/batch-sweeper-2026-11-22T02:00:00Z"
@@ -120,7 +120,7 @@ def installation(monkeypatch: pytest.MonkeyPatch) -> FakeInstallation:
         )
         return [entry]
 
-    made = FakeInstallation(listed={batch_verbs.VERBS.pipeline: batches})
+    made = FakeInstallation(listed={verbs.VERBS.pipeline: batches})
     made.tasks.rows.append(a_row("P1", "T1", state=ImportState.FAILED))
     made.tasks.rows.append(a_row("P1", "T2"))
     return made
@@ -159,7 +159,7 @@ def test_list_shows_runs_that_lack_the_columns_of_others() -> None:
         row = RunEntry("batch/7/1", "batch/7/1", "batches", "batch", "failed", NOW)
         return [run, replace(row, columns={"dead letters": "3"})]
 
-    made = FakeInstallation(listed={batch_verbs.VERBS.pipeline: batches})
+    made = FakeInstallation(listed={verbs.VERBS.pipeline: batches})
     done = made.docflow("list", "--pipeline", "batches")
     assert done.exit_code == 0, done.output
     header, _, first, second = done.stdout.splitlines()[1:5]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from adapters.files.schedules.calendars import read_pmxml_times, read_xer_times
-from adapters.files.schedules.source import open_schedule
+from adapters.files.schedules.primavera import open_schedule
+from adapters.files.schedules.records import read_pmxml_times, read_xer_times
 from tests.support.imports.schedule_reading import read_project
 from tests.support.imports.schedules import SAMPLES
 

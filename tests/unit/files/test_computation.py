@@ -8,9 +8,9 @@ import pytest
 
 from adapters.files import limits
 from adapters.files.computation import ForkedComputing
-from adapters.ports import UnreadableDocument
-from domain.errors import RuleViolation
+from adapters.ports.errors import UnreadableDocument
 from tests.support.jobs import computations
+from workflows.shared.errors import RuleViolation
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adapters.files.tables.delimited import find_delimiter, open_delimited
 from adapters.files.tables.table import Row
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 
 def read(path: Path, content: bytes, encoding: str | None = None) -> tuple[str | None, list[Row]]:

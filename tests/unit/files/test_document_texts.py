@@ -20,7 +20,7 @@ from pypdfium2 import PdfDocument
 
 from adapters.files import limits
 from adapters.files.texts.pool import FileTexts
-from adapters.ports import Extracted
+from adapters.ports.documents import Extracted
 from stack.sample_files import Letter, mail, outlook_message, pdf, word
 from tests.support.files.hostile_documents import word_main, word_with
 from tests.support.files.reading import Reading

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from adapters.files import limits
 from adapters.files.texts.html import as_utc, clean_text, html_text, safe_filename
 from adapters.files.texts.pdf import pdf_date
-from contracts.blobs import BlobRef
+from workflows.shared.contracts import BlobRef
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from adapters.files.forks import Bounds
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.mail import read_mail
 from adapters.files.texts.pool import FileTexts
-from adapters.ports import Extracted, UnreadableDocument
+from adapters.ports.documents import Extracted
+from adapters.ports.errors import UnreadableDocument
 from stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
 from tests.support.files import hostile_documents as hostile
 

@@ -12,7 +12,7 @@ from docx.opc.part import Part
 
 from adapters.files import limits
 from adapters.files.texts.pool import FileTexts
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 from stack.compound_file import compound_file
 from tests.support.files import office
 from tests.support.files.compound_files import xls

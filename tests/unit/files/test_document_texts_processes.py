@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from adapters.files.texts.pool import FileTexts
-from adapters.ports import Extracted, Unavailable
+from adapters.ports.documents import Extracted
+from adapters.ports.errors import Unavailable
 from stack.sample_files import pdf
 from tests.support.files.hostile_documents import WRITTEN_AT, pdf_of_many_pages
 from tests.support.waiting import eventually

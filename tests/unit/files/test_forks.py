@@ -12,7 +12,7 @@ import pytest
 
 from adapters.files import gdal, landlock, limits
 from adapters.files.forks import Bounds, Forks, Order
-from adapters.ports import PortError, ReaderFailed, Unavailable, UnreadableDocument
+from adapters.ports.errors import PortError, ReaderFailed, Unavailable, UnreadableDocument
 from tests.support.processes import ROOT
 from tests.support.waiting import eventually
 

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.files.compound import COMPOUND_HEAD
 from adapters.files.formats import Format, format_of, is_container
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 from stack.compound_file import compound_file
 from tests.support.files.compound_files import xls
 

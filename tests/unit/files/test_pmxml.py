@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.files.schedules import pmxml
-from adapters.files.schedules.pmxml import open_pmxml
+from adapters.files.schedules import source as pmxml
+from adapters.files.schedules.primavera import open_schedule
 from adapters.files.schedules.records import ActivityRecord
-from adapters.files.schedules.source import open_schedule
-from adapters.ports import UnreadableDocument
-from contracts.problems import Problem
+from adapters.files.schedules.source import open_pmxml
+from adapters.ports.errors import UnreadableDocument
 from tests.support.chaos import examples
 from tests.support.imports.schedule_reading import read_project
+from workflows.shared.contracts import Problem
 
 ROOT = (
     '<APIBusinessObjects xmlns="http://xmlns.oracle.com/Primavera/P6/V22.12/API/BusinessObjects"'

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.files.rasters.png import check_png
-from adapters.ports import UnreadableDocument
+from adapters.files.rasters.cog import check_png
+from adapters.ports.errors import UnreadableDocument
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.files.compound import COMPOUND_HEAD
-from adapters.files.schedules import xer
+from adapters.files.schedules import source as xer
+from adapters.files.schedules.primavera import open_schedule
 from adapters.files.schedules.records import ActivityRecord, RelationshipRecord, UdfValueRecord
-from adapters.files.schedules.source import open_schedule
-from adapters.files.schedules.xer import open_xer
-from adapters.ports import UnreadableDocument
-from contracts.problems import Problem
+from adapters.files.schedules.source import open_xer
+from adapters.ports.errors import UnreadableDocument
 from tests.support.chaos import examples
 from tests.support.imports.schedule_reading import read_project
+from workflows.shared.contracts import Problem
 
 HEAD = "ERMHDR\t22.12\t2025-04-01"
 PROJECT = "%T\tPROJECT\n%F\tproj_id\tproj_short_name\tlast_recalc_date\n%R\t1\tP1\t2025-04-01 00:00"

@@ -12,7 +12,6 @@ from olefile import OleFileIO
 from adapters.files.compound import DamagedCompound, stream
 from adapters.files.tables.marks import Marks, TooManyMarks
 from adapters.files.tables.source import open_workbook
-from domain.tabular.rows import Uncalculated
 from stack.compound_file import compound_file as in_storages
 from tests.support.files.compound_files import (
     colinfo,
@@ -27,6 +26,7 @@ from tests.support.files.compound_files import (
 )
 from tests.support.files.open_documents import ods_of
 from tests.support.imports.documents import read
+from workflows.shared.cells import Uncalculated
 
 EMPTY, NO_NUMBER = b"\x03", b"\xff\xff"
 

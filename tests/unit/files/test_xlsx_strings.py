@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adapters.files.tables.xlsx.strings import SharedStrings
-from adapters.ports import UnreadableDocument
+from adapters.files.tables.xlsx.values import SharedStrings
+from adapters.ports.errors import UnreadableDocument
 from tests.support.chaos import examples
 from tests.support.files.workbooks import strings_xml
 

@@ -4,17 +4,17 @@ from datetime import date, datetime
 
 import pytest
 
-from adapters.files.tables.xlsx.strings import SharedStrings
 from adapters.files.tables.xlsx.values import (
     Format,
     Memo,
+    SharedStrings,
     column_number,
     from_serial,
     number,
     number_format,
     text,
 )
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 from tests.support.files.workbooks import strings_xml
 
 

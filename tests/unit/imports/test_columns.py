@@ -16,18 +16,17 @@ from hypothesis import strategies as st
 from activities.imports import column_table
 from activities.imports.table_reader import TableReader
 from adapters.files.documents import FileDocuments
-from adapters.files.tables import columns
+from adapters.files.tables import delimited
 from adapters.files.tables.delimited import open_delimited
-from adapters.ports import UnreadableDocument
-from contracts.imports import AnyTableMessage
-from domain.errors import InvalidDocument
-from domain.imports import packing
-from domain.imports.chunks import RowChunk
-from domain.imports.tables import TABLES
-from domain.tabular.columns import NotPlain
-from domain.tabular.packed import PackedRows
+from adapters.ports.errors import UnreadableDocument
 from tests.support.chaos import examples
 from tests.support.imports.activities import message_of
+from workflows.imports import validation
+from workflows.imports.messages import AnyTableMessage
+from workflows.imports.runs import RowChunk
+from workflows.imports.types import TABLES
+from workflows.shared.conversion import NotPlain, PackedRows
+from workflows.shared.errors import InvalidDocument
 
 HEADERS = {
     "mto": ("Drawing", "Commodity code", "Size", "Quantity", "Unit", "Description"),
@@ -191,7 +190,7 @@ def test_a_table_read_by_columns_is_what_its_rows_are(
     file = tmp_path / "file.csv"
     file.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "BLOCK_BYTES", block)
+        patch.setattr(delimited, "BLOCK_BYTES", block)
         by_columns = _read(file, kind, start)
         patch.setattr(column_table, "COLUMN_BYTES", 1 << 60)
         assert by_columns.comparable() == _read(file, kind, start).comparable()
@@ -240,14 +239,14 @@ def _compare_packed(file: Path, kind: str, start: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_table, "COLUMN_BYTES", 1 << 60)
         row_by_row = _read(file, kind, start)
-        patch.setattr(packing, "FEWEST_ROWS", 1)
+        patch.setattr(validation, "FEWEST_ROWS", 1)
         assert _read(file, kind, start).comparable() == row_by_row.comparable()
 
 
 def test_most_rows_of_a_workbook_are_packed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(validation, "FEWEST_ROWS", 1)
     rows: list[Sequence[Any]] = [(f"C-{n}", "Pipe", "m", n + 0.5, n % 9) for n in range(300)]
     rows[100] = ("C-100", "two\nlines", "m", 1, 1)
     rows[200] = ("C-200", "Pipe", "m", "much", 1)
@@ -278,7 +277,7 @@ def test_a_text_read_by_columns_holds_the_cells_that_its_records_do(
     text = end.join(["one,two", *map(",".join, lines)]) + last
     file.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "BLOCK_BYTES", block)
+        patch.setattr(delimited, "BLOCK_BYTES", block)
         by_columns = _cells(file, tmp_path)
     if by_columns is not None:
         with open_delimited(file, "utf-8", ",") as table:
@@ -308,7 +307,7 @@ def _cells(file: Path, folder: Path) -> list[tuple[int, list[str]]] | None:
 def test_most_of_a_long_table_is_read_by_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 2_000)
     rows = [(f"C-{n}", "Pipe, seamless", "m", f"{n}.5", str(n % 9)) for n in range(400)]
     rows[300] = ("Total", "", "", "12", "")
     rows.append(("C-1", "again", "m", "1", "1"))
@@ -326,7 +325,7 @@ def test_most_of_a_long_table_is_read_by_columns(
 def test_a_bill_is_read_by_columns_up_to_its_first_heading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 2_000)
     rows = [(f"{n}", "Concrete", f"{n}.5", "2", "") for n in range(400)]
     rows[300] = ("", "Part two", "", "", "")
     rows.append(("399", "again", "1", "1", ""))
@@ -354,7 +353,7 @@ def test_a_long_cell_is_a_problem_of_its_row(
 def test_what_needs_more_memory_than_is_given_is_read_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "_MEMORY", "3MB")
+    monkeypatch.setattr(delimited, "_MEMORY", "3MB")
     rows = [(f"C-{n}", f"{n} " + "x" * 500, "m", "1", "1") for n in range(3_000)]
     file = tmp_path / "file.csv"
     file.write_bytes(_csv([HEADERS["material"], *rows], "\n", csv.QUOTE_MINIMAL, ","))
@@ -380,7 +379,7 @@ def test_a_session_reaches_nothing_but_its_file(tmp_path: Path, sql: str) -> Non
     readable, other = tmp_path / "block.csv", tmp_path / "other"
     readable.write_text("a\n")
     other.write_text("secret\n")
-    session = columns.Session(readable)
+    session = delimited.Session(readable)
     try:
         assert session.fetch(f"SELECT count(*) FROM read_text('{readable}')") == [(1,)]
         with pytest.raises(NotPlain):

@@ -5,13 +5,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from contracts.imports import DocumentType, ImportState
 from tests.support.imports.activities import ActivityPorts
 from tests.support.scripted_port import ScriptedPort
 from workers import catalogue
-from workers.pipelines.base import recognise
-from workers.services.errors import NotFound, Refused, ServiceError, TemporalUnavailable
-from workers.services.imports.answers import CorrectedFile, ImportAnswers, RunAnswer
+from workers.imports.service import CorrectedFile, ImportAnswers, RunAnswer
+from workers.shared.register import recognise
+from workers.shared.services.errors import NotFound, Refused, ServiceError, TemporalUnavailable
+from workflows.imports.messages import DocumentType
+from workflows.imports.runs import ImportState
 
 
 class Row:

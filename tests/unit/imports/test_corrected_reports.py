@@ -11,8 +11,6 @@ import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
 from activities.imports.rows import RowImports
-from contracts.errors import INVALID_DOCUMENT
-from contracts.imports import Counts, HandlerOutcome
 from tests.support.imports.activities import (
     KEY,
     ActivityPorts,
@@ -21,6 +19,8 @@ from tests.support.imports.activities import (
     work_of,
 )
 from tests.support.imports.documents import workbook
+from workflows.imports.runs import Counts, HandlerOutcome
+from workflows.shared.errors import INVALID_DOCUMENT
 
 
 @pytest.fixture

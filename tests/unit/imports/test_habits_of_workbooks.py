@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain.errors import InvalidDocument
 from tests.support.files.open_documents import ods_of
 from tests.support.imports.documents import Document, read, text, workbook
+from workflows.shared.errors import InvalidDocument
 
 EQUIPMENT = [["Code", "Description", "Rate"], ["E-1", "Crane", 10.5], ["E-2", "Pump", 20]]
 TAKE_OFF = ["Drawing", "Commodity", "Description", "Qty", "Unit"]

@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 import pytest
 from temporalio import activity
 
-from activities import handover
-from activities.imports.deletes import DeleteImports
+from activities.imports.lifecycle import DeleteImports, UploadImports
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
-from activities.imports.uploads import UploadImports
-from contracts.imports import DocumentType, Handler, HandlerInput, HandlerOutcome
+from activities.shared import failures
 from tests.support.imports.activities import ActivityPorts, environment, message_of, work_of
 from tests.unit.imports.test_messages import FIELDS
-from workers.pipelines.base import activities_of
+from workers.shared.register import activities_of
+from workflows.imports.messages import DocumentType
+from workflows.imports.runs import Handler, HandlerInput, HandlerOutcome
 
 
 class Locked:
@@ -52,7 +52,7 @@ def handlers(ports: ActivityPorts) -> Mapping[str, Any]:
 async def test_work_that_takes_long_is_handed_over_whatever_the_document_type(
     document_type: DocumentType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handover, "CUT_SECONDS", 0.05)
+    monkeypatch.setattr(failures, "CUT_SECONDS", 0.05)
     ports = ActivityPorts(tmp_path)
     message = message_of(document_type.value, **FIELDS[document_type])
     source = None

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.errors import InvalidDocument
-from domain.imports import header as headers
-from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, match_header
-from domain.imports.tables import CREW, EQUIPMENT, MTO, TableSpec
-from domain.tabular.rows import Cell
+from workflows.imports import header as headers
+from workflows.imports.header import HEADER_WITHIN, TableHeader, find_header, match_header
+from workflows.imports.types import CREW, EQUIPMENT, MTO, TableSpec
+from workflows.shared.cells import Cell
+from workflows.shared.errors import InvalidDocument
 
 
 def numbered(*rows: list[Cell]) -> list[tuple[int, list[Cell]]]:

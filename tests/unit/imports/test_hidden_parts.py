@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain.tabular.line_ranges import listed_lines
 from tests.support.files.compound_files import colinfo, number, row_record, text, xls_of
 from tests.support.files.open_documents import ods_of
 from tests.support.imports.documents import read, workbook
+from workflows.shared.cells import listed_lines
 
 HEADER = ["Code", "Description", "Rate"]
 EQUIPMENT = [HEADER, *([f"E-{n}", "Crane", n] for n in range(2, 30))]

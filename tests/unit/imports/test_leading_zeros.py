@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.imports.leading_zeros import Codes, lookalikes, spellings
+from workflows.imports.validation import Codes, lookalikes, spellings
 
 CODE = st.text("00017A-", min_size=1, max_size=5)
 CODES = st.tuples(CODE, CODE)

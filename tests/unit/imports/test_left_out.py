@@ -7,12 +7,13 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from adapters.files.documents import FileDocuments
-from contracts.imports import Counts, Retry, TableMessage
-from domain.errors import RuleViolation
-from domain.imports.corrections import changed
 from tests.support.imports.activities import ActivityPorts, message_of
 from tests.support.imports.documents import workbook
 from tests.support.imports.loads import codes, load
+from workflows.imports.findings import changed
+from workflows.imports.messages import TableMessage
+from workflows.imports.runs import Counts, Retry
+from workflows.shared.errors import RuleViolation
 
 FILE = b"Code,Description,Rate\nE-1,Crane,10\nE-2,Pump,20\nTotal,,30\n,Rented,\nPage 1\nPage 2\n"
 

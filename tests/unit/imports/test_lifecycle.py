@@ -8,29 +8,27 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.imports.deletes import DeleteImports
-from activities.imports.lifecycle import ImportLifecycle
-from activities.imports.uploads import UploadImports
-from activities.scratch import fetched
-from adapters.memory.runs import MemoryRuns
-from adapters.ports import BlobNotFound, RunEnd, Unavailable
-from contracts.blobs import BlobRef
-from contracts.dependencies import Dependency
-from contracts.errors import KEY_REUSED, MISSING_BLOB, PERMANENT, TRANSIENT, UNAVAILABLE
-from contracts.imports import (
+from activities.imports.lifecycle import DeleteImports, ImportLifecycle, UploadImports
+from activities.shared.scratch import fetched
+from adapters.ports.errors import BlobNotFound, Unavailable
+from adapters.ports.records import RunEnd
+from tests.support.imports.activities import KEY, ActivityPorts, environment, message_of, work_of
+from tests.support.memory.runs import MemoryRuns
+from workers.imports.messages import read_message
+from workflows.imports.messages import ImportMessage
+from workflows.imports.runs import (
     Closing,
     Counts,
     HandlerOutcome,
-    ImportMessage,
     ImportOrder,
     ImportState,
+    LoadMark,
     Preparation,
 )
-from contracts.origins import Origin, digest_of
-from domain.imports.chunks import LoadMark
-from domain.imports.registry import REGISTRY
-from tests.support.imports.activities import KEY, ActivityPorts, environment, message_of, work_of
-from workers.services.imports.messages import read_message
+from workflows.imports.types import REGISTRY
+from workflows.shared.contracts import BlobRef, Origin, digest_of
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import KEY_REUSED, MISSING_BLOB, PERMANENT, TRANSIENT, UNAVAILABLE
 
 
 @pytest.fixture

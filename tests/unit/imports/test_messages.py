@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.memory.rejected import MemoryRejectedMessages
-from contracts import origins
-from contracts.imports import MESSAGE_BYTES, DocumentType
 from tests.support.chaos import examples
-from workers.services.imports.intake import ImportIntake, summary
-from workers.services.imports.messages import read_message
-from workers.services.verdicts import (
+from tests.support.memory.rejected import MemoryRejectedMessages
+from workers.imports.intake import ImportIntake, summary
+from workers.imports.messages import read_message
+from workers.shared.services.bodies import (
     DESCRIPTION_LIMIT,
     INVALID_MESSAGE,
     MALFORMED_BODY,
@@ -28,6 +26,8 @@ from workers.services.verdicts import (
     Abandon,
     DeadLetter,
 )
+from workflows.imports.messages import MESSAGE_BYTES, DocumentType
+from workflows.shared import contracts
 
 FILE = {"blob_name": "incoming/equipment.xlsx"}
 FIELDS: dict[DocumentType, dict[str, Any]] = {
@@ -81,7 +81,7 @@ def raw_of(kind: DocumentType, **changes: Any) -> bytes:
 @pytest.mark.parametrize("kind", list(DocumentType))
 def test_a_message_that_is_recorded_after_its_start_can_be_read_again(kind: DocumentType) -> None:
     message = read_message(raw_of(kind))
-    assert read_message(origins.body_of(message)) == message
+    assert read_message(contracts.body_of(message)) == message
 
 
 class NoTemporal:

@@ -2,11 +2,10 @@
 
 import pytest
 
-from contracts.imports import DocumentType
-from domain.errors import InvalidDocument
-from domain.imports.header import find_header
-from domain.imports.nearest import nearest
-from domain.imports.tables import TABLES
+from workflows.imports.header import find_header, nearest
+from workflows.imports.messages import DocumentType
+from workflows.imports.types import TABLES
+from workflows.shared.errors import InvalidDocument
 
 MTO = TABLES[DocumentType.MTO]
 

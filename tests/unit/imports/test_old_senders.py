@@ -5,21 +5,20 @@ from typing import Any
 
 import pytest
 
-from contracts.imports import (
+from workers.catalogue import PIPELINES
+from workers.imports.messages import read_message
+from workers.shared.register import recognise
+from workers.shared.services.bodies import RefusedMessage
+from workflows.imports.findings import naming_unused_fields
+from workflows.imports.messages import (
     COLUMNS,
     BulkMessage,
-    HandlerOutcome,
     ScheduleFillColumnMessage,
     encoded,
     workflow_id,
 )
-from contracts.origins import digest_of
-from domain.imports.chunks import TaskKey
-from domain.imports.unused_fields import naming_unused_fields
-from workers.catalogue import PIPELINES
-from workers.pipelines.base import recognise
-from workers.services.bodies import RefusedMessage
-from workers.services.imports.messages import read_message
+from workflows.imports.runs import HandlerOutcome, TaskKey
+from workflows.shared.contracts import digest_of
 
 
 def message(**fields: Any) -> Any:

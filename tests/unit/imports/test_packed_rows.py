@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.database.models.base import ABOVE_ALL
-from domain.imports import packing
-from domain.tabular.packed import PackedRows
 from tests.support.imports.documents import Document, read, workbook
+from workflows.imports import validation
+from workflows.shared.conversion import PackedRows
 
 TITLES = ("Code", "Description", "Price", "Lead time (days)")
 CODES = (
@@ -57,7 +57,7 @@ def test_rows_are_the_same_packed_or_not(
     for path in (text, sheet):
         plain = read(path, "material")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(packing, "FEWEST_ROWS", 1)
+            patch.setattr(validation, "FEWEST_ROWS", 1)
             packed = read(path, "material")
         assert by_code(packed) == by_code(plain)
         numbers = [value for row in packed.rows for value in row.values()]
@@ -71,14 +71,14 @@ def _of_sheet(cell: str) -> str | None:
 
 def test_plain_rows_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    original = packing.RowPacker.pack
+    original = validation.RowPacker.pack
 
     def pack(packer: Any, values: Any, lines: Any) -> Any:
         made.append(original(packer, values, lines))
         return made[-1]
 
-    monkeypatch.setattr(packing, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(packing.RowPacker, "pack", pack)
+    monkeypatch.setattr(validation, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(validation.RowPacker, "pack", pack)
     rows = [["M-1", "pipe", 1.5, 7], ["M-2", None, 2, None]]
     read(workbook(tmp_path / "file.xlsx", {"Sheet": [TITLES, *rows]}), "material")
     assert [type(each) for each in made] == [PackedRows]

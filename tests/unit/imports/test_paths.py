@@ -9,27 +9,30 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from activities.imports import document_tables, kept_rows
-from activities.imports.kept_rows import KeptRows
-from activities.seen_keys import SeenKeys
+from activities.imports import column_table, document_tables
+from activities.imports.column_table import KeptRows
+from activities.shared.scratch import SeenKeys
 from adapters.files.tables import delimited
 from adapters.files.tables.delimited import open_delimited
-from adapters.ports import UnreadableDocument
-from domain.imports import titles
-from domain.imports.findings import Findings
-from domain.imports.header import match_header
-from domain.imports.leading_zeros import Codes, may_differ
-from domain.imports.tables import EQUIPMENT, MTO, TableSpec
-from domain.imports.titles import meaning_of
-from domain.tabular.conversion import Flaw, convert_column
-from domain.tabular.fields import ColumnKind, FieldSpec
-from domain.tabular.habits import plain_cells
-from domain.tabular.notations import Notation
-from domain.tabular.rows import Cell, Uncalculated
-from domain.tabular.words import footer_of, is_totals_word, may_hold_words
+from adapters.ports.errors import UnreadableDocument
 from tests.support.chaos import examples
 from tests.support.imports.documents import Document, read, text, workbook
 from tests.support.imports.tables import validator_of
+from workflows.imports import header as titles
+from workflows.imports.findings import Findings
+from workflows.imports.header import match_header, meaning_of
+from workflows.imports.types import EQUIPMENT, MTO, TableSpec
+from workflows.imports.validation import Codes, may_differ
+from workflows.shared.cells import Cell, Uncalculated
+from workflows.shared.conversion import Flaw, convert_column
+from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.notations import (
+    Notation,
+    footer_of,
+    is_totals_word,
+    may_hold_words,
+    plain_cells,
+)
 
 FIELDS = [
     FieldSpec("code", ColumnKind.CODE, required=True, max_length=12),
@@ -250,7 +253,7 @@ def test_a_text_that_is_read_again_gives_the_same_rows(
 def test_rows_in_a_file_are_as_they_were_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_rows, "KEPT_ROWS", 1)
+    monkeypatch.setattr(column_table, "KEPT_ROWS", 1)
     cells: list[Cell] = ["a", None, 1, 2.5, True, datetime(2026, 1, 2), Uncalculated("=A1")]
     with ExitStack() as held:
         kept = KeptRows(tmp_path, held, memory=True, aside=True)
@@ -264,6 +267,6 @@ def test_rows_in_a_file_are_as_they_were_each_time(
 
 
 def _kept(file: Path, patch: pytest.MonkeyPatch, most: int) -> Document:
-    patch.setattr(kept_rows, "KEPT_ROWS", most)
+    patch.setattr(column_table, "KEPT_ROWS", most)
     patch.setattr(document_tables, "PART_ROWS", 5)
     return read(file)

@@ -6,26 +6,26 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches import extracts as batches
-from activities.imports import reports as import_reports
+from activities.batches import document_load
+from activities.imports import rows
 from activities.imports.lifecycle import ImportLifecycle
-from activities.jobs import folders as jobs
-from activities.spreadsheets import reports as spreadsheet_reports
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.memory.runs import MemoryRuns
-from adapters.staging.store import KEPT, stem_of
-from contracts.batches import DocumentProcessed
-from contracts.blobs import OWN_PLACES
-from contracts.errors import PERMANENT
-from contracts.imports import ImportOrder
-from contracts.jobs import StageRef
-from contracts.transfers.job_end import receipt_blob
-from domain.imports.places import foreign_blob
+from activities.jobs import folders
+from activities.spreadsheets import rows as spreadsheet_reports
+from adapters.staging import KEPT, stem_of
 from tests.support.imports.activities import KEY, ActivityPorts, environment, message_of
-from workers.services.imports.intake import ImportIntake
-from workers.services.verdicts import INVALID_MESSAGE, DeadLetter
-from workers.settings.errors import SettingsError
-from workers.settings.imports import RunSettings
+from tests.support.memory.rejected import MemoryRejectedMessages
+from tests.support.memory.runs import MemoryRuns
+from workers.imports.intake import ImportIntake
+from workers.imports.settings import RunSettings
+from workers.shared.errors import SettingsError
+from workers.shared.services.bodies import INVALID_MESSAGE, DeadLetter
+from workflows.batches.loads import DocumentProcessed
+from workflows.imports.findings import foreign_blob
+from workflows.imports.runs import ImportOrder
+from workflows.jobs.runs import StageRef
+from workflows.shared.contracts import OWN_PLACES
+from workflows.shared.errors import PERMANENT
+from workflows.transfers.runs import receipt_blob
 
 PREFIXES = ("uploads/", "sched/")
 UPLOAD = {"temp_blob_name": "uploads/a", "target_blob_name": "sched/a"}
@@ -60,10 +60,10 @@ def test_blobs_lie_where_the_queue_says(
 def test_what_docflow_stores_among_the_documents_lies_in_its_own_places() -> None:
     processed = DocumentProcessed(case_id=1, batch_id=1, document_id="d", blob_name="in/d.pdf")
     names = [
-        import_reports.report_name(KEY),
+        rows.report_name(KEY),
         spreadsheet_reports.report_name("u"),
-        jobs.folder_of("j", StageRef(stage=1, attempt=1)),
-        batches.folder_of(processed),
+        folders.folder_of("j", StageRef(stage=1, attempt=1)),
+        document_load.folder_of(processed),
         receipt_blob("0a1b"),
         stem_of("transfer/1"),
         f"{KEPT}/",

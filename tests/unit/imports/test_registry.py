@@ -6,8 +6,9 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from contracts.imports import BulkMessage, DeleteMessage, DocumentType, ImportMessage, TypeFacts
-from domain.imports.registry import REGISTRY
+from workflows.imports.messages import BulkMessage, DeleteMessage, DocumentType, ImportMessage
+from workflows.imports.runs import TypeFacts
+from workflows.imports.types import REGISTRY
 
 UNION = get_args(get_args(ImportMessage)[0])
 MESSAGES: dict[DocumentType, type[BaseModel]] = {

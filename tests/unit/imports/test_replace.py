@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import INVALID_DOCUMENT
-from contracts.imports import Counts
 from tests.support.imports.activities import ActivityPorts
 from tests.support.imports.loads import GOOD, MIXED, codes, load
+from workflows.imports.runs import Counts
+from workflows.shared.errors import INVALID_DOCUMENT
 
 
 @pytest.fixture

@@ -11,14 +11,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities import handover
 from activities.imports.rows import INLINE_BYTES, RowImports, RowsRead
+from activities.shared import failures
 from adapters.files.documents import FileDocuments
-from adapters.ports import Unavailable
-from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
-from contracts.imports import PROBLEMS_IN_RESULT, Counts, HandlerOutcome
-from domain.imports.chunks import LoadMark
-from domain.tabular.rows import RejectedRow
+from adapters.ports.errors import Unavailable
 from tests.support.imports.activities import (
     KEY,
     ActivityPorts,
@@ -28,6 +24,9 @@ from tests.support.imports.activities import (
     work_of,
 )
 from tests.support.imports.loads import GOOD, MIXED, codes, load
+from workflows.imports.runs import PROBLEMS_IN_RESULT, Counts, HandlerOutcome, LoadMark
+from workflows.shared.cells import RejectedRow
+from workflows.shared.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ async def test_a_load_that_is_handed_over_continues_behind_its_last_chunk(
     (tmp_path / "whole").mkdir()
     whole = ActivityPorts(tmp_path / "whole")
     expected = await load(whole, GOOD + b"E-3,5,blue\n", chunk_rows=1, **fields)
-    monkeypatch.setattr(handover, "LOCAL_SECONDS", 0.0)
+    monkeypatch.setattr(failures, "LOCAL_SECONDS", 0.0)
     outcome = await load(ports, GOOD + b"E-3,5,blue\n", chunk_rows=1, is_local=True, **fields)
     assert outcome == HandlerOutcome(unfinished=True)
     assert (await ports.store.mark(KEY)).cursor == 1

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from activities.imports.rows import RowImports
-from contracts.imports import Counts
-from domain.imports.tables import TABLES
 from tests.support.imports.activities import ActivityPorts, environment, message_of, work_of
+from workflows.imports.runs import Counts
+from workflows.imports.types import TABLES
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 ROW = re.compile(r"^\| `(.+?)` \| (\w+) \| (\d+) \| (\d+) \|", re.MULTILINE)

@@ -10,14 +10,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.seen_keys import SeenKeys
+from activities.shared.scratch import SeenKeys
 from adapters.database.models.every import DOMAIN, key_of
-from adapters.database.models.schedules import SCOPE
-from contracts.problems import Problem
-from domain.imports.chunks import RowChunk
-from domain.imports.schedule_chunks import KEYS, ScheduleChunks
-from domain.imports.schedule_items import ScheduleItem
-from domain.tabular.rows import RejectedRow
+from adapters.database.models.imports import SCOPE
+from workflows.imports.runs import RowChunk
+from workflows.imports.schedules import KEYS, ScheduleChunks, ScheduleItem
+from workflows.shared.cells import RejectedRow
+from workflows.shared.contracts import Problem
 
 TABLES = ("schedule_activities", "schedule_relationships")
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
-from adapters.ports import ScheduleClaim
-from contracts.imports import Counts, HandlerOutcome, ImportState
-from domain.imports.chunks import TaskKey
-from domain.imports.schedule_identity import resembling
+from activities.imports.ports import ScheduleClaim
+from activities.imports.store import SqlImportStore
+from activities.imports.views import SqlImportTasks
 from tests.support.imports.activities import message_of, work_of
 from tests.support.imports.schedules import ScheduleSetup, open_schedule_setup
+from workflows.imports.runs import Counts, HandlerOutcome, ImportState, TaskKey
+from workflows.imports.schedules import resembling
 
 MARCH = tuple(f"A{number}" for number in range(1000, 1100, 10))
 

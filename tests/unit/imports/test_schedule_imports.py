@@ -10,13 +10,13 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.imports.schedules import ScheduleCursor
-from adapters.database import Database
-from adapters.database.imports.store import SqlImportStore
-from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
-from contracts.imports import Counts, HandlerOutcome, Strategy
-from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import Database
 from tests.support.imports.activities import environment, message_of, work_of
 from tests.support.imports.schedules import ScheduleSetup, open_schedule_setup
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, HandlerOutcome, LoadMark, RowChunk, TaskKey
+from workflows.shared.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 
 FIRST = Counts(created=196, rejected=2)
 GUESSED = "; read as cp1252, a guess: set schedule_config.encoding if letters are wrong"

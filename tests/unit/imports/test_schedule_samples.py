@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.files.schedules.source import open_schedule
+from adapters.files.schedules.primavera import open_schedule
 from tests.support.imports.schedule_reading import ReadSchedule, read_project
 
 SAMPLES = Path(__file__).parents[3] / "samples"

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.files.schedules.codes import WBS_NODES, SpillingMap, WbsPaths
-from adapters.files.schedules.records import WbsRecord
-from adapters.files.schedules.values import (
+from adapters.files.schedules.entities import WBS_NODES, SpillingMap, WbsPaths
+from adapters.files.schedules.records import (
     Values,
+    WbsRecord,
     clean_code,
     decimal_text,
     parse_moment,
     parse_number,
 )
-from adapters.ports import UnreadableDocument
+from adapters.ports.errors import UnreadableDocument
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from activities.imports import column_table
-from domain.errors import InvalidDocument
-from domain.imports import letter_case
-from domain.imports.letter_case import LetterCases
 from tests.support.imports.documents import read, text, workbook
+from workflows.imports import survey
+from workflows.imports.survey import LetterCases
+from workflows.shared.errors import InvalidDocument
 
 SIDEWAYS = [
     ["Code", "E-1", "E-2", "E-3"],
@@ -69,7 +69,7 @@ class TestLetterCases:
         assert (len(found.rows), "'E-7' and 'e-7'." in found.note) == (41, True)
 
     def test_no_more_are_compared_than_memory_is_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(letter_case, "CODES", 3)
+        monkeypatch.setattr(survey, "CODES", 3)
         cases = LetterCases()
         for codes in (["A", "a"], ["B", "b"], ["C", "c"]):
             cases.add(codes)

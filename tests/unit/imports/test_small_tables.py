@@ -9,28 +9,27 @@ import pytest
 import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
-from activities import handover
-from activities.imports.lifecycle import ImportLifecycle
-from activities.imports.small_tables import SMALL_BYTES, SmallTables
+from activities.imports.lifecycle import SMALL_BYTES, ImportLifecycle, SmallTables
+from activities.imports.ports import WholeImport
+from activities.shared import failures
 from adapters.files.documents import FileDocuments
-from adapters.memory.runs import MemoryRuns
-from adapters.ports import BlobNotFound, Unavailable, WholeImport
-from contracts.blobs import BlobRef
-from contracts.dependencies import Dependency
-from contracts.errors import UNAVAILABLE
-from contracts.imports import (
+from adapters.ports.errors import BlobNotFound, Unavailable
+from tests.support.imports.activities import ActivityPorts, environment, message_of
+from tests.support.imports.loads import GOOD, MIXED, codes
+from tests.support.memory.runs import MemoryRuns
+from tests.support.waiting import eventually
+from workflows.imports.messages import ImportMessage
+from workflows.imports.runs import (
     Closing,
     Counts,
     HandlerOutcome,
-    ImportMessage,
     ImportOrder,
     ImportState,
     Preparation,
 )
-from contracts.origins import Origin, digest_of
-from tests.support.imports.activities import ActivityPorts, environment, message_of
-from tests.support.imports.loads import GOOD, MIXED, codes
-from tests.support.waiting import eventually
+from workflows.shared.contracts import BlobRef, Origin, digest_of
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import UNAVAILABLE
 
 MANY = b"Code,Rate\n" + b"".join(b"E-%d,5\n" % number for number in range(SMALL_BYTES // 8))
 
@@ -216,7 +215,7 @@ async def test_what_is_being_recorded_is_recorded_whatever_ends_the_step(
 
     monkeypatch.setattr(ports.store, "complete", slow)
     if ended_by == "time":
-        monkeypatch.setattr(handover, "CUT_SECONDS", 0.5)
+        monkeypatch.setattr(failures, "CUT_SECONDS", 0.5)
     step = asyncio.ensure_future(prepare(ports, GOOD))
     await begun.wait()
     if ended_by == "cancel":
@@ -243,7 +242,7 @@ async def test_reading_that_takes_long_is_continued_by_a_remote_step(
         await asyncio.Event().wait()
         yield b""
 
-    monkeypatch.setattr(handover, "CUT_SECONDS", 0.1)
+    monkeypatch.setattr(failures, "CUT_SECONDS", 0.1)
     monkeypatch.setattr(ports.blobs, "read", endless)
     assert await prepare(ports, GOOD) == Preparation(unfinished=True)
 

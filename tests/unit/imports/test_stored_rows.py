@@ -10,11 +10,13 @@ from sqlalchemy import text
 
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
+from activities.imports.store import SqlImportStore
 from adapters.database.engine import Database, open_database
-from adapters.database.imports.store import SqlImportStore
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.memory.runs import MemoryRuns
-from contracts.imports import (
+from tests.support.imports.activities import ActivityPorts, Killed, environment, message_of
+from tests.support.memory.rejected import MemoryRejectedMessages
+from tests.support.memory.runs import MemoryRuns
+from tests.support.tables import make_tables
+from workflows.imports.runs import (
     Closing,
     Counts,
     HandlerInput,
@@ -22,8 +24,6 @@ from contracts.imports import (
     ImportOrder,
     ImportState,
 )
-from tests.support.imports.activities import ActivityPorts, Killed, environment, message_of
-from tests.support.tables import make_tables
 
 TAKE_OFF = (
     b"Drawing,Commodity,Size,Qty\n"

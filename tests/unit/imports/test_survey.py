@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.imports import survey
-from domain.imports.header import find_header
-from domain.imports.survey import ReadingOptions, Survey
-from domain.imports.tables import EQUIPMENT
-from domain.tabular.notations import Notation
+from workflows.imports import survey
+from workflows.imports.header import find_header
+from workflows.imports.survey import ReadingOptions, Survey
+from workflows.imports.types import EQUIPMENT
+from workflows.shared.notations import Notation
 
 _NUMBERS = st.sampled_from(
     (

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from adapters.database.models.every import DOMAIN, key_of
-from contracts.imports import IMPORT_MESSAGE, DocumentType, Handler, TableMessage
-from domain.imports.registry import REGISTRY
-from domain.imports.tables import SEQUENCE, TABLES, TableSpec, scope_of
-from domain.tabular.fields import normalise
+from workflows.imports.messages import IMPORT_MESSAGE, DocumentType, TableMessage
+from workflows.imports.runs import Handler
+from workflows.imports.types import REGISTRY, SEQUENCE, TABLES, TableSpec, scope_of
+from workflows.shared.fields import normalise
 
 TABLE_TYPES = [t for t, facts in REGISTRY.items() if facts.handler is Handler.LOAD_ROWS]
 

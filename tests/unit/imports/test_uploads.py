@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.imports.uploads import UploadImports
-from adapters.ports import BlobNotFound
-from contracts.blobs import BlobRef
-from contracts.errors import TRANSIENT
-from contracts.imports import Counts, HandlerOutcome
+from activities.imports.lifecycle import UploadImports
+from adapters.ports.errors import BlobNotFound
 from tests.support.imports.activities import ActivityPorts, environment, message_of, work_of
+from workflows.imports.runs import Counts, HandlerOutcome
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import TRANSIENT
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
-from contracts.base import Contract
-from contracts.jobs import PlannedTask, StageDefinition, WorkflowDefinition
-from domain.jobs.definitions import InvalidDefinition
+from workflows.jobs.definitions import InvalidDefinition, StageDefinition, WorkflowDefinition
+from workflows.jobs.runs import PlannedTask
+from workflows.shared.contracts import Contract
 
 
 class _Parameters(Contract):

@@ -4,9 +4,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.jobs import StageDefinition, StageState, StageView, TaskCounts
-from domain.jobs.fan_out import FanOut, fan_out, groups, is_small, pause, tasks_of
-from domain.jobs.progress import line, with_progress
+from workflows.jobs.definitions import StageDefinition
+from workflows.jobs.progress import (
+    FanOut,
+    fan_out,
+    groups,
+    is_small,
+    line,
+    pause,
+    tasks_of,
+    with_progress,
+)
+from workflows.jobs.runs import StageState, StageView, TaskCounts
 
 BEGAN = datetime(2026, 1, 2, tzinfo=UTC)
 

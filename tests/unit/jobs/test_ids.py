@@ -3,9 +3,9 @@
 import pytest
 
 from activities.jobs.types.hello_world import HelloWorld
-from contracts.jobs import InputIdentity, JsonObject
-from domain.errors import RuleViolation
-from domain.jobs.ids import job_id
+from workflows.jobs.records import InputIdentity, JsonObject
+from workflows.jobs.runs import job_id
+from workflows.shared.errors import RuleViolation
 
 DEFINITION = HelloWorld.definition
 SCENE = InputIdentity(uri="bronze://scene.tif", size=9, etag="a")

@@ -10,16 +10,15 @@ import pytest
 from temporalio.common import TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import Unavailable
-from adapters.ports.jobs import JobAlias
-from contracts.jobs import JobOrder, job_workflow_id
+from activities.jobs.ports import JobAlias
+from adapters.ports.errors import Unavailable
 from tests.support.jobs.submission import Runs, SubmissionSetup
-from workers.services.errors import TemporalRefused, TemporalUnavailable
-from workers.services.jobs.intake import JobIntake
-from workers.services.jobs.messages import without_secrets
-from workers.services.jobs.runs import StartedJob
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
+from tests.support.memory.rejected import MemoryRejectedMessages
+from workers.jobs.intake import JobIntake, without_secrets
+from workers.jobs.runs import StartedJob
+from workers.shared.services.bodies import Abandon, DeadLetter, Settle, Verdict
+from workers.shared.services.errors import TemporalRefused, TemporalUnavailable
+from workflows.jobs.runs import JobOrder, job_workflow_id
 
 SECRET = "planted-secret-of-a-client"
 

@@ -7,12 +7,12 @@ import pytest
 from temporalio.worker import ResourceBasedSlotConfig
 from typer.testing import CliRunner
 
-from contracts.jobs import Lane
 from tests.unit.test_catalogue import OWN
-from workers import worker_factory
-from workers.cli.app import build_app
-from workers.pipelines.jobs import JOBS
-from workers.settings.jobs import JobSettings
+from workers.jobs.register import JOBS
+from workers.jobs.settings import JobSettings
+from workers.shared import worker_factory
+from workers.shared.cli.app import build_app
+from workflows.jobs.definitions import Lane
 
 
 class Built:

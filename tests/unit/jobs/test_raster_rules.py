@@ -6,20 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.jobs import (
+from workflows.jobs import rasters
+from workflows.jobs.raster_files import is_sidecar, item_ids, recipe, sidecars_of, world_files_of
+from workflows.jobs.rasters import (
     BandSums,
     RasterBand,
     RasterFacts,
     RasterParameters,
     TargetGrid,
     TileFacts,
+    acquired,
+    deviation,
+    needs_rewriting,
+    pixel_rules,
+    tiles,
+    total,
 )
-from domain.errors import RuleViolation
-from domain.jobs.rasters import rules
-from domain.jobs.rasters.datasets import is_sidecar, item_ids, recipe, sidecars_of, world_files_of
-from domain.jobs.rasters.rules import pixel_rules
-from domain.jobs.rasters.tiles import deviation, needs_rewriting, tiles, total
-from domain.jobs.rasters.times import acquired
+from workflows.shared.errors import RuleViolation
 
 GRID = TargetGrid(
     crs="EPSG:32618",
@@ -242,7 +245,7 @@ def test_the_recipe_changes_with_what_shapes_a_dataset_alone() -> None:
 )
 def test_what_has_no_place_is_refused(changes: dict[str, object], says: str) -> None:
     with pytest.raises(RuleViolation, match=says):
-        rules.georeferenced(facts(**changes), parameters())
+        rasters.georeferenced(facts(**changes), parameters())
 
 
 @pytest.mark.parametrize(
@@ -266,14 +269,14 @@ def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, object]) -> 
 def test_a_nodata_value_that_no_pixel_can_have_is_refused(kind: str, nodata: float) -> None:
     found = facts(bands=(RasterBand(data_type=kind),))
     with pytest.raises(RuleViolation, match=f"no pixel of type {kind}"):
-        rules.pixel_rules(found, parameters(nodata=nodata), GRID)
+        rasters.pixel_rules(found, parameters(nodata=nodata), GRID)
 
 
 def test_parameters_that_a_source_contradicts_are_named() -> None:
     found = facts(bands=(RasterBand(data_type="uint8", nodata=0),), mask="nodata")
     given_ = parameters(nodata=255, crs="EPSG:4326")
-    assert rules.unused(found, given_) == [
+    assert rasters.unused(found, given_) == [
         "parameter crs was not used: the raster says its reference system",
         "parameter nodata was not used: the raster says its nodata value",
     ]
-    assert rules.unused(found, parameters(nodata=0, crs="EPSG:32618")) == []
+    assert rasters.unused(found, parameters(nodata=0, crs="EPSG:32618")) == []

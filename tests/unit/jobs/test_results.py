@@ -10,8 +10,9 @@ from activities.jobs.api import JobResources, JobType, StageContext
 from activities.jobs.completion import RESULT_BYTES
 from activities.jobs.types.process_raster import ProcessRaster
 from activities.jobs.types.process_vector import ProcessVector
-from contracts.jobs import FinishedTask, JobOutputs, JsonObject, TaskStatus
-from domain.jobs.results import MOST_POSITIONS, fitting, thinned
+from workflows.jobs.progress import MOST_POSITIONS, fitting, thinned
+from workflows.jobs.records import JobOutputs, JsonObject, TaskStatus
+from workflows.jobs.runs import FinishedTask
 
 NAME = "f" * 64 + "/1/4/0/scene.tif"
 RING = [[number / 1_000, 48.1234567] for number in range(5_000)]

@@ -4,9 +4,9 @@ import pytest
 import shapely.geometry
 from pytest import approx
 
-from contracts.jobs import GridFacts
-from domain.errors import InvalidDocument, RuleViolation
-from domain.jobs.stac import bounds, check_footprint, footprint, split_box
+from adapters.files.footprints import bounds, check_footprint, footprint
+from workflows.jobs.datasets import GridFacts, split_box
+from workflows.shared.errors import InvalidDocument, RuleViolation
 
 Transform = tuple[float, float, float, float, float, float]
 

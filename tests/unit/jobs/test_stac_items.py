@@ -5,17 +5,18 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from contracts.jobs import (
+from activities.jobs.stac_items import build_item, check_item
+from adapters.files.footprints import footprint
+from tests.support.jobs.stac import asset, collection, facts, item, ranged
+from workflows.jobs.datasets import (
     BandFacts,
     BandStatistics,
     ColumnFacts,
     GridFacts,
     LinkFacts,
     TableFacts,
+    widened,
 )
-from domain.jobs.stac import build_item, footprint, widened
-from domain.jobs.stac.validation import check_item
-from tests.support.jobs.stac import asset, collection, facts, item, ranged
 
 UTM = GridFacts(code="EPSG:32631", shape=(900, 1000), transform=(10, 0, 500000, 0, -10, 5600000))
 BAND = BandFacts(

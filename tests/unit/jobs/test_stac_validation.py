@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from contracts.jobs import GridFacts
-from domain.errors import InvalidDocument
-from domain.jobs.stac import build_item, footprint
-from domain.jobs.stac.items import ITEM_IDS
-from domain.jobs.stac.validation import check_collection, check_item
+from activities.jobs.stac_items import ITEM_IDS, build_item, check_collection, check_item
+from adapters.files.footprints import footprint
 from tests.support.jobs.stac import altered, collection, facts, item
+from workflows.jobs.datasets import GridFacts
+from workflows.shared.errors import InvalidDocument
 
 BOW_TIE = {"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]]}
 WRONG_WAY = {

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from activities.jobs.api import JobTypes
 from activities.jobs.types.hello_world import HelloWorld
 from activities.jobs.types.process_raster import ProcessRaster
-from contracts.jobs import JobRequest, WebhookReceiver
 from tests.support.jobs.submission import Secrets, SubmissionSetup
-from workers.services.jobs.errors import InvalidJob
-from workers.services.jobs.submission import Submitted, files_beside
+from workers.jobs.submission import InvalidJob, Submitted, files_beside
+from workflows.jobs.records import WebhookReceiver
+from workflows.jobs.runs import JobRequest
 
 HOOK = "https://hooks.example.org/done"
 SECRET = "planted-secret-of-a-client"

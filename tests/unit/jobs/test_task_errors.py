@@ -8,9 +8,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.jobs.api import InputNeeded, NotReady, TaskContext
-from activities.jobs.groups import TRANSIENT_RETRIES, TaskGroups
-from activities.jobs.task_batches import BatchRecords
-from domain.errors import RuleViolation
+from activities.jobs.groups import TRANSIENT_RETRIES, BatchRecords, TaskGroups
 from tests.support.jobs.groups import (
     Build,
     environment,
@@ -19,6 +17,7 @@ from tests.support.jobs.groups import (
     planning,
     recording_of,
 )
+from workflows.shared.errors import RuleViolation
 
 
 @pytest.fixture

@@ -10,35 +10,17 @@ import pytest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.heartbeat import LOST_WORKERS
 from activities.jobs import groups
 from activities.jobs.api import JobTypes, TaskContext
 from activities.jobs.completion import StageClosing
-from activities.jobs.groups import TaskGroups
+from activities.jobs.groups import BatchRecords, TaskGroups
 from activities.jobs.planning import StagePlanning
-from activities.jobs.task_batches import BatchRecords
 from activities.jobs.types.hello_world import HelloWorld
-from adapters.database import open_database
+from activities.shared.failures import LOST_WORKERS
+from adapters.database.engine import open_database
 from adapters.files.computation import ForkedComputing
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import ProcessLost, Throttled, Unavailable
-from adapters.ports.computation import Computing
-from contracts.dependencies import Dependency
-from contracts.errors import UNAVAILABLE
-from contracts.jobs import (
-    HEAVY_MEMORY,
-    FinishedTask,
-    GroupCursor,
-    GroupResult,
-    JobOrder,
-    JobRecording,
-    JobStatus,
-    Lane,
-    PlannedTask,
-    StageOrder,
-    StageTally,
-    TaskStatus,
-)
+from adapters.ports.errors import ProcessLost, Throttled, Unavailable
+from adapters.ports.spatial import Computing
 from tests.support.jobs import computations
 from tests.support.jobs.groups import (
     REF,
@@ -51,6 +33,21 @@ from tests.support.jobs.groups import (
     recording_of,
 )
 from tests.support.jobs.installation import order_of, ports_of
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.jobs.definitions import HEAVY_MEMORY, Lane
+from workflows.jobs.records import JobStatus, TaskStatus
+from workflows.jobs.runs import (
+    FinishedTask,
+    GroupCursor,
+    GroupResult,
+    JobOrder,
+    JobRecording,
+    PlannedTask,
+    StageOrder,
+    StageTally,
+)
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import UNAVAILABLE
 
 ROOT = Path(__file__).parents[3]
 

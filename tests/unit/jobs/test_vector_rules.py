@@ -5,22 +5,31 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.jobs.vectors import (
+from workflows.jobs.vectors import (
     ColumnType,
     FeatureProblem,
     GeometryType,
     LayerReport,
     LoadMode,
     Projection,
+    UnknownEncoding,
     VectorColumn,
     VectorTable,
+    column_names,
+    column_of,
+    dataset_name,
+    differences,
+    encoding_of,
+    geometry_type,
+    item_id,
+    load_key,
+    table_name,
+    table_names,
+    takes,
+    text_column,
+    too_many_rejected,
 )
-from domain.errors import InvalidDocument
-from domain.jobs.vectors.encodings import UnknownEncoding, encoding_of
-from domain.jobs.vectors.names import column_names, dataset_name, table_name, table_names
-from domain.jobs.vectors.reports import item_id, load_key, too_many_rejected
-from domain.jobs.vectors.schemas import differences, geometry_type, takes
-from domain.jobs.vectors.values import column_of, text_column
+from workflows.shared.errors import InvalidDocument
 
 
 def test_names_keep_letters_of_every_script_and_lose_the_rest() -> None:

@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from adapters.http.addresses import is_local, is_public
-from domain.jobs.webhooks import InvalidReceiver, check_receiver, host_of, shown
+from adapters.http import is_local, is_public
+from workflows.jobs.webhooks import InvalidReceiver, check_receiver, host_of, shown
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from domain.jobs.circuits import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Circuit
+from workflows.jobs.webhooks import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Circuit
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.http.signatures import signed_headers
+from adapters.http import signed_headers
 
 PAGE = Path(__file__).parents[3] / "docs" / "jobs.md"
 SECRET = b"a secret of both"

@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.memory.cloud import MemoryCloud
-from adapters.ports import Denied, NotYet, SourceFunction, Throttled, Unavailable
-from contracts.batches import BatchKey, QueueDepth, names_of
+from adapters.ports.batches import SourceFunction
+from adapters.ports.errors import Denied, NotYet, Throttled, Unavailable
 from tests.support.batches.scripted import KEY, PLAN
+from tests.support.memory.cloud import MemoryCloud
+from workflows.batches.names import BatchKey, QueueDepth, names_of
 
 NAMES = names_of(PLAN.prefix, KEY)
 OWNER = KEY.workflow_id

@@ -10,19 +10,13 @@ import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets.analysis import PREVIEW_ROWS
-from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
-from contracts.spreadsheets import (
-    ColumnMapping,
-    FieldFacts,
-    Layout,
-    MappingStatus,
-    SaveColumns,
-    SpreadsheetOrder,
-)
 from tests.support.files.open_documents import ods
 from tests.support.files.workbooks import sheet_xml, write_workbook
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import ORGANISATION, SpreadsheetSetup, table
+from workflows.shared.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
+from workflows.spreadsheets.mappings import ColumnMapping, FieldFacts, Layout, MappingStatus
+from workflows.spreadsheets.runs import SaveColumns, SpreadsheetOrder
 
 HEADER = ["Vorname", "Nachname", "E-Mail-Adresse", "Straße", "Größe"]
 ROWS = [["Jörg", "Müller", "joerg@example.org", "Übelstraße 1", "groß"]]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.tabular.blanks import is_blank
+from activities.spreadsheets.sheet_types import SheetTypes
 from tests.support.spreadsheets.rules import source, validator
+from workflows.shared.cells import is_blank
 
 RESULT = SheetTypes().get("RESULT")
 FIELDS = {field.name: field for field in RESULT.fields}

@@ -4,7 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.spreadsheets import (
+from workflows.spreadsheets.decisions import (
+    AnswerRefused,
+    decide_columns,
+    left_out,
+    refuse_open_values,
+)
+from workflows.spreadsheets.mappings import (
     CellSummary,
     ColumnDecision,
     ColumnMapping,
@@ -12,12 +18,6 @@ from contracts.spreadsheets import (
     MappingsAnswer,
     MappingStatus,
     SpreadsheetState,
-)
-from domain.spreadsheets.decisions import (
-    AnswerRefused,
-    decide_columns,
-    left_out,
-    refuse_open_values,
 )
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)

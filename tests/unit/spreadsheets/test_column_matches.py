@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.spreadsheets import ColumnMapping, MappingStatus
-from domain.spreadsheets.column_matches import column_name, match_columns
-from domain.spreadsheets.fields import SheetField, squash
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.similarity import SUGGESTED_FROM
+from activities.spreadsheets.column_matching import column_name, match_columns
+from activities.spreadsheets.entities import SUGGESTED_FROM
+from activities.spreadsheets.sheet_types import SheetTypes
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import SHIRTS
+from workflows.spreadsheets.fields import SheetField, squash
+from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus
 
 PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
 MEMBERSHIP = SheetTypes().get("MEMBERSHIP").fields

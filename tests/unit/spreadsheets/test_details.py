@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.spreadsheets import CellSummary, OpenValue, SpreadsheetState
-from domain.spreadsheets.decisions import details
+from workflows.spreadsheets.decisions import details
+from workflows.spreadsheets.mappings import CellSummary, OpenValue, SpreadsheetState
 
 VALUE = OpenValue(id=7, field="ID_COUNTRY", value="Ruritania", rows=3)
 

@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.spreadsheets import COLUMNS, ColumnMapping, MappingStatus
-from contracts.spreadsheets.reviews import (
+from workflows.shared.cells import Cell
+from workflows.shared.errors import RuleViolation
+from workflows.spreadsheets.edits import Comparison, Edits
+from workflows.spreadsheets.mappings import COLUMNS, ColumnMapping, MappingStatus
+from workflows.spreadsheets.reviews import (
     CellValue,
     Constant,
     Exclude,
@@ -21,11 +24,11 @@ from contracts.spreadsheets.reviews import (
     SetCells,
     Split,
     UndoOperation,
+    active,
+    changed_columns,
+    changed_rows,
+    described,
 )
-from domain.errors import RuleViolation
-from domain.spreadsheets.edits import Comparison, Edits
-from domain.spreadsheets.operations import active, changed_columns, changed_rows, described
-from domain.tabular.rows import Cell
 
 AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
 COLUMN = tuple(

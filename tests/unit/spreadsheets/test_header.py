@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.errors import InvalidDocument
-from domain.spreadsheets.header import (
+from activities.spreadsheets.column_matching import (
     HEADER_WITHIN,
     SIDEWAYS,
     column_titles,
     find_header,
     reads_like_a_row,
 )
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.tabular.rows import Cell
+from activities.spreadsheets.sheet_types import SheetTypes
+from workflows.shared.cells import Cell
+from workflows.shared.errors import InvalidDocument
 
 FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields
 PEOPLE: list[list[Cell]] = [

@@ -7,8 +7,8 @@ import pytest
 import xlsxwriter
 
 from activities.spreadsheets import analysis
-from contracts.spreadsheets import HiddenParts, Layout
 from tests.support.spreadsheets.activities import SpreadsheetSetup
+from workflows.spreadsheets.mappings import HiddenParts, Layout
 
 PEOPLE = [["First name", "Last name", "Shoe size"], *([f"A{n}", "B", 38] for n in range(2, 40))]
 HIDDEN: dict[str, Any] = {"hidden": True}

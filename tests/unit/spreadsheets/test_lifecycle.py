@@ -6,20 +6,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.notices import SpreadsheetNotices
-from adapters.memory.notices import MemoryNotices
-from adapters.ports import Unavailable
-from contracts.errors import TRANSIENT, UNAVAILABLE
-from contracts.spreadsheets import (
-    ColumnMapping,
-    MappingStatus,
-    Notice,
-    RowCounts,
-    SaveColumns,
-    SpreadsheetState,
-)
-from domain.notices import NoticePolicies
+from activities.spreadsheets.lifecycle import SpreadsheetNotices
+from adapters.ports.errors import Unavailable
 from tests.support.imports.activities import environment
+from tests.support.memory.notices import MemoryNotices
 from tests.support.spreadsheets.activities import (
     MIXED,
     NOW,
@@ -27,6 +17,10 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     table,
 )
+from workflows.shared.errors import TRANSIENT, UNAVAILABLE
+from workflows.shared.notices import NoticePolicies
+from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus, SpreadsheetState
+from workflows.spreadsheets.runs import Notice, RowCounts, SaveColumns
 
 
 async def states(setup: SpreadsheetSetup) -> list[tuple[Any, ...]]:

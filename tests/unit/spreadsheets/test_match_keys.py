@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.spreadsheets.match_keys import header_key, value_key
+from workflows.spreadsheets.fields import header_key, value_key
 
 TEXTS = st.text(max_size=12) | st.text(alphabet="aB1 +-#)(\u2212<.é", max_size=8)
 

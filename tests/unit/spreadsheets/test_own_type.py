@@ -5,25 +5,16 @@ from contextlib import closing
 from datetime import date
 from pathlib import Path
 
-from activities.seen_keys import SeenKeys
-from domain.spreadsheets.column_matches import match_columns
-from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.header import column_titles, find_header
-from domain.spreadsheets.records import Entity, EntityScope, ParkedRow, TargetRows
-from domain.spreadsheets.resolution import scope_of
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.types.base import (
-    ColumnKind,
-    Fault,
-    SheetField,
-    SheetRows,
-    SheetType,
-    Target,
-    organisation,
-)
-from domain.spreadsheets.validation import RowValidator, SourceRow
-from domain.spreadsheets.value_book import ValueBook
-from domain.tabular.rows import Cell
+from activities.shared.scratch import SeenKeys
+from activities.spreadsheets.column_matching import column_titles, find_header, match_columns
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.types.base import Fault, SheetRows, SheetType, Target, organisation
+from activities.spreadsheets.validation import RowValidator, SourceRow
+from activities.spreadsheets.value_mapping import ValueBook, scope_of
+from workflows.shared.cells import Cell
+from workflows.shared.fields import ColumnKind
+from workflows.spreadsheets.fields import Entity, EntityScope, ParkedRow, SheetField, TargetRows
 
 TYPE = SheetType(
     name="VOLUNTEER",

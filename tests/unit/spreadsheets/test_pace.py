@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from adapters.database.spreadsheets.records import SpreadsheetRow
-from contracts.spreadsheets import Layout, RowCounts, SpreadsheetState
-from workers.gateway.spreadsheets.pages import labels
-from workers.services.spreadsheets.pace import Pace, pace_of
+from activities.spreadsheets.records import SpreadsheetRow
+from workers.spreadsheets.pages import labels
+from workers.spreadsheets.service import Pace, pace_of
+from workflows.spreadsheets.mappings import Layout, SpreadsheetState
+from workflows.spreadsheets.runs import RowCounts
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 ROW = SpreadsheetRow(

@@ -7,8 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import Environment
 
-from adapters.database.spreadsheets.views import ColumnView
-from contracts.spreadsheets import (
+from activities.spreadsheets.records import ColumnView
+from workers.shared.gateway.pages.renderer import TEMPLATES, ago, number, plural
+from workers.shared.gateway.pages.site import Form, own_address
+from workers.shared.services.errors import Refused
+from workers.spreadsheets import part
+from workers.spreadsheets.pages.labels import steps
+from workers.spreadsheets.pages.mapping import (
+    Choice,
+    Trail,
+    cell_decisions,
+    choices_of,
+    column_decisions,
+    column_lines,
+    shown_cell,
+    shown_column,
+    taken_away,
+    unsaved,
+    value_lines,
+)
+from workers.spreadsheets.queries import FieldView
+from workflows.spreadsheets.mappings import (
     Alternative,
     CellDecision,
     CellMapping,
@@ -17,23 +36,6 @@ from contracts.spreadsheets import (
     MappingStatus,
     SpreadsheetState,
 )
-from workers.gateway.pages.forms import Form
-from workers.gateway.pages.renderer import TEMPLATES, ago, number, plural
-from workers.gateway.pages.site import own_address
-from workers.gateway.spreadsheets import part
-from workers.gateway.spreadsheets.pages.forms import (
-    Choice,
-    cell_decisions,
-    choices_of,
-    column_decisions,
-    shown_cell,
-    shown_column,
-    taken_away,
-)
-from workers.gateway.spreadsheets.pages.labels import steps
-from workers.gateway.spreadsheets.pages.lines import Trail, column_lines, unsaved, value_lines
-from workers.services.errors import Refused
-from workers.services.spreadsheets.choices import FieldView
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FIELDS = [

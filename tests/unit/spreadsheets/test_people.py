@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from activities.spreadsheets.file_people import FilePeople
-from domain.spreadsheets.people import (
+from activities.spreadsheets.staging import FilePeople
+from workflows.spreadsheets.people import (
     Certain,
     Identity,
     KnownPerson,
+    MetPerson,
+    PeopleAnswers,
+    PeopleMatcher,
     QuestionKind,
     Relation,
     compare,
     identity_of,
 )
-from domain.spreadsheets.people_matching import MetPerson, PeopleAnswers, PeopleMatcher
 
 SAME, OTHER = Certain.SAME, Certain.OTHER
 MAIL, LATER = "tom@example.org", "thomas@example.org"

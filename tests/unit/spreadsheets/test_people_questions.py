@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.undo import SpreadsheetUndoSteps
-from contracts.spreadsheets import CellDecision, CellMapping, MappingStatus, UndoOrder
+from activities.spreadsheets.rows import SpreadsheetUndoSteps
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     NOW,
@@ -14,6 +13,8 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     table,
 )
+from workflows.spreadsheets.mappings import CellDecision, CellMapping, MappingStatus
+from workflows.spreadsheets.runs import UndoOrder
 
 HEADER = ("First name", "Last name", "Email", "Date of birth", "City")
 TOM = ("Tom", "Meier", "", "1990-05-31", "Kiel")

@@ -2,17 +2,17 @@
 
 import pytest
 
-from contracts.spreadsheets import FieldFacts
-from domain.spreadsheets import plain_words
-from domain.spreadsheets.types.result import TYPE
+from activities.spreadsheets.types.result import TYPE
+from workflows.spreadsheets import decisions
+from workflows.spreadsheets.mappings import FieldFacts
 
 
 def test_records_and_columns_have_words() -> None:
-    assert plain_words.record_title("event_participants") == "Event participant"
-    assert plain_words.record_title("parking_spaces") == "Parking spaces"
-    titles = [plain_words.column_title(each) for each in ("person_key", "category_id", "bib")]
+    assert decisions.record_title("event_participants") == "Event participant"
+    assert decisions.record_title("parking_spaces") == "Parking spaces"
+    titles = [decisions.column_title(each) for each in ("person_key", "category_id", "bib")]
     assert titles == ["Person", "Category", "Bib"]
-    fields = plain_words.column_titles(TYPE.fields)
+    fields = decisions.column_titles(TYPE.fields)
     assert fields["race_results", "finish_time_ms"].title == "Finish time"
 
 
@@ -21,13 +21,13 @@ def test_records_and_columns_have_words() -> None:
     [("5025500", "1:23:45.500"), ("90061000", "25:01:01"), (None, None), ("soon", "soon")],
 )
 def test_times_are_written_as_people_do(stored: str | None, shown: str | None) -> None:
-    field = plain_words.column_titles(TYPE.fields)["race_results", "finish_time_ms"]
-    assert plain_words.shown_value(field, stored) == shown
-    assert plain_words.shown_value(None, stored) == stored
+    field = decisions.column_titles(TYPE.fields)["race_results", "finish_time_ms"]
+    assert decisions.shown_value(field, stored) == shown
+    assert decisions.shown_value(None, stored) == stored
 
 
 def test_runs_of_earlier_releases_know_no_titles() -> None:
     facts = (FieldFacts(name="LAST_NAME"), FieldFacts(name="ID_COUNTRY", title="Country"))
-    titles = plain_words.field_titles(facts)
+    titles = decisions.field_titles(facts)
     names = ["LAST_NAME", "ID_COUNTRY", "SHOE_SIZE"]
-    assert list(plain_words.titled(names, titles)) == ["Last name", "Country", "Shoe size"]
+    assert list(decisions.titled(names, titles)) == ["Last name", "Country", "Shoe size"]

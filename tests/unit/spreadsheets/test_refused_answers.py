@@ -7,9 +7,9 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import INVALID_DECISION, THROTTLING, TRANSIENT, UNAVAILABLE
-from workers.services.errors import Refused, ServiceError, TemporalUnavailable
-from workers.services.spreadsheets.runs import _refusal
+from workers.shared.services.errors import Refused, ServiceError, TemporalUnavailable
+from workers.spreadsheets.runs import _refusal
+from workflows.shared.errors import INVALID_DECISION, THROTTLING, TRANSIENT, UNAVAILABLE
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_updates_are_sent_to_runs_in_one_place() -> None:
         for path in (root / "workers").rglob("*.py")
         if ".execute_update(" in path.read_text()
     ]
-    assert sending == ["workers/services/runs.py"]
+    assert sending == ["workers/shared/services/runs.py"]

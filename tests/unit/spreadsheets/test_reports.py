@@ -2,10 +2,6 @@
 
 import zipfile
 
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import (
-    ReportInput,
-)
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     HEADER,
@@ -14,6 +10,8 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     table,
 )
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.runs import ReportInput
 
 
 async def report_of(setup: SpreadsheetSetup, prepared: StagedSpreadsheet) -> BlobRef | None:

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.database.country_rows import country_rows
-from contracts.spreadsheets import CellDecision
-from domain.spreadsheets import countries, entities
-from domain.spreadsheets.entities import EntityIndex, ImportContext, Likeness
-from domain.spreadsheets.match_keys import value_key
-from domain.spreadsheets.records import Entity, EntityScope
-from domain.spreadsheets.resolution import check_decision, resolver_of, scope_of
-from domain.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets import entities
+from activities.spreadsheets.entities import EntityIndex, ImportContext, Likeness
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.value_mapping import check_decision, resolver_of, scope_of
+from adapters.database.schema import country_rows
 from tests.support.spreadsheets.country_names import country_names
 from tests.support.spreadsheets.rules import (
     CATEGORIES,
@@ -26,6 +23,8 @@ from tests.support.spreadsheets.rules import (
     TODAY,
     surroundings,
 )
+from workflows.spreadsheets.fields import Entity, EntityScope, value_key
+from workflows.spreadsheets.mappings import CellDecision
 
 ALL_COUNTRIES = surroundings(
     entities={
@@ -96,7 +95,7 @@ def test_countries_are_known_in_every_language(value: str, number: int) -> None:
 
 
 def test_the_names_of_countries_are_those_of_cldr() -> None:
-    stored = Path(countries.__file__).with_name("country_names.tsv")
+    stored = Path(entities.__file__).with_name("country_names.tsv")
     assert stored.read_text(encoding="utf-8").splitlines() == list(country_names())
 
 

@@ -5,19 +5,14 @@ from typing import Any
 
 import pytest
 
-from activities.spreadsheets.retention import UPLOAD_AGE, SpreadsheetRetentionSteps
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from adapters.ports import BlobNotFound
-from contracts.spreadsheets import (
-    ExpiredInput,
-    PurgeInput,
-    PurgeResult,
-    RetentionOrder,
-    SpreadsheetState,
-)
-from contracts.spreadsheets.reviews import Exclude, ReviewOperation
+from activities.spreadsheets.lifecycle import UPLOAD_AGE, SpreadsheetRetentionSteps
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.ports.errors import BlobNotFound
 from tests.support.imports.activities import Killed, environment
 from tests.support.spreadsheets.activities import MIXED, NOW, FailingStore, SpreadsheetSetup, table
+from workflows.spreadsheets.mappings import SpreadsheetState
+from workflows.spreadsheets.reviews import Exclude, ReviewOperation
+from workflows.spreadsheets.runs import ExpiredInput, PurgeInput, PurgeResult, RetentionOrder
 
 
 def due(days: float, **order: Any) -> ExpiredInput:

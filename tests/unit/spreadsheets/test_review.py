@@ -8,10 +8,21 @@ from sqlalchemy import insert
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets.review import SpreadsheetReview
-from adapters.database.models.people import races
-from contracts.errors import INVALID_DECISION
-from contracts.spreadsheets import ColumnMapping, ReviewCounts
-from contracts.spreadsheets.reviews import (
+from activities.spreadsheets.review_rules import PROBLEMS, ReviewState
+from adapters.database.models.spreadsheets import races
+from tests.support.imports.activities import environment
+from tests.support.spreadsheets.activities import (
+    EVENT,
+    MIXED,
+    SpreadsheetSetup,
+    StagedSpreadsheet,
+    table,
+)
+from workers.spreadsheets.review_schemas import review_view
+from workers.spreadsheets.reviews import ReviewColumn, ReviewOverview
+from workflows.shared.errors import INVALID_DECISION
+from workflows.spreadsheets.mappings import ColumnMapping, ReviewCounts
+from workflows.spreadsheets.reviews import (
     CellValue,
     ChangeReview,
     CloseReview,
@@ -26,17 +37,6 @@ from contracts.spreadsheets.reviews import (
     SetCells,
     UndoOperation,
 )
-from domain.spreadsheets.review import PROBLEMS, ReviewState
-from tests.support.imports.activities import environment
-from tests.support.spreadsheets.activities import (
-    EVENT,
-    MIXED,
-    SpreadsheetSetup,
-    StagedSpreadsheet,
-    table,
-)
-from workers.gateway.spreadsheets.review_schemas import review_view
-from workers.services.spreadsheets.reviews import ReviewColumn, ReviewOverview
 
 HEADERS = ("First name", "Last name", "Date of birth")
 AT = datetime(2026, 3, 4, 12, tzinfo=UTC)

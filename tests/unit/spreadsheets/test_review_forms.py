@@ -5,7 +5,18 @@ from collections.abc import Mapping
 
 import pytest
 
-from contracts.spreadsheets.reviews import (
+from workers.shared.gateway.pages.site import Form
+from workers.shared.services.errors import Refused
+from workers.spreadsheets.pages.review_panel import (
+    Corrected,
+    RowsPlace,
+    corrected,
+    in_words,
+    operation_of,
+    place_of,
+)
+from workers.spreadsheets.review_files import RowFilter
+from workflows.spreadsheets.reviews import (
     CellValue,
     Constant,
     Exclude,
@@ -18,17 +29,6 @@ from contracts.spreadsheets.reviews import (
     Split,
     UndoOperation,
 )
-from workers.gateway.pages.forms import Form
-from workers.gateway.spreadsheets.pages.review_forms import (
-    Corrected,
-    RowsPlace,
-    corrected,
-    in_words,
-    operation_of,
-    place_of,
-)
-from workers.services.errors import Refused
-from workers.services.spreadsheets.review_rows import RowFilter
 
 
 @pytest.mark.parametrize(

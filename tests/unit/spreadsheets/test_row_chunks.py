@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.seen_keys import SeenKeys
-from contracts.spreadsheets import CellMapping, MappingStatus
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.validation import SourceRow, ValidatedRows
-from domain.tabular.rows import Cell
+from activities.shared.scratch import SeenKeys
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.validation import SourceRow, ValidatedRows
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import source, validator
+from workflows.shared.cells import Cell
+from workflows.spreadsheets.mappings import CellMapping, MappingStatus
 
 PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT")
 HEADERS = ("Vorname", "Nachname", "E-Mail", "Geb.Datum", "Land", "Category", "T-Shirt", "Foo")

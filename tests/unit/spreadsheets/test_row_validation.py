@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from activities.seen_keys import SeenKeys
-from contracts.spreadsheets import CellMapping, MappingStatus
-from domain.spreadsheets.records import ParkedRow
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.validation import NOTHING_MAPPED, ValidatedRows
-from domain.tabular.rows import Cell
+from activities.shared.scratch import SeenKeys
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.validation import NOTHING_MAPPED, ValidatedRows
 from tests.support.spreadsheets.rules import JUNIOR, SENIOR, source, validator
+from workflows.shared.cells import Cell
+from workflows.spreadsheets.fields import ParkedRow
+from workflows.spreadsheets.mappings import CellMapping, MappingStatus
 
 TYPES = SheetTypes()
 PARTICIPANT, MEMBERSHIP, RESULT = map(TYPES.get, ("EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"))

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from adapters.ports import Unavailable
-from contracts.errors import TRANSIENT
-from contracts.spreadsheets import ProcessCursor, Processed, RowCounts
+from adapters.ports.errors import Unavailable
 from tests.support.imports.activities import Killed, environment
 from tests.support.spreadsheets.activities import (
     JUNIOR,
@@ -20,6 +18,8 @@ from tests.support.spreadsheets.activities import (
     SpreadsheetSetup,
     table,
 )
+from workflows.shared.errors import TRANSIENT
+from workflows.spreadsheets.runs import ProcessCursor, Processed, RowCounts
 
 HEADER = ["First name", "Last name", "Email", "Birthdate", "Category", "T-Shirt"]
 PEOPLE = [

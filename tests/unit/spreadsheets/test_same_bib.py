@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.spreadsheets.undo import SpreadsheetUndoSteps
-from contracts.spreadsheets import CellDecision, CellMapping, UndoOrder
+from activities.spreadsheets.rows import SpreadsheetUndoSteps
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     NOW,
@@ -13,6 +12,8 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     table,
 )
+from workflows.spreadsheets.mappings import CellDecision, CellMapping
+from workflows.spreadsheets.runs import UndoOrder
 
 HEADER = ("First name", "Last name", "Email", "Bib")
 ADA = ("Ada", "Lovelace", "ada@example.org", "7")

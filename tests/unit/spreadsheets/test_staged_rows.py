@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.spreadsheets.staged_rows import StagedRows, is_blank, rows_of, staged_line
-from domain.tabular.rows import Cell, Uncalculated
+from activities.spreadsheets.staging import StagedRows, is_blank, rows_of, staged_line
+from workflows.shared.cells import Cell, Uncalculated
 
 CELLS: list[Cell] = [
     *(None, "", " spaced ", "line\nbreak\r\n", "00012", "=1+1", '{"d":"2024-01-01"}', "{", "d"),

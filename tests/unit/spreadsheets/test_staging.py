@@ -15,14 +15,14 @@ import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets import staging
-from activities.spreadsheets.staged_rows import StagedRows
-from activities.spreadsheets.staging import fetched_rows, staged_name
-from adapters.ports import TableSource
-from contracts.errors import UNREADABLE_DOCUMENT
-from contracts.spreadsheets import Layout, SpreadsheetOrder, Staged, StageInput
-from domain.tabular.rows import Cell
+from activities.spreadsheets.staging import StagedRows, fetched_rows, staged_name
+from adapters.ports.documents import TableSource
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
+from workflows.shared.cells import Cell
+from workflows.shared.errors import UNREADABLE_DOCUMENT
+from workflows.spreadsheets.mappings import Layout
+from workflows.spreadsheets.runs import SpreadsheetOrder, Staged, StageInput
 
 
 async def staged_rows(setup: SpreadsheetSetup, staged: Staged) -> list[tuple[int, list[Cell]]]:

@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from activities.spreadsheets.entities import SUGGESTED_FROM, alike
 from benchmarks.spreadsheets.suggestions import (
     BANDS,
     CALIBRATED,
@@ -14,7 +15,6 @@ from benchmarks.spreadsheets.suggestions import (
     mean_score,
     share_right,
 )
-from domain.spreadsheets.similarity import SUGGESTED_FROM, alike
 
 
 @cache

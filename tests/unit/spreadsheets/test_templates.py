@@ -4,12 +4,12 @@ from itertools import product
 
 import pytest
 
-from contracts.spreadsheets import MappingStatus
-from domain.spreadsheets.column_matches import match_columns
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.types.base import SheetType
-from workers.gateway.pages.language import languages, speaking
-from workers.gateway.spreadsheets.templates import template_sheets
+from activities.spreadsheets.column_matching import match_columns
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.types.base import SheetType
+from workers.shared.gateway.pages.renderer import languages, speaking
+from workers.spreadsheets.api import template_sheets
+from workflows.spreadsheets.mappings import MappingStatus
 
 CASES = list(product(languages(), SheetTypes()))
 

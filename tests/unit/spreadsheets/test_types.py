@@ -6,20 +6,19 @@ from pathlib import Path
 
 import pytest
 
-import domain.spreadsheets.types as package
+import activities.spreadsheets.types as package
+from activities.spreadsheets import sheet_types
+from activities.spreadsheets.sheet_types import SheetTypes, discover
+from activities.spreadsheets.types.base import SheetType, Target
+from activities.spreadsheets.types.people import PERSONS
 from adapters.database.models.base import metadata
-from adapters.database.models.people import TARGETS
-from contracts.spreadsheets import FIELDS
-from domain.errors import RuleViolation
-from domain.spreadsheets import sheet_types
-from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.records import CustomList
-from domain.spreadsheets.sheet_types import SheetTypes, discover
-from domain.spreadsheets.types.base import SheetType, Target
-from domain.spreadsheets.types.people import PERSONS
-from domain.tabular.conversion import read_cells
-from domain.tabular.fields import ColumnKind
+from adapters.database.models.spreadsheets import TARGETS
 from tests.support.spreadsheets.rules import SHIRTS, source, validator
+from workflows.shared.conversion import read_cells
+from workflows.shared.errors import RuleViolation
+from workflows.shared.fields import ColumnKind
+from workflows.spreadsheets.fields import CustomList, SheetField
+from workflows.spreadsheets.mappings import FIELDS
 
 TYPES = tuple(SheetTypes())
 every_type = pytest.mark.parametrize("sheet_type", TYPES, ids=lambda each: each.name)
@@ -31,7 +30,7 @@ def test_the_three_types_are_found() -> None:
 
 def test_a_file_is_all_that_a_type_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "referee.py").write_text(
-        "from domain.spreadsheets.types.base import SheetField, SheetType, Target\n"
+        "from activities.spreadsheets.types.base import SheetField, SheetType, Target\n"
         "TYPE = SheetType('REFEREE', 'Referees', None,\n"
         "    (SheetField('LICENCE', 'Licence', 'referees.licence', required=True),),\n"
         "    (Target('referees', ('licence',)),), 'referees', lambda rows: rows['LICENCE'])\n"

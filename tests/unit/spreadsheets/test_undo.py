@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.undo import SpreadsheetUndoSteps
-from contracts.errors import PERMANENT
-from contracts.spreadsheets import (
-    UndoCounts,
-    UndoOrder,
-    UndoResult,
-    UndoState,
-)
+from activities.spreadsheets.rows import SpreadsheetUndoSteps
 from tests.support.imports.activities import Killed, environment
 from tests.support.spreadsheets.activities import (
     NOW,
@@ -21,6 +14,9 @@ from tests.support.spreadsheets.activities import (
     SpreadsheetSetup,
     StagedSpreadsheet,
 )
+from workflows.shared.errors import PERMANENT
+from workflows.spreadsheets.mappings import UndoState
+from workflows.spreadsheets.runs import UndoCounts, UndoOrder, UndoResult
 
 
 def undo_of(prepared: StagedSpreadsheet, **fields: Any) -> UndoOrder:

@@ -5,22 +5,22 @@ from datetime import date
 
 import pytest
 
-from contracts.spreadsheets import CellMapping, MappingStatus
-from domain.spreadsheets import value_book as book_module
-from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.records import Entity, FoundValue, RememberedValue
-from domain.spreadsheets.resolution import Resolution
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.value_book import (
+from activities.spreadsheets import value_mapping
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.value_mapping import (
     IGNORED,
     LEFT_EMPTY,
     OPEN,
     TO_CREATE,
+    Resolution,
     ValueBook,
     value_text,
 )
-from domain.tabular.rows import Cell
 from tests.support.spreadsheets.rules import JUNIOR, MASTERS, SENIOR, SHIRTS, surroundings
+from workflows.shared.cells import Cell
+from workflows.spreadsheets.fields import Entity, FoundValue, RememberedValue
+from workflows.spreadsheets.mappings import CellMapping, MappingStatus
 
 FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
 CATEGORY = "EVENT_CATEGORY_NAME"
@@ -151,7 +151,7 @@ def test_cells_of_any_kind_refer() -> None:
 
 
 def test_values_beyond_memory_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(book_module, "OPEN_KEPT", 2)
+    monkeypatch.setattr(value_mapping, "OPEN_KEPT", 2)
     book = new_book()
     book.load([decided(f"v{i}", MappingStatus.UNMATCHED) for i in range(4)])
     book.load([decided("v9", MappingStatus.IGNORED)])

@@ -5,10 +5,6 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import INVALID_DECISION
-from contracts.spreadsheets import CellDecision, CellDecisions, CellMapping, CellRule, MappingStatus
-from domain.spreadsheets.decisions import AnswerRefused
-from domain.spreadsheets.value_rules import refuse_malformed_answer
 from tests.support.spreadsheets.activities import (
     JUNIOR,
     MASTERS,
@@ -16,6 +12,15 @@ from tests.support.spreadsheets.activities import (
     SpreadsheetSetup,
     StagedSpreadsheet,
     table,
+)
+from workflows.shared.errors import INVALID_DECISION
+from workflows.spreadsheets.decisions import AnswerRefused, refuse_malformed_answer
+from workflows.spreadsheets.mappings import (
+    CellDecision,
+    CellDecisions,
+    CellMapping,
+    CellRule,
+    MappingStatus,
 )
 
 HEADER = ["First name", "Last name", "Category", "Country"]

@@ -9,10 +9,8 @@ import pytest
 import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets import value_collection
-from activities.spreadsheets.contexts import load_context
-from contracts.errors import INVALID_DECISION
-from contracts.spreadsheets import CellDecision, CellMapping, CollectInput, MappingStatus
+from activities.spreadsheets import values
+from activities.spreadsheets.analysis import load_context
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     JUNIOR,
@@ -22,6 +20,9 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     table,
 )
+from workflows.shared.errors import INVALID_DECISION
+from workflows.spreadsheets.mappings import CellDecision, CellMapping, MappingStatus
+from workflows.spreadsheets.runs import CollectInput
 
 HEADER = ["First name", "Last name", "Category", "Country", "T-Shirt"]
 FILE = table(
@@ -95,7 +96,7 @@ async def test_a_file_without_such_columns_has_no_values(setup: SpreadsheetSetup
 async def test_only_so_many_values_are_collected_ahead(
     setup: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(value_collection, "DISTINCT_VALUES", 3)
+    monkeypatch.setattr(values, "DISTINCT_VALUES", 3)
     rows = [["Anna", f"A{n}", f"C{i}", "", ""] for n, i in enumerate((0, 1, 2, 3, 0, 4, 1))]
     prepared = await setup.prepare(table(HEADER, *rows))
     summary = await prepared.collect()
@@ -245,16 +246,16 @@ async def test_a_context_holds_what_is_asked_for(setup: SpreadsheetSetup) -> Non
 async def test_collecting_is_cancelled_within_a_second(
     setup: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(value_collection, "STEP_SECONDS", 0.05)
+    monkeypatch.setattr(values, "STEP_SECONDS", 0.05)
     rows = [["Anna", "A", "Veterans", "", ""]] * 2000
     prepared = await setup.prepare(table(HEADER, *rows))
-    read = value_collection.StagedRows.read
+    read = values.StagedRows.read
 
-    def endless(self: value_collection.StagedRows) -> Any:
+    def endless(self: values.StagedRows) -> Any:
         while True:
             yield from read(self)
 
-    monkeypatch.setattr(value_collection.StagedRows, "read", endless)
+    monkeypatch.setattr(values.StagedRows, "read", endless)
     env = environment(heartbeat_timeout=timedelta(seconds=0.1))
     beats: list[Any] = []
     env.on_heartbeat = lambda *details: beats.append(details)

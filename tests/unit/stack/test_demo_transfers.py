@@ -8,15 +8,15 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from adapters.memory.blobs import MemoryBlobs
-from contracts.transfers import receipt_blob
-from domain.transfers.receipts import assembled, canonical
 from stack.clamd import PLANTED
 from stack.demo.api import ApiError
 from stack.demo.samples import Expected, Sample, divided
 from stack.demo.transfers.file_transfer import CARRIED, QUARANTINED, CarryingFailed, FileCarrying
 from stack.demo.transfers.file_transfer import TransferSample as Transfer
 from stack.demo.transfers.site import missing_parts
+from tests.support.memory.blobs import MemoryBlobs
+from workflows.transfers.receipts import assembled, canonical
+from workflows.transfers.runs import receipt_blob
 
 ID: Final = "5eed" * 16
 CONTENT: Final = b"one;two\n"

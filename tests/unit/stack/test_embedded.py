@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stack.embedded import carrying_pointers
-from workers.pipelines.transfers import TRANSFERS
+from workers.transfers.register import TRANSFERS
 
 
 def test_files_can_be_carried_between_folders_of_the_stack(tmp_path: Path) -> None:

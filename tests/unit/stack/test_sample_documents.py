@@ -3,8 +3,9 @@
 from collections import Counter
 from pathlib import Path
 
-from contracts.batches import DOCUMENT_EVENT, BatchKey, DocumentState
 from stack.sample_documents import sample_documents
+from workflows.batches.loads import DOCUMENT_EVENT, DocumentState
+from workflows.batches.names import BatchKey
 
 KEY = BatchKey(case_id=1, batch_id=2)
 

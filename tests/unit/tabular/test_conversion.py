@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.seen_keys import SeenKeys
-from domain.imports.header import match_header
-from domain.imports.tables import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
-from domain.imports.validation import VALUE_CHARACTERS, ValidatedRows
-from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
-from domain.tabular.fields import DECIMAL_DIGITS, ColumnKind, FieldSpec
-from domain.tabular.notations import Notation
-from domain.tabular.rows import Cell
-from domain.tabular.values import CELL_CHARACTERS, FORBIDDEN
+from activities.shared.scratch import SeenKeys
 from tests.support.imports.tables import validator_of
+from workflows.imports.findings import VALUE_CHARACTERS
+from workflows.imports.header import match_header
+from workflows.imports.types import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
+from workflows.imports.validation import ValidatedRows
+from workflows.shared.cells import CELL_CHARACTERS, FORBIDDEN, Cell
+from workflows.shared.conversion import Flaw, convert_column, settle_notations, transpose
+from workflows.shared.fields import DECIMAL_DIGITS, ColumnKind, FieldSpec
+from workflows.shared.notations import Notation
 
 CODE = FieldSpec("code", ColumnKind.CODE, max_length=10)
 TEXT = FieldSpec("description", ColumnKind.TEXT, max_length=20)

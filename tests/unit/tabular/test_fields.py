@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.tabular.fields import ColumnKind, FieldSpec, normalise
+from workflows.shared.fields import ColumnKind, FieldSpec, normalise
 
 
 @pytest.mark.parametrize(

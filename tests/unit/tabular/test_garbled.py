@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.imports import column_table
-from domain.tabular.garbled import meant
 from tests.support.imports.documents import read, text, workbook
+from workflows.shared.cells import meant
 
 GARBLED = "M\u00fcller & S\u00f6hne".encode().decode("cp1252")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.tabular.notations import (
+from workflows.shared.notations import (
     Notation,
     Unreadable,
     date_readings,

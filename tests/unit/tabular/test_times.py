@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.spreadsheets.sheet_types import SheetTypes
-from domain.tabular.conversion import Flaw, read_cells, settle_notations
-from domain.tabular.fields import ColumnKind, FieldSpec
-from domain.tabular.notations import Notation, Unreadable
-from domain.tabular.rows import Cell
-from domain.tabular.times import read_duration
+from activities.spreadsheets.sheet_types import SheetTypes
+from workflows.shared.cells import Cell
+from workflows.shared.conversion import Flaw, read_cells, settle_notations
+from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.notations import Notation, Unreadable, read_duration
 
 MAIL = FieldSpec("MAIL", ColumnKind.MAIL, max_length=254)
 TIME = FieldSpec("TIME", ColumnKind.DURATION)

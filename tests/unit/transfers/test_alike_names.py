@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from activities.transfers.write_file import FileWriting
-from contracts.transfers import Overwrite, Partner, PlaceKind, WriteFile
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import Endpoints, old, read, reading
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.settings import Overwrite, WriteFile
 
 NAMES = ("A.csv", "a.csv", *(unicodedata.normalize(form, "ä.csv") for form in ("NFC", "NFD")))
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.errors import InvalidDocument
-from domain.transfers.archive_names import NAME_CHARACTERS, SEGMENT_BYTES, ArchiveNames
+from workflows.shared.errors import InvalidDocument
+from workflows.transfers.paths import NAME_CHARACTERS, SEGMENT_BYTES, ArchiveNames
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import PERMANENT, WORKERS_LOST
-from contracts.transfers import Actions, ReadFile
+from workflows.shared.errors import PERMANENT, WORKERS_LOST
 from workflows.transfers.attempts import Attempts
+from workflows.transfers.settings import Actions, ReadFile
 
 
 def test_an_action_that_lost_its_workers_is_not_tried_again() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from activities.transfers.breaker import LONGEST_SECONDS, REFUSED_SECONDS, Breaker
+from activities.transfers.endpoints import LONGEST_SECONDS, REFUSED_SECONDS, Breaker
 from adapters.ports.places import Busy, FileMissing, LoginRefused, PartnerAway, PartnerFull
-from contracts.transfers import Partner, PlaceKind
+from workflows.transfers.partners import Partner, PlaceKind
 
 ACME = Partner(name="acme", kind=PlaceKind.SFTP)
 OTHER = Partner(name="other", kind=PlaceKind.SFTP)

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.transfers.call_http import HttpCalling
-from contracts.errors import TRANSIENT, UNAVAILABLE
-from contracts.transfers import CallHttp, Partner, PlaceKind
+from activities.transfers.write_file import HttpCalling
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import TRANSFER, Endpoints
 from tests.support.transfers.http_files import http_files
+from workflows.shared.errors import TRANSIENT, UNAVAILABLE
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.settings import CallHttp
 
 
 async def test_a_call_describes_the_transfer_with_one_key_for_every_attempt(

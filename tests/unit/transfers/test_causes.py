@@ -2,11 +2,11 @@
 
 import pytest
 
-from contracts.transfers import SettingsJob
-from domain.causes import cause_key, cause_of
-from domain.transfers.action_places import PLACE, partner_of, place_of
-from domain.transfers.paths import printable
 from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job
+from workflows.shared.notices import cause_key, cause_of
+from workflows.transfers.job_settings import PLACE, partner_of, place_of
+from workflows.transfers.paths import printable
+from workflows.transfers.settings import SettingsJob
 
 NAMES = ["a.csv", "it's.csv", '"quoted".csv', "back\\slash", "Größe 100%.csv", "x" * 255, "'", ""]
 

@@ -7,15 +7,16 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from contracts.transfers.watches import Expectation, WorkCalendar
-from domain.transfers.deadlines import (
+from tests.support.chaos import examples
+from workflows.transfers.watches import (
+    Expectation,
+    WorkCalendar,
     first_moment,
     is_work_day,
     last_moment,
     newest_day,
     periods,
 )
-from tests.support.chaos import examples
 
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 zones = some.sampled_from(ZONES)

@@ -5,11 +5,10 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.transfers import Partner
-from domain.transfers.events import read_event
-from domain.transfers.job_settings import plan_of, read_settings
-from domain.transfers.partner_rules import check_record
-from workers.settings.transfer_watches import WATCHES, clocks_of
+from activities.transfers.cloud_events import read_event
+from workers.transfers.settings import WATCHES, clocks_of
+from workflows.transfers.job_settings import plan_of, read_settings
+from workflows.transfers.partners import Partner, check_record
 
 DOCS = Path(__file__).parents[3] / "docs"
 

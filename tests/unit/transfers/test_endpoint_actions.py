@@ -9,34 +9,28 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.heartbeat import LOST_WORKERS
-from activities.transfers.call_http import HttpCalling
+from activities.shared.failures import LOST_WORKERS
 from activities.transfers.endpoints import partner_probe
-from activities.transfers.read_file import FileReading
-from activities.transfers.sources import SourceSettling
-from activities.transfers.write_file import FileWriting
+from activities.transfers.read_file import FileReading, SourceSettling
+from activities.transfers.write_file import FileWriting, HttpCalling
 from adapters.places.folder import FolderPlace
 from adapters.ports.places import Entry, PartnerAway
-from contracts.errors import NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE, WORKERS_LOST
-from contracts.transfers import (
-    ActionResult,
-    AfterSource,
-    CallHttp,
-    Manifest,
-    Overwrite,
-    Partner,
-    PlaceKind,
-    ReadFile,
-    ReceiptStep,
-    Rename,
-    SettleOrder,
-    WriteFile,
-)
-from domain.transfers.receipts import verify
-from domain.transfers.templates import Facts, names_of
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import NOON, TRANSFER, Endpoints, old, read, reading
 from tests.support.transfers.events import a_job_order, an_event
+from workflows.shared.errors import NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE, WORKERS_LOST
+from workflows.transfers.partners import Partner, PlaceKind, Rename
+from workflows.transfers.receipts import ReceiptStep, verify
+from workflows.transfers.runs import ActionResult, Manifest, SettleOrder
+from workflows.transfers.settings import (
+    AfterSource,
+    CallHttp,
+    Facts,
+    Overwrite,
+    ReadFile,
+    WriteFile,
+    names_of,
+)
 
 
 @pytest.fixture

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.transfers import EVENT_BYTES, TransferStatus, transfer_id_of
-from domain.transfers.event_facts import file_of
-from domain.transfers.events import NoEvent, head_of, read_event
+from activities.transfers.cloud_events import NoEvent, head_of, read_event
 from tests.support.chaos import examples
 from tests.support.transfers.events import ARRIVED, an_event
+from workflows.transfers.events import EVENT_BYTES, TransferStatus, file_of, transfer_id_of
 
 
 def refused(body: Any) -> tuple[TransferStatus, str]:

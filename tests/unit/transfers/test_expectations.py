@@ -4,10 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from contracts.transfers.watches import Expectation, ExpectedDay, ExpectedState
-from domain.errors import RuleViolation
-from domain.transfers.deadlines import Period
-from domain.transfers.expectations import (
+from activities.transfers.operators_files import (
     first_day,
     has_arrived,
     judge,
@@ -15,6 +12,8 @@ from domain.transfers.expectations import (
     read_clocks,
     sentence_of,
 )
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.watches import Expectation, ExpectedDay, ExpectedState, Period
 
 FILE = """
 watches:

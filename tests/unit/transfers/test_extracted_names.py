@@ -11,10 +11,10 @@ from temporalio.exceptions import ApplicationError
 
 from activities.transfers.archives import ArchivePorts, ArchiveSteps
 from adapters.files.archives import ArchiveFiles
-from contracts.transfers import Extract
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import Endpoints
 from tests.support.transfers.secrets import PlantedSecrets
+from workflows.transfers.settings import Extract
 
 DOCUMENTS = Path(__file__).parents[2] / "cases" / "documents"
 UNMARKED = "utf-8"

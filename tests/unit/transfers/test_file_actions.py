@@ -11,33 +11,22 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.heartbeat import LOST_WORKERS
+from activities.shared.failures import LOST_WORKERS
 from activities.transfers.archives import ArchivePorts, ArchiveSteps
-from activities.transfers.checksum import Checksums
-from activities.transfers.fire_event import Firing
+from activities.transfers.cloud_events import head_of, read_event
+from activities.transfers.crypto import Checksums
 from activities.transfers.receipt import ReceiptPorts, Receipts
+from activities.transfers.reception import Firing
 from adapters.files.archives import ArchiveFiles
-from adapters.staging.store import BlobCopies, SealedBlobs, StagingKeys
-from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
-from contracts.transfers import (
-    ActionResult,
-    ArchiveFormat,
-    Checksum,
-    Compress,
-    Extract,
-    FireEvent,
-    KeepOrder,
-    Manifest,
-    ReceiptOrder,
-    ReceiptStep,
-    receipt_blob,
-)
-from domain.transfers.events import head_of, read_event
-from domain.transfers.receipts import verify
+from adapters.staging import BlobCopies, SealedBlobs, StagingKeys
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import TRANSFER, Endpoints, step_of
 from tests.support.transfers.archives import gzip_of, tar_of, zip_of
 from tests.support.transfers.secrets import PlantedSecrets
+from workflows.shared.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
+from workflows.transfers.receipts import ReceiptStep, verify
+from workflows.transfers.runs import ActionResult, KeepOrder, Manifest, ReceiptOrder, receipt_blob
+from workflows.transfers.settings import ArchiveFormat, Checksum, Compress, Extract, FireEvent
 
 CSV = b"stop;lat;lon\n" * 500
 PASSWORD = "correct hörse"

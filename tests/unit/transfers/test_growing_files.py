@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import NOT_YET, PERMANENT
-from contracts.transfers import Partner, PlaceKind
 from tests.support.transfers.actions import Endpoints, old, read, reading
+from workflows.shared.errors import NOT_YET, PERMANENT
+from workflows.transfers.partners import Partner, PlaceKind
 
 DAYS = 86_400.0
 

@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import UNAVAILABLE
-from contracts.transfers import Partner, PlaceKind
 from tests.support.transfers.actions import Endpoints, read, reading
+from workflows.shared.errors import UNAVAILABLE
+from workflows.transfers.partners import Partner, PlaceKind
 
 CONTENT: Final = b"0123456789" * 30
 CHUNKS: Final = b"".join(b"1e\r\n%b\r\n" % CONTENT[at : at + 30] for at in range(0, 300, 30))

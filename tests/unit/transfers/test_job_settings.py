@@ -8,19 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.transfers import (
-    CallHttp,
-    Checksum,
-    FireEvent,
-    ReadFile,
-    RouteKey,
-    Scan,
-    Side,
-    WriteFile,
-)
-from domain.errors import RuleViolation
-from domain.transfers.action_order import writes_at_end
-from domain.transfers.job_settings import (
+from tests.support.chaos import examples
+from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job, a_job_order
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.events import RouteKey
+from workflows.transfers.job_settings import (
     ACTIONS,
     PLAN_BYTES,
     corrected,
@@ -33,9 +25,17 @@ from domain.transfers.job_settings import (
     schema,
     side_of,
     verb_of,
+    writes_at_end,
 )
-from tests.support.chaos import examples
-from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job, a_job_order
+from workflows.transfers.settings import (
+    CallHttp,
+    Checksum,
+    FireEvent,
+    ReadFile,
+    Scan,
+    Side,
+    WriteFile,
+)
 
 ROOT = Path(__file__).parents[3]
 EVENT = a_job_order().event
@@ -281,7 +281,7 @@ def test_a_protection_is_never_left_out() -> None:
 
 def test_the_committed_schema_is_what_the_command_writes() -> None:
     committed = json.loads((ROOT / "docs/reference/jobsettings.schema.json").read_text())
-    assert committed == schema(), "run `python -m workers.services.transfers.schema`"
+    assert committed == schema(), "run `python -m workers.transfers.routes`"
 
 
 JSON_VALUES = st.recursive(

@@ -7,11 +7,10 @@ from typing import Any
 import obstore
 import pytest
 
-from adapters.places.credentials import Credentials
+from adapters.places.base import Credentials, Paces
 from adapters.places.egress import Egress
-from adapters.places.object_stores import azure_blob, s3
-from adapters.places.pace import Paces
-from contracts.transfers import Limits, Partner, PlaceKind
+from adapters.places.objects import azure_blob, s3
+from workflows.transfers.partners import Limits, Partner, PlaceKind
 
 MB = 1 << 20
 

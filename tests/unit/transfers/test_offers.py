@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import ActionView, KeptTransfer, Manifest, TransferStatus, TransferView
 from tests.support.transfers.events import a_job_order
-from workers.services.transfers.offers import offers
-from workers.services.transfers.service import TransferDetails
+from workers.transfers.service import TransferDetails, offers
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.runs import ActionView, KeptTransfer, Manifest, TransferView
 
 ID = "5eed5eed" * 8
 NOW = datetime.now(UTC)

@@ -8,18 +8,24 @@ from typing import Any
 
 import pytest
 
-from activities.transfers.key_expiry import KeyExpiry
-from adapters.memory.transfers.partners import MemoryPartners
-from adapters.ports import Denied
+from activities.transfers.watches import KeyExpiry
+from adapters.ports.errors import Denied
 from adapters.ports.transfer_files import KeyFacts
-from contracts.transfers import HostKey, OpenPgpKey, Partner, PlaceKind, Window
-from contracts.transfers.key_expiry import KeyWarningsOrder
-from domain.errors import RuleViolation
-from domain.transfers.partner_rules import expiry_step
-from domain.transfers.paths import matcher, numbered, temporary
-from domain.transfers.windows import opens_at
 from tests.support.imports.activities import environment
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.actions import NOON
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.partners import (
+    HostKey,
+    OpenPgpKey,
+    Partner,
+    PlaceKind,
+    Window,
+    expiry_step,
+    opens_at,
+)
+from workflows.transfers.paths import matcher, numbered, temporary
+from workflows.transfers.runs import KeyWarningsOrder
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKd3l0b5ZmQyYnJzYmFzZTY0c3R1ZmZoZXJlISEh"
 

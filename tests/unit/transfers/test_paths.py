@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from domain.transfers.paths import divided, matcher, nearly_named, split, widened
+from workflows.transfers.paths import divided, matcher, nearly_named, split, widened
 
 COMPOSED, DECOMPOSED = "in/Prüfbericht-Ä.csv", unicodedata.normalize("NFD", "in/Prüfbericht-Ä.csv")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.transfers.patterns import matches, overlap, specificity
+from workflows.transfers.routes import matches, overlap, specificity
 
 TEXTS = st.text("ab*.", max_size=8)
 PATTERNS = st.text("ab*", max_size=8)

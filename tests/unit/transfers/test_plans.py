@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.transfers.plans import Planning, PlanningPorts
-from adapters.memory.transfers.partners import MemoryPartners
+from activities.transfers.reception import Planning, PlanningPorts
 from adapters.ports.transfers import SettingsFile, StatusRow
-from contracts.blobs import BlobRef
-from contracts.transfers import LoadOrder, Partner, PlaceKind, TransferPlan, WriteFile
 from tests.support.imports.activities import environment
+from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.events import ARRIVED, READ, WRITE, a_job_order
+from workflows.shared.contracts import BlobRef
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.runs import LoadOrder, TransferPlan
+from workflows.transfers.settings import WriteFile
 
 EVENT = a_job_order()
 ENCRYPT = {"Action": "Encrypt", "Partner": "acme"}

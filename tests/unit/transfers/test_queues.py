@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import workers.worker_factory as building
-from domain.errors import RuleViolation
-from domain.transfers.queues import read_queues
-from workers.pipelines.transfers import TRANSFERS
-from workers.settings.errors import SettingsError
-from workers.settings.transfers import queues_of
+import workers.shared.worker_factory as building
+from activities.transfers.operators_files import read_queues
+from workers.shared.errors import SettingsError
+from workers.transfers.register import TRANSFERS
+from workers.transfers.settings import queues_of
+from workflows.shared.errors import RuleViolation
 
 SHIPPED = """
     jobs jobstmsroute jobstmsstatus jobtmscarrierpod jobsbylcppricing jobsbellusermanagement

@@ -11,9 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.transfers import ReceiptFile, ReceiptStep
-from domain.errors import RuleViolation
-from domain.transfers.receipts import assembled, canonical, in_order, sealed, verify
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.receipts import (
+    ReceiptFile,
+    ReceiptStep,
+    assembled,
+    canonical,
+    in_order,
+    sealed,
+    verify,
+)
 
 ID = "a" * 64
 EVENT = "e" * 64

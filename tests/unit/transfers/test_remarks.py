@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.transfers.step_files import StepFiles
-from contracts.transfers import Manifest
-from domain.transfers.remarks import in_one_sentence
+from activities.transfers.endpoints import StepFiles
 from tests.support.transfers.actions import Endpoints, reading, step_of
+from workflows.transfers.runs import Manifest, in_one_sentence
 
 MANY = [f"file {number} is odd" for number in range(12)]
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from activities.transfers.route_cache import RouteCache
-from adapters.memory.routes import MemoryRoutes
+from activities.transfers.reception import RouteCache
 from adapters.ports.transfers import StatusRow
-from contracts.transfers import RouteKey, RouteRemark, RouteRule, TransferStatus
-from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
-from workers.services.identity import IMPORTER, OPERATOR, Identity
-from workers.services.transfers.routes import RouteService, UnmatchedEvents, read_key
+from tests.support.memory.routes import MemoryRoutes
+from workers.shared.services.errors import Forbidden, InvalidRequest, NotFound, Refused
+from workers.shared.services.identity import IMPORTER, OPERATOR, Identity
+from workers.transfers.routes import RouteService, UnmatchedEvents, read_key
+from workflows.transfers.events import RouteKey, TransferStatus
+from workflows.transfers.routes import RouteRemark, RouteRule
 
 ADA = Identity("ada", (), frozenset({OPERATOR}))
 EVENT = b'{"source": "TMS", "type": "t", "subject": "s", "data": {"accountId": "A"}}'

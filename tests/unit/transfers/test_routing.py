@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.transfers import RouteKey, RouteRule
-from domain.transfers import routing
-from domain.transfers.routing import RouteTable, can_tie, rank, takes
+from workflows.transfers import routes
+from workflows.transfers.events import RouteKey
+from workflows.transfers.routes import RouteRule, RouteTable, can_tie, rank, takes
 
 SEED = [
     RouteRule(
@@ -194,7 +194,7 @@ def test_a_look_up_looks_at_few_rules_whatever_texts_they_share(
         looked_at.append(one.rule)
         return takes(one, event)
 
-    monkeypatch.setattr(routing, "takes", counted)
+    monkeypatch.setattr(routes, "takes", counted)
     found = table.find(key(source="TMS.Status", subject=value))
     assert found is not None and found.rule == "77"
     assert len(looked_at) <= 3
@@ -270,7 +270,7 @@ def test_ties_are_looked_for_among_few_pairs(pattern: str, monkeypatch: pytest.M
         looked_at += 1
         return can_tie(one, other)
 
-    monkeypatch.setattr(routing, "can_tie", counted)
+    monkeypatch.setattr(routes, "can_tie", counted)
     (pair,) = _all_ties([*rules, same])
     assert {each.rule for each in pair} == {"77", "same"}
     assert looked_at == 1

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from activities.transfers.scan import Scanning, ScanPorts
-from adapters.memory.blobs import MemoryBlobs
+from activities.transfers.archives import Scanning, ScanPorts
 from adapters.ports.transfer_files import ScanVerdict
-from contracts.transfers import ActionResult, NotScanned, Scan
 from tests.support.imports.activities import environment
+from tests.support.memory.blobs import MemoryBlobs
 from tests.support.transfers.actions import TRANSFER, Endpoints, step_of
+from workflows.transfers.runs import ActionResult
+from workflows.transfers.settings import NotScanned, Scan
 
 CSV = b"stop;lat;lon\n" * 500
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from domain.transfers.settings_check import SettingsCheck, check_settings
 from tests.support.cli import run_docflow
 from tests.support.transfers.events import READ, WRITE
-from workers.cli.context import CliContext
+from workers.shared.cli.context import CliContext
+from workflows.transfers.settings_check import SettingsCheck, check_settings
 
 
 def a_job(*actions: dict[str, Any], name: str = "orders", **fields: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.memory.transfers.partners import MemoryPartners
-from adapters.ports import NotYet, Unavailable
-from workers.services.transfers.started_events import StartedEvents
+from adapters.ports.errors import NotYet, Unavailable
+from tests.support.memory.partners import MemoryPartners
+from workers.transfers.starts import StartedEvents
 
 EVENT = json.dumps(
     {

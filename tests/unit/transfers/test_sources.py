@@ -4,17 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from activities.transfers.sources import SourceSettling
-from contracts.transfers import (
-    AfterSource,
-    Manifest,
-    Partner,
-    PlaceKind,
-    ReadFile,
-    SettleOrder,
-)
+from activities.transfers.read_file import SourceSettling
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import Endpoints, old, read, reading
+from workflows.transfers.partners import Partner, PlaceKind
+from workflows.transfers.runs import Manifest, SettleOrder
+from workflows.transfers.settings import AfterSource, ReadFile
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from activities.transfers.step_files import staged_path
-from adapters.ports import Unavailable
-from contracts.blobs import BlobRef
-from contracts.transfers import StagedFile
-from domain.errors import RuleViolation
+from activities.transfers.endpoints import staged_path
+from adapters.ports.errors import Unavailable
+from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.runs import StagedFile
 
 
 def staged(size: int) -> StagedFile:

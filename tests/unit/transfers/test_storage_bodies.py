@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from workers.bridges.storage_queue import Encoding, body_of
+from workers.shared.bridges.storage_queue import Encoding, body_of
 
 EVENT = '{"id": "1"}'
 ENCODED = base64.b64encode(EVENT.encode()).decode()

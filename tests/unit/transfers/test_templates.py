@@ -7,11 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.transfers import CallHttp, FileNotice, FireEvent, ReadFile, WriteFile
-from domain.errors import RuleViolation
-from domain.transfers.paths import literal
-from domain.transfers.templates import Facts, Kind, check_path, filled, names_of, plain, resolve
 from tests.support.chaos import examples
+from workflows.shared.errors import RuleViolation
+from workflows.transfers.events import FileNotice
+from workflows.transfers.paths import literal
+from workflows.transfers.settings import (
+    CallHttp,
+    Facts,
+    FireEvent,
+    Kind,
+    ReadFile,
+    WriteFile,
+    check_path,
+    filled,
+    names_of,
+    plain,
+    resolve,
+)
 
 
 def facts(zone: str = "UTC", time: str = "2026-03-29T00:30:00+00:00", **data: Any) -> Facts:

@@ -6,9 +6,9 @@ from typing import Final
 
 CODE: Final = """
 import sys
-import workers.process
-from workers.pipelines.transfers import TRANSFERS
-import workers.resources.endpoints, workers.resources.transfer_files, workers.resources.transfers
+import workers.shared.process
+from workers.transfers.register import TRANSFERS
+import workers.transfers.resources, workers.transfers.resources, workers.transfers.resources
 TRANSFERS.workflows()
 try:
     TRANSFERS.activities(None, None)

@@ -6,15 +6,6 @@ from typing import Any
 import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 
-from contracts.batches import (
-    BatchAnswer,
-    DocumentCounts,
-    LoaderStatus,
-    Phase,
-    Timings,
-    Validation,
-    ValidationOutcome,
-)
 from tests.support.batches.runs import (
     BatchRuns,
     Handle,
@@ -38,8 +29,10 @@ from tests.support.batches.scripted import (
     finished,
 )
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import LoaderStatus, Phase, Timings, ValidationOutcome
+from workflows.batches.runs import BatchAnswer, DocumentCounts, Validation
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -2,13 +2,6 @@
 
 import pytest
 
-from contracts.batches import (
-    BatchAnswer,
-    DocumentCounts,
-    LoaderStatus,
-    Phase,
-    Purpose,
-)
 from tests.support.batches.runs import (
     BatchRuns,
     attribute_of,
@@ -24,8 +17,10 @@ from tests.support.batches.scripted import (
     depth,
     finished,
 )
-from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import LoaderStatus, Phase, Purpose
+from workflows.batches.runs import BatchAnswer, DocumentCounts
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

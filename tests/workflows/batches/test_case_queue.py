@@ -11,19 +11,8 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.leases import AccountLimits
-from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import Unavailable
-from contracts.batches import (
-    EMPTY,
-    PASSED_ON_BYTES,
-    BatchKey,
-    CaseStatus,
-    JobStarted,
-    LoaderStatus,
-    Phase,
-    Timings,
-)
+from activities.batches.validation import AccountLimits
+from adapters.ports.errors import Unavailable
 from tests.support.batches.installation import (
     QUICK,
     BatchInstallation,
@@ -37,12 +26,16 @@ from tests.support.batches.installation import (
 )
 from tests.support.batches.scripted import TODAY, again, cancelled, ended, finished, started
 from tests.support.chaos import examples
+from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.waiting import eventually
-from workers.services.batches.case_events import CaseEventIntake
-from workers.services.batches.messages import read_case_event
-from workers.services.verdicts import KEY_REUSED, DeadLetter, Settle, Verdict
+from workers.batches.case_events import CaseEventIntake
+from workers.batches.messages import read_case_event
+from workers.shared.services.bodies import KEY_REUSED, DeadLetter, Settle, Verdict
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
+from workflows.batches.events import PASSED_ON_BYTES, JobStarted
+from workflows.batches.names import BatchKey, LoaderStatus, Phase, Timings
+from workflows.batches.runs import EMPTY, CaseStatus
 
 FEW = 4
 """Batches that fit into an account."""

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from contracts.batches import BatchKey, CancelMode, CaseResult, LoaderStatus, Timings
 from tests.support.batches.installation import (
     BatchInstallation,
     Installations,
@@ -17,6 +16,9 @@ from tests.support.batches.installation import (
 from tests.support.batches.scripted import cancelled, finished, started
 from tests.support.waiting import eventually
 from workflows.batches.case_queue import CaseQueue
+from workflows.batches.events import CancelMode
+from workflows.batches.names import BatchKey, LoaderStatus, Timings
+from workflows.batches.runs import CaseResult
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.case_backlog import CaseBacklog
-from contracts.batches import CaseOrder, JobFinished, WaitingBatches
-from contracts.errors import PERMANENT
+from activities.batches.validation import CaseBacklog
 from tests.support.scripted import scripted
 from tests.support.waiting import eventually
 from workflows.batches.case_queue import DATABASE_PAUSE, CaseQueue
+from workflows.batches.events import JobFinished
+from workflows.batches.runs import CaseOrder, WaitingBatches
+from workflows.shared.errors import PERMANENT
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),

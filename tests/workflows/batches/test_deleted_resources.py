@@ -5,26 +5,24 @@ from typing import Any
 
 import pytest
 
-from adapters.memory.cloud.state import MemoryQueue
-from contracts.batches import (
-    BatchAnswer,
+from tests.support.batches.installation import Installations, keys_of, new_case
+from tests.support.batches.runs import BatchRuns, end, reach
+from tests.support.batches.scripted import TODAY, ScriptedBatch, depth, finished, started
+from tests.support.memory.cloud import MemoryQueue
+from tests.support.waiting import eventually
+from workers.batches.labels import shown_outcome
+from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import (
     BatchKey,
     LoaderStatus,
     Phase,
     Purpose,
     Resource,
     ResourceState,
-    StepDone,
     Timings,
-    Validation,
     ValidationOutcome,
 )
-from tests.support.batches.installation import Installations, keys_of, new_case
-from tests.support.batches.runs import BatchRuns, end, reach
-from tests.support.batches.scripted import TODAY, ScriptedBatch, depth, finished, started
-from tests.support.waiting import eventually
-from workers.services.batches.outcomes import shown_outcome
-from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.runs import BatchAnswer, StepDone, Validation
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from contracts.batches import DeliveryOrder, DeliverySeen, Phase, Timings
 from tests.support.batches.runs import BatchRuns, attribute_of, reach, timers_of
 from tests.support.batches.scripted import TODAY, ScriptedBatch, denied
 from tests.support.waiting import eventually
-from workflows import attributes
+from workflows.batches.names import Phase, Timings
+from workflows.batches.runs import DeliveryOrder, DeliverySeen
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

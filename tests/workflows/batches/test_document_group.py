@@ -10,8 +10,6 @@ import pytest
 from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError
 
-from contracts.batches import GroupOrder, GroupStatus, LoadOrder, LoadResult
-from contracts.dependencies import Recovery
 from tests.support.batches.scripted_group import (
     DONE,
     KEY,
@@ -23,8 +21,9 @@ from tests.support.batches.scripted_group import (
 from tests.support.batches.scripted_load import unreadable
 from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
-from workflows.batches.document_group import FIRST_PAUSE, DocumentGroup
-from workflows.batches.document_load import DocumentLoad
+from workflows.batches.document_load import FIRST_GROUP_PAUSE, DocumentGroup, DocumentLoad
+from workflows.batches.loads import GroupOrder, GroupStatus, LoadOrder, LoadResult
+from workflows.shared.dependencies import Recovery
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -139,7 +138,7 @@ async def test_a_document_with_another_load_is_looked_at_again(groups: Groups) -
             return script.made("load_group") == 1
 
         await eventually(looked)
-        await groups.server.skip(handle, by=2 * FIRST_PAUSE)
+        await groups.server.skip(handle, by=2 * FIRST_GROUP_PAUSE)
         assert await handle.result() == GroupStatus(messages=1, done=1)
         script.held.clear()
         await other.result()

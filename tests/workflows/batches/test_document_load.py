@@ -14,17 +14,6 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, Wor
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, CancelledError
 
-from contracts.batches import (
-    DocumentEvent,
-    DocumentState,
-    GiveUp,
-    LoadOrder,
-    LoadResult,
-    LoadStep,
-    StepOutcome,
-)
-from contracts.errors import DOCUMENT_FAILED, KEY_REUSED, TRANSIENT
-from contracts.origins import MEMO
 from tests.support.batches.scripted_load import (
     ATTACHMENTS,
     PROCESSED,
@@ -35,8 +24,19 @@ from tests.support.batches.scripted_load import (
     unreadable,
 )
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.batches.document_load import FIRST_PAUSE, DocumentLoad
+from workflows.batches.loads import (
+    DocumentEvent,
+    DocumentState,
+    GiveUp,
+    LoadOrder,
+    LoadResult,
+    LoadStep,
+    StepOutcome,
+)
+from workflows.shared import attributes
+from workflows.shared.contracts import MEMO
+from workflows.shared.errors import DOCUMENT_FAILED, KEY_REUSED, TRANSIENT
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,15 +11,6 @@ from temporalio.client import (
 )
 from temporalio.exceptions import ApplicationError
 
-from contracts.batches import (
-    BatchAnswer,
-    CancelMode,
-    LoaderStatus,
-    Phase,
-    Purpose,
-    Resource,
-)
-from contracts.errors import BATCH_FAILED
 from tests.support.batches.runs import (
     BatchRuns,
     attribute_of,
@@ -39,8 +30,12 @@ from tests.support.batches.scripted import (
     finished,
 )
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.events import CancelMode
+from workflows.batches.names import LoaderStatus, Phase, Purpose, Resource
+from workflows.batches.runs import BatchAnswer
+from workflows.shared import attributes
+from workflows.shared.errors import BATCH_FAILED
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -4,12 +4,6 @@ import asyncio
 
 import pytest
 
-from contracts.batches import (
-    BatchAnswer,
-    Phase,
-    Resource,
-    ResourceState,
-)
 from tests.support.batches.runs import (
     BatchRuns,
     Handle,
@@ -28,6 +22,8 @@ from tests.support.batches.scripted import (
 )
 from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import Phase, Resource, ResourceState
+from workflows.batches.runs import BatchAnswer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from contracts.batches import LoaderStatus, Phase, Validation, ValidationOutcome
 from tests.support.batches.runs import BatchRuns, reach
 from tests.support.batches.scripted import TODAY, ScriptedBatch, cancelled
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import LoaderStatus, Phase, ValidationOutcome
+from workflows.batches.runs import Validation
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from contracts.batches import BatchKey, BatchOrder, Phase, SweepOrder, Swept
 from tests.support.batches.scripted import MAKING, REMOVING, ScriptedSweep, denied
 from tests.support.waiting import eventually
-from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.names import BatchKey, Phase
+from workflows.batches.runs import BatchOrder, SweepOrder, Swept
 from workflows.batches.sweeper import BatchSweeper
-from workflows.notice_delivery import NoticeDelivery
+from workflows.shared import attributes
+from workflows.shared.run_notices import NoticeDelivery
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),

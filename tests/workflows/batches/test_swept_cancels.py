@@ -2,15 +2,6 @@
 
 import pytest
 
-from contracts.batches import (
-    BatchKey,
-    BatchOrder,
-    BatchResult,
-    CancelMode,
-    LoaderStatus,
-    Purpose,
-    SweepFacts,
-)
 from tests.support.batches.installation import (
     BatchInstallation,
     Installations,
@@ -19,8 +10,11 @@ from tests.support.batches.installation import (
 )
 from tests.support.batches.runs import BatchRuns
 from tests.support.batches.scripted import ScriptedBatch, cancelled, denied, started
-from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.events import CancelMode
+from workflows.batches.names import BatchKey, LoaderStatus, Purpose
+from workflows.batches.runs import BatchOrder, BatchResult, SweepFacts
+from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

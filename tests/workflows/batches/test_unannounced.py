@@ -2,19 +2,7 @@
 
 import pytest
 
-from adapters.ports import Denied
-from contracts.batches import (
-    Announcement,
-    BatchKey,
-    DocumentCounts,
-    LoaderStatus,
-    Phase,
-    Publication,
-    Purpose,
-    SweepFacts,
-    SweepOrder,
-    Swept,
-)
+from adapters.ports.errors import Denied
 from tests.support.batches.installation import (
     BatchInstallation,
     Installations,
@@ -24,6 +12,9 @@ from tests.support.batches.installation import (
 from tests.support.batches.runs import BatchRuns, reach
 from tests.support.batches.scripted import ScriptedBatch, denied, finished, started
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.events import Announcement, Publication
+from workflows.batches.names import BatchKey, LoaderStatus, Phase, Purpose
+from workflows.batches.runs import DocumentCounts, SweepFacts, SweepOrder, Swept
 from workflows.batches.sweeper import BatchSweeper
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
-from contracts.imports import Correction, ImportState, Retry, TableMessage
 from tests.support.imports.scripted import ScriptedImport, import_message, permanent
 from tests.workflows.imports.test_document_import import Imports
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.messages import TableMessage
+from workflows.imports.runs import Correction, ImportState, Retry
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -16,16 +16,6 @@ from temporalio.client import (
 )
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import IMPORT_FAILED, TRANSIENT
-from contracts.imports import (
-    Answer,
-    Counts,
-    DocumentType,
-    HandlerOutcome,
-    ImportState,
-    Retry,
-)
-from domain.imports.registry import REGISTRY
 from tests.support.imports.runs import Imports
 from tests.support.imports.scripted import (
     OUTCOME,
@@ -34,8 +24,13 @@ from tests.support.imports.scripted import (
     import_message,
     permanent,
 )
-from workflows import attributes
 from workflows.imports.document_import import DocumentImport
+from workflows.imports.messages import DocumentType
+from workflows.imports.runs import Counts, HandlerOutcome, ImportState, Retry
+from workflows.imports.types import REGISTRY
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
+from workflows.shared.errors import IMPORT_FAILED, TRANSIENT
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -10,28 +10,27 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from activities.imports.deletes import DeleteImports
-from activities.imports.lifecycle import ImportLifecycle
-from activities.notices import NoticeSending
-from adapters.database import open_database
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
-from adapters.database.rejected import SqlRejectedMessages
-from adapters.memory.blobs import MemoryBlobs
-from adapters.temporal.runs import TemporalRunEnds
-from contracts.imports import TASK_QUEUE, ImportState
-from contracts.notices import NoticeReceipt
+from activities.imports.lifecycle import DeleteImports, ImportLifecycle
+from activities.imports.store import SqlImportStore
+from activities.imports.views import SqlImportTasks
+from activities.shared.notices import NoticeSending
+from adapters.database.engine import open_database
+from adapters.database.records import SqlRejectedMessages
+from adapters.temporal import TemporalRunEnds
 from stack.temporal import TUNING, temporal_binary
+from tests.support.memory.blobs import MemoryBlobs
 from tests.support.scripted import scripted
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
-from workers.pipelines.base import activities_of
-from workers.plugin import docflow_plugin
-from workers.services.imports.intake import ImportIntake
-from workers.services.verdicts import DeadLetter, Settle
-from workflows import attributes
+from workers.imports.intake import ImportIntake
+from workers.shared.plugin import docflow_plugin
+from workers.shared.register import activities_of
+from workers.shared.services.bodies import DeadLetter, Settle
 from workflows.imports.document_import import DocumentImport
-from workflows.notice_delivery import NoticeDelivery
+from workflows.imports.runs import TASK_QUEUE, ImportState
+from workflows.shared import attributes
+from workflows.shared.notices import NoticeReceipt
+from workflows.shared.run_notices import NoticeDelivery
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,20 +11,19 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import KEY_REUSED
-from contracts.imports import (
-    Answer,
+from tests.support.imports.scripted import ScriptedImport, import_message, planned
+from tests.support.waiting import eventually
+from workflows.imports.document_import import DocumentImport
+from workflows.imports.runs import (
     HandlerOutcome,
     ImportOrder,
     ImportResult,
     ImportState,
     Preparation,
 )
-from contracts.origins import MEMO
-from tests.support.imports.scripted import ScriptedImport, import_message, planned
-from tests.support.waiting import eventually
-from workflows import attributes
-from workflows.imports.document_import import DocumentImport
+from workflows.shared import attributes
+from workflows.shared.contracts import MEMO, Answer
+from workflows.shared.errors import KEY_REUSED
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

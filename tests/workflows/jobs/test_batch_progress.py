@@ -3,22 +3,21 @@
 from datetime import timedelta
 from typing import Any
 
-from activities.dependencies import Dependencies
-from activities.jobs.groups import TaskGroups
-from activities.jobs.task_batches import BatchRecords
-from contracts.jobs import (
+from activities.jobs.groups import BatchRecords, TaskGroups
+from activities.shared.dependencies import Dependencies
+from tests.support.scripted import ScriptedActivities, scripted
+from tests.support.waiting import eventually
+from workflows.jobs.batch_work import TaskBatch
+from workflows.jobs.definitions import StageDefinition
+from workflows.jobs.runs import (
     BatchEnd,
     BatchOrder,
     GroupOrder,
     GroupResult,
-    StageDefinition,
     StageRef,
     TaskAgain,
     TaskCounts,
 )
-from tests.support.scripted import ScriptedActivities, scripted
-from tests.support.waiting import eventually
-from workflows.jobs.task_batch import TaskBatch
 
 ORDER = BatchOrder(
     job_id="5eed" * 16,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from activities.jobs.api import JobTypes
-from contracts.jobs import JobStatus
 from tests.support.jobs.installation import job_installation, order_of
+from workflows.jobs.records import JobStatus
 
 DOCS = (Path(__file__).parents[3] / "docs" / "jobs.md").read_text()
 

@@ -12,26 +12,18 @@ from temporalio.exceptions import ApplicationError
 
 from activities.jobs import groups
 from activities.jobs.api import InputNeeded, NotReady, TaskContext
-from adapters.ports import Throttled, Unavailable
-from contracts.answers import Answer
-from contracts.dependencies import WAITS, Dependency
-from contracts.errors import JOB_FAILED
-from contracts.jobs import (
-    JobOrder,
-    JobResult,
-    JobRetry,
-    JobStatus,
-    OnFailure,
-    StageRef,
-    StageState,
-    TaskStatus,
-)
-from domain.errors import RuleViolation
+from adapters.ports.errors import Throttled, Unavailable
 from tests.support.jobs.installation import JobInstallation, job_installation, order_of
 from tests.support.jobs.types import Pieces, pieces
 from tests.support.waiting import eventually
-from workflows import attributes
+from workflows.jobs.definitions import OnFailure
 from workflows.jobs.job import Job
+from workflows.jobs.records import JobStatus, TaskStatus
+from workflows.jobs.runs import JobOrder, JobResult, JobRetry, StageRef, StageState
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
+from workflows.shared.dependencies import WAITS, Dependency
+from workflows.shared.errors import JOB_FAILED, RuleViolation
 
 # A job, its stages and their batches are several runs at once, which no worker without a cache can
 # serve well. Recorded histories replay them.

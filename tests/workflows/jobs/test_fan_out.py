@@ -8,10 +8,11 @@ import pytest
 from temporalio.client import WorkflowFailureError
 
 from activities.jobs.api import TaskContext
-from contracts.jobs import JobStatus, StageRef, TaskStatus, job_workflow_id, stage_workflow_id
-from domain.errors import RuleViolation
 from tests.support.jobs.installation import job_installation, order_of
 from tests.support.jobs.types import pieces
+from workflows.jobs.records import JobStatus, TaskStatus
+from workflows.jobs.runs import StageRef, job_workflow_id, stage_workflow_id
+from workflows.shared.errors import RuleViolation
 
 MANY = 1_100
 ALONE = pytest.mark.cached(alone=True)

@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.jobs import (
-    JobStatus,
-    StageRef,
-    StageState,
-    TaskStatus,
-    job_workflow_id,
-    stage_workflow_id,
-)
 from tests.support.jobs.installation import JobInstallation, job_installation, order_of
+from workflows.jobs.records import JobStatus, TaskStatus
+from workflows.jobs.runs import StageRef, StageState, job_workflow_id, stage_workflow_id
 
 
 @pytest.mark.cached

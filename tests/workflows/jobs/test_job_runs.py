@@ -9,14 +9,16 @@ import pytest
 from temporalio.client import WorkflowFailureError
 
 from activities.jobs.api import InputNeeded, TaskContext
-from contracts.jobs import JobOrder, JobRetry, JobStatus, OnFailure, job_workflow_id
-from domain.errors import RuleViolation
 from tests.support.jobs.installation import JobInstallation, job_installation, order_of
 from tests.support.jobs.types import Pieces, pieces
 from tests.support.waiting import eventually
-from workers.services.errors import InvalidRequest, NotFound, TemporalRefused, WrongState
-from workers.services.jobs.runs import JobRuns
+from workers.jobs.runs import JobRuns
+from workers.shared.services.errors import InvalidRequest, NotFound, TemporalRefused, WrongState
+from workflows.jobs.definitions import OnFailure
 from workflows.jobs.job import Job
+from workflows.jobs.records import JobStatus
+from workflows.jobs.runs import JobOrder, JobRetry, job_workflow_id
+from workflows.shared.errors import RuleViolation
 
 CACHED = pytest.mark.cached(alone=True)
 

@@ -11,26 +11,18 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
 from activities.jobs.completion import StageClosing
-from adapters.database import open_database
-from adapters.memory.blobs import MemoryBlobs
-from contracts.answers import Answer
-from contracts.base import Contract
-from contracts.jobs import (
-    JobRecording,
-    JobRetry,
-    JobStatus,
-    JsonObject,
-    PlannedTask,
-    StageDefinition,
-    StageRef,
-    WorkflowDefinition,
-)
-from domain.errors import WorkersLost
+from adapters.database.engine import open_database
 from tests.support.jobs.groups import environment
 from tests.support.jobs.installation import job_installation, order_of, ports_of
+from tests.support.memory.blobs import MemoryBlobs
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
+from workflows.jobs.definitions import StageDefinition, WorkflowDefinition
 from workflows.jobs.job import Job
+from workflows.jobs.records import JobStatus, JsonObject
+from workflows.jobs.runs import JobRecording, JobRetry, PlannedTask, StageRef
+from workflows.shared.contracts import Answer, Contract
+from workflows.shared.errors import WorkersLost
 
 LONG = 20_000
 """Characters; the installation keeps up to 10,000 in the table."""

@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 
 from activities.jobs.api import InputNeeded, TaskContext
-from contracts.jobs import JobStatus, job_workflow_id
 from tests.support.jobs.installation import job_installation, order_of
 from tests.support.jobs.types import pieces
 from tests.support.waiting import eventually
-from workers.services import runs as all_runs
-from workers.services.errors import InvalidRequest
-from workers.services.jobs.verbs import VERBS
-from workers.services.runs import TemporalRuns
-from workers.services.verbs import AnswerRequest, Filters
+from workers.jobs.verbs import VERBS
+from workers.shared.services import runs
+from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.runs import TemporalRuns
+from workers.shared.services.verbs import AnswerRequest, Filters
 from workflows.jobs.job import Job
+from workflows.jobs.records import JobStatus
+from workflows.jobs.runs import job_workflow_id
 
 
 @pytest.mark.cached(alone=True)
@@ -30,7 +31,7 @@ async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_paramete
     async def connected(environment: Any) -> TemporalRuns:
         return TemporalRuns(server.client, {})
 
-    monkeypatch.setattr(all_runs, "open_runs", connected)
+    monkeypatch.setattr(runs, "open_runs", connected)
     kind = pieces(name="by_verbs")
     kind.act = staticmethod(act)
     order = order_of(kind, {"pieces": 1})

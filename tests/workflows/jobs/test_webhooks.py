@@ -9,17 +9,12 @@ from typing import Any
 
 from temporalio.api.sdk.v1 import WorkflowMetadata
 
-from contracts.jobs import (
-    JobResult,
-    WebhookEnd,
-    WebhookOrder,
-    WebhookReceiver,
-    webhook_delivery_id,
-)
 from tests.support.jobs.installation import job_installation, order_of
 from tests.support.jobs.receivers import Answer, receiver, with_status
 from tests.support.waiting import eventually
-from workflows.jobs.webhook_delivery import FIRST_PAUSE
+from workflows.jobs.aftercare import FIRST_PAUSE
+from workflows.jobs.records import WebhookEnd, WebhookOrder, WebhookReceiver, webhook_delivery_id
+from workflows.jobs.runs import JobResult
 
 
 def failing_first(times: int) -> Answer:

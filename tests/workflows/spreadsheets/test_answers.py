@@ -6,14 +6,6 @@ import pytest
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
-from contracts.spreadsheets import (
-    Answer,
-    CellDecision,
-    ColumnDecision,
-    MappingsAnswer,
-    MappingStatus,
-)
 from tests.support.spreadsheets.runs import (
     ANN,
     S,
@@ -30,6 +22,14 @@ from tests.support.spreadsheets.scripted import (
     ScriptedSpreadsheet,
     spreadsheet_order,
 )
+from workflows.shared.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
+from workflows.spreadsheets.mappings import (
+    CellDecision,
+    ColumnDecision,
+    MappingsAnswer,
+    MappingStatus,
+)
+from workflows.spreadsheets.runs import Answer
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -4,8 +4,6 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import SPREADSHEET_FAILED
-from contracts.spreadsheets import Answer
 from tests.support.spreadsheets.runs import (
     S,
     SpreadsheetRuns,
@@ -21,6 +19,8 @@ from tests.support.spreadsheets.scripted import (
     spreadsheet_order,
     transient,
 )
+from workflows.shared.errors import SPREADSHEET_FAILED
+from workflows.spreadsheets.runs import Answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -23,27 +23,29 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from contracts.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
-from contracts.spreadsheets import (
-    FINAL,
-    Answer,
-    CellDecision,
-    CellDecisions,
-    ColumnDecision,
-    ColumnDecisions,
-    Confirmation,
-    MappingsAnswer,
-    Reassignment,
-    SpreadsheetResult,
-    SpreadsheetState,
-    workflow_id,
-)
 from stack.temporal import TUNING, temporal_binary
 from tests.support.chaos import examples
 from tests.support.spreadsheets.scripted import UNMATCHED, ScriptedSpreadsheet, spreadsheet_order
 from tests.support.waiting import eventually
-from workers.plugin import docflow_plugin
-from workflows import attributes
+from workers.shared.plugin import docflow_plugin
+from workflows.shared import attributes
+from workflows.shared.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
+from workflows.spreadsheets.mappings import (
+    FINAL,
+    CellDecision,
+    CellDecisions,
+    ColumnDecision,
+    ColumnDecisions,
+    MappingsAnswer,
+    SpreadsheetState,
+)
+from workflows.spreadsheets.runs import (
+    Answer,
+    Confirmation,
+    Reassignment,
+    SpreadsheetResult,
+    workflow_id,
+)
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 T = TypeVar("T")

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 
-from contracts.spreadsheets import ColumnDecision, Patience
 from tests.support.spreadsheets.runs import (
     ANN,
     S,
@@ -22,6 +21,8 @@ from tests.support.spreadsheets.scripted import (
     transient,
 )
 from tests.support.waiting import eventually
+from workflows.spreadsheets.mappings import ColumnDecision
+from workflows.spreadsheets.runs import Patience
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,9 +5,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from contracts.errors import INVALID_DECISION, VERSION_CONFLICT, WRONG_STATE
-from contracts.spreadsheets import Confirmation, Patience
-from contracts.spreadsheets.reviews import REVIEW, CheckAgain, ReviewChange, ReviewChanged
 from tests.support.spreadsheets.runs import (
     ANN,
     WHOLE_WAY,
@@ -21,6 +18,9 @@ from tests.support.spreadsheets.runs import (
 )
 from tests.support.spreadsheets.scripted import ScriptedSpreadsheet, damaged, spreadsheet_order
 from tests.support.waiting import eventually
+from workflows.shared.errors import INVALID_DECISION, VERSION_CONFLICT, WRONG_STATE
+from workflows.spreadsheets.reviews import REVIEW, CheckAgain, ReviewChange, ReviewChanged
+from workflows.spreadsheets.runs import Confirmation, Patience
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

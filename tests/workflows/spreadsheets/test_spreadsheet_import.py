@@ -5,17 +5,6 @@ from typing import Any
 import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 
-from contracts.errors import INVALID_DECISION
-from contracts.spreadsheets import (
-    Answer,
-    CellDecision,
-    ColumnDecision,
-    Layout,
-    LayoutChange,
-    MappingStatus,
-    Reassignment,
-    SpreadsheetResult,
-)
 from tests.support.spreadsheets.runs import (
     ANN,
     WHOLE_WAY,
@@ -36,7 +25,16 @@ from tests.support.spreadsheets.scripted import (
     damaged,
     spreadsheet_order,
 )
-from workflows import attributes
+from workflows.shared import attributes
+from workflows.shared.errors import INVALID_DECISION
+from workflows.spreadsheets.mappings import (
+    CellDecision,
+    ColumnDecision,
+    Layout,
+    LayoutChange,
+    MappingStatus,
+)
+from workflows.spreadsheets.runs import Answer, Reassignment, SpreadsheetResult
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

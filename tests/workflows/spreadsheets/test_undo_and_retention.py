@@ -8,19 +8,7 @@ import pytest
 from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from activities.spreadsheets.retention import SpreadsheetRetentionSteps
-from contracts.errors import PERMANENT
-from contracts.spreadsheets import (
-    Answer,
-    PurgeResult,
-    RetentionOrder,
-    SpreadsheetState,
-    UndoOrder,
-    UndoResult,
-    UndoState,
-    undo_id,
-    workflow_id,
-)
+from activities.spreadsheets.lifecycle import SpreadsheetRetentionSteps
 from tests.support.spreadsheets.scripted import (
     ScriptedRetention,
     ScriptedSpreadsheet,
@@ -29,10 +17,20 @@ from tests.support.spreadsheets.scripted import (
     transient,
 )
 from tests.support.waiting import eventually
-from workflows import attributes
-from workflows.spreadsheets.retention import SpreadsheetRetention
+from workflows.shared import attributes
+from workflows.shared.errors import PERMANENT
+from workflows.spreadsheets.aftercare import SpreadsheetRetention, SpreadsheetUndo
+from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
+from workflows.spreadsheets.runs import (
+    Answer,
+    PurgeResult,
+    RetentionOrder,
+    UndoOrder,
+    UndoResult,
+    undo_id,
+    workflow_id,
+)
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
-from workflows.spreadsheets.undo import SpreadsheetUndo
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,15 +7,19 @@ import pytest
 from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
-from activities.dependencies import Dependencies
-from activities.notices import NoticeSending
-from activities.transfers.expected_files import Expecting
-from activities.transfers.watches import Watching
-from contracts.answers import Answer
-from contracts.dependencies import Dependency
-from contracts.errors import PERMANENT, UNAVAILABLE
-from contracts.notices import NoticeKind
-from contracts.transfers.watches import (
+from activities.shared.dependencies import Dependencies
+from activities.shared.notices import NoticeSending
+from activities.transfers.watches import Expecting, Watching
+from tests.support.scripted import scripted
+from tests.support.waiting import eventually
+from workflows.shared.contracts import Answer
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import PERMANENT, UNAVAILABLE
+from workflows.shared.notices import NoticeKind
+from workflows.shared.run_notices import NoticeDelivery
+from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
+from workflows.transfers.scheduled import WatchLook
+from workflows.transfers.watches import (
     Expectation,
     ExpectedDay,
     ExpectedOrder,
@@ -28,11 +32,6 @@ from contracts.transfers.watches import (
     Watch,
     gap_id,
 )
-from tests.support.scripted import scripted
-from tests.support.waiting import eventually
-from workflows.notice_delivery import NoticeDelivery
-from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
-from workflows.transfers.watch_look import WatchLook
 
 WATCH = Watch(name="orders", partner="acme", path="out/*", account_id="ACME")
 EXPECTED = Expectation(name="orders", queue="jobs", deadline=time(6))

@@ -4,12 +4,12 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from activities.transfers.receipt import CopyRemoval
-from adapters.memory.blobs import MemoryBlobs
-from adapters.staging.store import BlobCopies, SealedBlobs, StagingKeys
-from contracts.transfers import CopyRetentionOrder
+from adapters.staging import BlobCopies, SealedBlobs, StagingKeys
 from tests.support.blobs import arriving
+from tests.support.memory.blobs import MemoryBlobs
 from tests.support.transfers.secrets import PlantedSecrets
-from workflows.transfers.copy_retention import TransferCopyRetention
+from workflows.transfers.runs import CopyRetentionOrder
+from workflows.transfers.scheduled import TransferCopyRetention
 
 
 async def test_what_was_kept_long_enough_is_removed(server: Any, run_worker: Any) -> None:

@@ -4,21 +4,21 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from contracts.answers import Answer, Retry
-from contracts.errors import KEY_REUSED, PERMANENT
-from contracts.transfers import (
+from tests.support.transfers.events import a_job_order, an_event, an_event_order
+from tests.support.transfers.runs import TransferRuns
+from tests.support.transfers.scripted import ScriptedTransfer
+from workflows.shared.contracts import Answer, Retry
+from workflows.shared.errors import KEY_REUSED, PERMANENT
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.routes import RouteRemark
+from workflows.transfers.runs import (
     EventRoute,
     Reception,
-    RouteRemark,
     TransferAssign,
-    TransferStatus,
     TransferView,
     file_job_id,
     transfer_workflow_id,
 )
-from tests.support.transfers.events import a_job_order, an_event, an_event_order
-from tests.support.transfers.runs import TransferRuns
-from tests.support.transfers.scripted import ScriptedTransfer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,23 +8,16 @@ import pytest
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from contracts.answers import Answer
-from contracts.dependencies import Dependency, Recovery
-from contracts.errors import MISSING_BLOB, NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE
-from contracts.transfers import (
-    ActionResult,
-    Manifest,
-    TransferRetry,
-    TransferStatus,
-    TransferView,
-    Turn,
-    visit_of,
-)
-from domain.transfers.job_settings import plan_of
 from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job, a_job_order, an_event
 from tests.support.transfers.runs import Handle, TransferRuns
 from tests.support.transfers.scripted import ScriptedTransfer, inline_step
-from workflows import attributes
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer
+from workflows.shared.dependencies import Dependency, Recovery
+from workflows.shared.errors import MISSING_BLOB, NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE
+from workflows.transfers.events import TransferStatus, visit_of
+from workflows.transfers.job_settings import plan_of
+from workflows.transfers.runs import ActionResult, Manifest, TransferRetry, TransferView, Turn
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

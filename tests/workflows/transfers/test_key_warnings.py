@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from activities.notices import NoticeSending
-from activities.transfers.key_expiry import KeyExpiry
-from contracts.notices import NoticeKind, NoticeReceipt
-from contracts.transfers.key_expiry import KeyWarning, KeyWarnings, KeyWarningsOrder
+from activities.shared.notices import NoticeSending
+from activities.transfers.watches import KeyExpiry
 from tests.support.scripted import scripted
 from tests.support.waiting import eventually
-from workflows.notice_delivery import NoticeDelivery
-from workflows.transfers.key_warnings import PartnerKeyWarnings
+from workflows.shared.notices import NoticeKind, NoticeReceipt
+from workflows.shared.run_notices import NoticeDelivery
+from workflows.transfers.runs import KeyWarning, KeyWarnings, KeyWarningsOrder
+from workflows.transfers.scheduled import PartnerKeyWarnings
 
 WARNING = KeyWarning(
     partner="acme",

@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from adapters.database.country_rows import country_rows
+from adapters.database.schema import country_rows
 
 revision = "0004"
 down_revision = "0003"

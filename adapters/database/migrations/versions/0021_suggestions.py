@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from adapters.database.country_rows import country_rows
+from adapters.database.schema import country_rows
 
 revision = "0021"
 down_revision = "0020"

@@ -12,15 +12,12 @@ from itertools import chain
 from pathlib import Path
 
 from adapters.files import limits
-from adapters.files.package import DAMAGED, Package, open_package
+from adapters.files.package import DAMAGED, Package, XmlStream, open_package, parse
 from adapters.files.tables.table import Book, Row, Table
-from adapters.files.tables.xlsx.cells import CellParser, LineNumbers, Workbook
-from adapters.files.tables.xlsx.grammar import Grammar
-from adapters.files.tables.xlsx.strings import SharedStrings
-from adapters.files.tables.xlsx.styles import read_formats
-from adapters.files.xml import XmlStream, parse
-from adapters.ports import UnreadableDocument
-from domain.tabular.rows import Merge, SheetFacts
+from adapters.files.tables.xlsx.cells import CellParser, Grammar, LineNumbers, Workbook
+from adapters.files.tables.xlsx.values import SharedStrings, read_formats
+from adapters.ports.errors import UnreadableDocument
+from workflows.shared.cells import Merge, SheetFacts
 
 _ROOT_RELATIONS = "_rels/.rels"
 _TRUE = ("1", "true")

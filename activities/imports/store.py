@@ -1,0 +1,585 @@
+"""The tables of imports, and imports that are written in one transaction.
+
+An import that is written, and recorded as completed, in one transaction.
+
+It looks once at what the database knows, writes the rows, and inserts the status row last: a task
+or a guard that another transaction has taken meanwhile conflicts there, and all is rolled back.
+
+The `ImportStore` on SQLite and PostgreSQL.
+"""
+
+import hashlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    Executable,
+    Integer,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.imports import schedule_store, status_store, upserts
+from activities.imports.ports import EarlierImport, HeldBy, ScheduleClaim, WholeImport
+from activities.imports.status_store import Load, turn_name
+from activities.imports.upserts import batch_of, needs_table_alone, write_batch
+from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp, advisory_lock_key
+from adapters.database.bulk_engines import bulk_of
+from adapters.database.engine import Database
+from adapters.database.errors import unstorable
+from adapters.database.models.base import metadata
+from adapters.database.models.every import DOMAIN, STAGED
+from adapters.database.models.imports import (
+    HOLDS,
+    import_answers,
+    import_tasks,
+    schedule_activities,
+)
+from adapters.ports.records import OpenRow
+from workflows.imports.findings import naming_unused_fields
+from workflows.imports.messages import BulkMessage, ImportMessage, Strategy
+from workflows.imports.runs import (
+    Closing,
+    Counts,
+    HandlerOutcome,
+    ImportPlan,
+    LoadMark,
+    RowChunk,
+    TaskKey,
+)
+from workflows.imports.schedules import ScheduleProject
+from workflows.imports.types import TABLES, TableSpec, scope_of
+from workflows.imports.validation import (
+    DISTINCT,
+    QUESTION,
+    code_fields,
+    codes_of,
+    may_differ,
+    settled,
+    spellings,
+)
+from workflows.shared.cells import RejectedRow
+from workflows.shared.contracts import BlobRef, Problem
+from workflows.shared.errors import InvalidDocument
+
+
+class _TakesSteps(Exception):
+    """Rolls the transaction back."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the database knows before a row is written.
+
+    Attributes:
+        answer: What a person said about codes that differ in leading zeros only.
+        lengths: See `workflows.imports.validation.spellings`; none where that is answered.
+    """
+
+    answer: str | None
+    lengths: frozenset[int]
+
+
+async def complete(
+    database: Database, bulk: BulkEngine, whole: WholeImport
+) -> HandlerOutcome | None:
+    """Write rows and status row; None, and nothing is written: the import takes the usual steps."""
+    batch = batch_of(whole.chunk)
+    try:
+        async with database.transaction() as connection:
+            return await _completed(connection, bulk, whole, batch, datetime.now(UTC))
+    except _TakesSteps:
+        return None
+
+
+async def _completed(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    whole: WholeImport,
+    batch: RowBatch,
+    now: datetime,
+) -> HandlerOutcome:
+    message = whole.message
+    if whole.guard is not None:
+        await status_store.lock_guard(connection, bulk, message, whole.guard)
+    spec = TABLES[message.document_type]
+    alone = needs_table_alone(batch, message.strategy)
+    known = await _look(connection, bulk, whole, spec, alone)
+    chunk = await _settled(connection, bulk, whole, spec, known)
+    if chunk is not whole.chunk:
+        batch = batch_of(chunk)
+    stamp = Stamp(message.task_id, now)
+    written = await write_batch(connection, bulk, batch, message.strategy, stamp)
+    if written.refused:
+        raise _TakesSteps
+    outcome = naming_unused_fields(message, HandlerOutcome(counts=written.counts, note=whole.note))
+    if not await status_store.record_completed(connection, bulk, whole, outcome, now):
+        raise _TakesSteps
+    return outcome
+
+
+async def _look(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    whole: WholeImport,
+    spec: TableSpec,
+    alone: bool,
+) -> _Known:
+    """Wait for the turn on the table, and see what is known, in one round trip."""
+    message, scope = whole.message, scope_of(whole.message)
+    guarded = whole.guard is not None
+    statement = _looking(bulk, spec.table, code_fields(spec), tuple(scope), alone, guarded)
+    parameters: dict[str, Any] = {
+        "project": message.project_id,
+        "task": message.task_id,
+        "kind": message.document_type.value,
+        **({"guard": whole.guard} if guarded else {}),
+        **{f"scope_{name}": value for name, value in scope.items()},
+    }
+    if bulk.turn(alone=alone) is not None:
+        parameters["turn"] = advisory_lock_key(turn_name(spec.table, message.project_id))
+    rows = await bulk.fetch(connection, statement, parameters)
+    taken, answer, *_ = rows[0]
+    if taken:
+        raise _TakesSteps
+    lengths = (length for _, _, length, *_ in rows)
+    return _Known(answer, frozenset(length for length in lengths if length is not None))
+
+
+@lru_cache
+def _looking(
+    bulk: BulkEngine,
+    table: str,
+    names: tuple[str, ...],
+    scope: tuple[str, ...],
+    alone: bool,
+    guarded: bool,
+) -> Executable:
+    """One row for each length, at least one; the columns beside it are the same in all."""
+    project, task, kind = (bindparam(name, type_=Text) for name in ("project", "task", "kind"))
+    tasks, known, found = import_tasks.c, import_answers.c, metadata.tables[table]
+    taken = exists().where(tasks.project_id == project, tasks.task_id == task)
+    held = exists().where(
+        tasks.project_id == project,
+        tasks.document_type == kind,
+        tasks.guard == bindparam("guard", type_=Text),
+        HOLDS,
+    )
+    answer = (
+        select(known.answer)
+        .where(
+            known.project_id == project,
+            known.document_type == kind,
+            known.question == QUESTION,
+        )
+        .scalar_subquery()
+    )
+    lengths = (
+        select(func.length(found.c[names[0]]).label("length"))
+        .where(
+            func.coalesce(answer, "") != DISTINCT,
+            *(found.c[name] == bindparam(f"scope_{name}", type_=Text) for name in scope),
+            upserts.zero_led(found, names),
+            found.c.source_task != task,
+        )
+        .distinct()
+        .subquery("lengths")
+    )
+    always = select(literal_column("1", Integer).label("one")).subquery("always")
+    turn = bulk.turn(alone=alone)
+    columns: tuple[Any, ...] = (
+        (or_(taken, held) if guarded else taken).label("taken"),
+        answer.label("answer"),
+        lengths.c.length,
+        *(() if turn is None else (turn,)),
+    )
+    return select(*columns).select_from(always.outerjoin(lengths, true()))
+
+
+async def _settled(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    whole: WholeImport,
+    spec: TableSpec,
+    known: _Known,
+) -> RowChunk:
+    """The chunk with its codes as they are known."""
+    names = code_fields(spec)
+    if known.answer == DISTINCT:
+        return whole.chunk
+    found = codes_of(whole.chunk, names)
+    if not may_differ(zip(*found, strict=True), known.lengths):
+        return whole.chunk
+    codes: Mapping[tuple[str, ...], bool] = await upserts.known(
+        connection,
+        bulk,
+        TaskKey(whole.message.project_id, whole.message.task_id),
+        spec.table,
+        scope_of(whole.message),
+        names,
+        spellings(found, known.lengths),
+    )
+    try:
+        return settled(whole.chunk, names, codes, known.answer)
+    except InvalidDocument as error:
+        raise _TakesSteps from error
+
+
+class SqlImportStore:
+    """Tables of the imports pipeline; see `adapters.ports.ImportStore` for the promises.
+
+    Every method raises `Unavailable` when the database is unavailable or busy, and writes nothing.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._bulk = bulk_of(database)
+
+    async def begin(
+        self,
+        message: ImportMessage,
+        plan: ImportPlan,
+        workflow_id: str,
+        guard: str | None,
+        digest: str | None = None,
+        run_id: str | None = None,
+    ) -> EarlierImport | None:
+        """Open the status row, or return an import that makes this one unnecessary.
+
+        The guard belongs to the first task that opens with it, until that one is skipped, cancelled
+        or terminated. A task that is in a final state gets that; a terminated one begins again.
+        """
+        async with self._database.transaction() as connection:
+            return await status_store.begin(
+                connection, self._bulk, message, plan, workflow_id, guard, digest, run_id, _now()
+            )
+
+    async def complete(self, whole: WholeImport) -> HandlerOutcome | None:
+        """Write rows and a completed status row at once; None: it takes the usual steps."""
+        return await complete(self._database, self._bulk, whole)
+
+    async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
+        """Write the end of an import, or why it waits; a final state is never overwritten.
+
+        With a final state the progress mark, the rejects and staged rows of the task go.
+        """
+        async with self._database.transaction() as connection:
+            return await status_store.close(connection, self._bulk, closing, workflow_id, _now())
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Rows that are running or parked and have not changed since, by workflow id."""
+        async with self._database.reading() as connection:
+            return await status_store.open_rows(connection, before, after, limit)
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close a row as terminated, with its mark, rejects and staged rows; its guard is free."""
+        async with self._database.transaction() as connection:
+            return await status_store.terminate(connection, id, reason, unchanged_since)
+
+    async def mark(self, key: TaskKey) -> LoadMark:
+        """How far the load has come; a closed import's mark is finished."""
+        async with self._database.reading() as connection:
+            return await status_store.read_mark(connection, key)
+
+    async def restart(self, key: TaskKey, header: Sequence[str]) -> None:
+        """Forget mark, rejects, staged rows and seen keys; nothing when the import is closed."""
+        async with self._opened(key) as (connection, load):
+            if load is not None:
+                await status_store.restart(connection, load, header)
+
+    async def write(self, key: TaskKey, chunk: RowChunk, strategy: Strategy) -> LoadMark:
+        """Write one chunk; `replace`, which needs the whole file, is for `swap` alone."""
+        if strategy is Strategy.REPLACE:
+            raise ValueError("strategy 'replace' is staged and swapped, not written by chunks")
+        batch, stamp = batch_of(chunk), Stamp(key.task_id, _now())
+        async with self._opened(
+            key, table=chunk.table, alone=needs_table_alone(batch, strategy), now=stamp.now
+        ) as (connection, load):
+            if load is None or chunk.cursor <= load.mark.cursor:
+                return _left_alone(load)
+            written = await write_batch(connection, self._bulk, batch, strategy, stamp)
+            aside = load.aside
+            if chunk.table in schedule_store.SEEN_TABLES:
+                stored = [n for n in range(len(batch)) if n not in written.refused]
+                aside = await schedule_store.remember_seen(
+                    connection, self._bulk, load, batch.take(stored)
+                )
+            return await self._advance(
+                connection, load, chunk, written.counts, written.refused, aside=aside
+            )
+
+    async def stage(self, key: TaskKey, chunk: RowChunk) -> LoadMark:
+        """Put one chunk aside; rows that no database can hold are refused now."""
+        if chunk.table not in STAGED:
+            raise ValueError(f"rows of {chunk.table} cannot be staged")
+        batch = batch_of(chunk)
+        async with self._opened(key) as (connection, load):
+            if load is None or chunk.cursor <= load.mark.cursor:
+                return _left_alone(load)
+            refused = unstorable(batch)
+            batch = batch.take([n for n in range(len(batch)) if n not in refused])
+            kept = await upserts.stage_batch(connection, self._bulk, load, batch, chunk.cells)
+            counts = Counts(rejected=len(refused))
+            return await self._advance(connection, load, chunk, counts, refused, **kept)
+
+    async def swap(
+        self,
+        key: TaskKey,
+        table: str,
+        scope: Mapping[str, Any],
+        strategy: Strategy,
+        as_of: date,
+    ) -> LoadMark:
+        """Bring the staged rows in and finish the load.
+
+        Under `replace`, crew members that are absent from the file are closed and count as
+        updated.
+        """
+        stamp = Stamp(key.task_id, _now())
+        async with self._opened(key, table=table, alone=True, now=stamp.now) as (connection, load):
+            if load is None or load.mark.finished:
+                return _left_alone(load)
+            done = await upserts.swap_in(
+                connection, self._bulk, load, table, scope, strategy, as_of, stamp
+            )
+            await status_store.forget_aside(connection, load)
+            mark = status_store.advanced(load.mark, load.mark.cursor, done.counts, done.problems)
+            return await status_store.save_mark(
+                connection, load, replace(mark, finished=True), aside=None
+            )
+
+    async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
+        """Keep an answer for a project and type; the newest counts."""
+        async with self._database.transaction() as connection:
+            await upserts.remember(
+                connection, self._bulk, key, document_type, question, answer, _now()
+            )
+
+    async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
+        """The answer to a question; None: none was given."""
+        async with self._database.reading() as connection:
+            return await upserts.remembered(connection, project_id, document_type, question)
+
+    async def zero_led_lengths(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> Sequence[int]:
+        """Lengths of the first code where one begins with a zero, but for rows of the task."""
+        async with self._database.reading() as connection:
+            return await upserts.zero_led_lengths(connection, key, table, scope, names)
+
+    async def known_codes(
+        self,
+        key: TaskKey,
+        table: str,
+        scope: Mapping[str, Any],
+        names: Sequence[str],
+        firsts: Sequence[str],
+    ) -> Mapping[tuple[str, ...], bool]:
+        """Codes of a scope by their first one, and whether the task itself has written each."""
+        async with self._database.reading() as connection:
+            return await upserts.known(connection, self._bulk, key, table, scope, names, firsts)
+
+    async def give_sections(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], sections: Mapping[str, str]
+    ) -> None:
+        """Give stored lines without a section theirs, if their item stands there once."""
+        async with self._opened(key, table=table, alone=True) as (connection, _):
+            await upserts.give_sections(connection, table, scope, sections)
+
+    async def finish(self, key: TaskKey) -> LoadMark:
+        """Mark a load that was written chunk by chunk as finished."""
+        async with self._opened(key) as (connection, load):
+            if load is None:
+                return _left_alone(load)
+            return await status_store.save_mark(connection, load, replace(load.mark, finished=True))
+
+    def rejects(self, key: TaskKey) -> AsyncIterator[Sequence[RejectedRow]]:
+        """Rejected rows by line, in pages of at most 1,000."""
+        return status_store.read_rejects(self._database, key)
+
+    async def retire(self, key: TaskKey, schedule_id: str) -> Counts:
+        """Flag and delete what the file did not hold; a second call returns the first's counts.
+
+        The counts are not part of the load's mark.
+        """
+        stamp = Stamp(key.task_id, _now())
+        async with self._opened(key, table=schedule_activities.name, alone=True, now=stamp.now) as (
+            connection,
+            load,
+        ):
+            if load is None:
+                return Counts()
+            if load.retired is not None:
+                return load.retired
+            counts = await schedule_store.retire_unseen(
+                connection, self._bulk, load, key.project_id, schedule_id, stamp
+            )
+            await status_store.save_mark(
+                connection, load, load.mark, retired=counts.model_dump_json(), aside=None
+            )
+            return counts
+
+    async def schedule_names(self, project_id: str) -> Mapping[str, str]:
+        """Short names and ids of a project's schedules, to their ids."""
+        async with self._database.reading() as connection:
+            return await schedule_store.names_of(connection, project_id)
+
+    async def schedules_holding(
+        self, project_id: str, task_codes: Sequence[str]
+    ) -> Mapping[str, int]:
+        """How many of these codes each schedule of a project holds, by its id."""
+        async with self._database.reading() as connection:
+            return await schedule_store.holding(connection, self._bulk, project_id, task_codes)
+
+    async def begin_schedule(
+        self, key: TaskKey, header: Sequence[str], claim: ScheduleClaim
+    ) -> LoadMark | HeldBy | None:
+        """Begin a schedule's load, or continue; or who has to end first, or None: look again."""
+        stamp = Stamp(key.task_id, _now())
+        async with self._opened(key, now=stamp.now) as (connection, load):
+            if load is None:
+                return _left_alone(load)
+            return await schedule_store.begin(
+                connection, self._bulk, key, load, header, claim, stamp
+            )
+
+    async def record_schedule_projects(
+        self, key: TaskKey, source: BlobRef, projects: Sequence[ScheduleProject]
+    ) -> Counts:
+        """Register which projects and data dates a file holds."""
+        return await self._register(key, schedule_store.file_projects(key, source, projects))
+
+    async def register_upload(
+        self, key: TaskKey, blob: BlobRef, original_filename: str | None
+    ) -> Counts:
+        """Register a stored schedule file with hash, size and original name."""
+        return await self._register(key, schedule_store.upload(key, blob, original_filename))
+
+    async def change_activities(self, message: BulkMessage) -> Counts | HeldBy:
+        """Apply a bulk operation; `unchanged` are selected rows that had the value already."""
+        key = TaskKey(message.project_id, message.task_id)
+
+        async def change(connection: AsyncConnection) -> Counts:
+            await schedule_store.refuse_beside(connection, self._bulk, key)
+            return await schedule_store.change_activities(connection, self._bulk, message, _now())
+
+        try:
+            return await self._once(
+                key, schedule_activities.name, message.model_dump_json(), change
+            )
+        except schedule_store.Held as error:
+            return error.by
+
+    async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:
+        """Delete a service's rows."""
+        target = DOMAIN[table]
+
+        async def remove(connection: AsyncConnection) -> Counts:
+            gone = delete(target).where(
+                target.c.project_id == key.project_id, target.c.service_id == service_id
+            )
+            return Counts(deleted=(await connection.execute(gone)).rowcount)
+
+        return await self._once(key, table, service_id, remove)
+
+    async def _once(
+        self,
+        key: TaskKey,
+        table: str,
+        work: str,
+        act: Callable[[AsyncConnection], Awaitable[Counts]],
+    ) -> Counts:
+        """Do all the work of a task in one transaction, which its mark remembers.
+
+        A second call finds the mark and returns the first one's counts: the worker may have died
+        between the commit and the moment at which Temporal knew of it.
+
+        Args:
+            key: The task.
+            table: What it changes.
+            work: Distinguishes this work from that of a message which a person has corrected.
+            act: The work.
+        """
+        header = [hashlib.sha256(f"{table}\n{work}".encode()).hexdigest()]
+        async with self._opened(key, table=table, alone=True) as (connection, load):
+            if load is None:
+                return (await status_store.read_mark(connection, key)).counts
+            if load.mark.finished and list(load.mark.header) == header:
+                return load.mark.counts
+            counts = await act(connection)
+            mark = LoadMark(counts=counts, finished=True)
+            await status_store.save_mark(connection, load, mark, header=json.dumps(header))
+            return counts
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        key: TaskKey,
+        *,
+        table: str | None = None,
+        alone: bool = False,
+        now: datetime | None = None,
+    ) -> AsyncGenerator[tuple[AsyncConnection, Load | None]]:
+        """A transaction that holds the task's load and, for a table, its turn on that."""
+        async with self._database.transaction() as connection:
+            turn = None if table is None else status_store.turn_name(table, key.project_id)
+            load = await status_store.open_load(
+                connection, self._bulk, key, now or _now(), turn=turn, alone=alone
+            )
+            yield connection, load
+
+    async def _advance(
+        self,
+        connection: AsyncConnection,
+        load: Load,
+        chunk: RowChunk,
+        counts: Counts,
+        refused: Mapping[int, Problem],
+        **more: Any,
+    ) -> LoadMark:
+        rejected = [
+            *chunk.rejected,
+            *(
+                RejectedRow(chunk.lines[n], chunk.cells[n] if chunk.cells else (), (problem,))
+                for n, problem in sorted(refused.items())
+            ),
+        ]
+        await status_store.add_rejects(connection, self._bulk, load, rejected)
+        if chunk.header:
+            more["header"] = json.dumps(chunk.header)
+        counts = counts.plus(Counts(rejected=len(chunk.rejected)))
+        problems = sum(len(row.problems) for row in rejected)
+        mark = status_store.advanced(load.mark, chunk.cursor, counts, problems)
+        return await status_store.save_mark(connection, load, mark, **more)
+
+    async def _register(self, key: TaskKey, batch: RowBatch) -> Counts:
+        async def register(connection: AsyncConnection) -> Counts:
+            stamp = Stamp(key.task_id, _now())
+            done = await write_batch(connection, self._bulk, batch, Strategy.MERGE, stamp)
+            return done.counts
+
+        return await self._once(key, batch.table.name, repr(batch.rows), register)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _left_alone(load: Load | None) -> LoadMark:
+    """The mark when there is nothing to do; a closed import has nothing more to come."""
+    return LoadMark(finished=True) if load is None else load.mark

@@ -1,0 +1,553 @@
+"""How a batch of rows meets the rows that are there, by strategy.
+
+Codes that tables hold, and what people said about them.
+
+Assignments of crew members as they are stored; the rule is in `domain.imports`.
+
+Loads that go in all at once: rows wait in a staging twin, then one transaction takes them in.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.imports.status_store import Load, add_rejects
+from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp
+from adapters.database.errors import unstorable
+from adapters.database.models.base import metadata
+from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
+from adapters.database.models.imports import (
+    PEOPLES_COLUMNS,
+    crew_members,
+    import_answers,
+    schedule_activities,
+)
+from adapters.database.records import dump_cells, load_cells
+from workflows.imports.messages import Strategy
+from workflows.imports.runs import Counts, RowChunk, TaskKey
+from workflows.imports.validation import Assignments, Term, end_before_next
+from workflows.shared.cells import Cell, RejectedRow
+from workflows.shared.contracts import Problem
+
+
+async def remember(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    key: TaskKey,
+    document_type: str,
+    question: str,
+    answer: str,
+    now: datetime,
+) -> None:
+    """Keep an answer for a project and type; the newest counts."""
+    values = {"answer": answer, "task_id": key.task_id, "answered_at": now}
+    names = {"project_id": key.project_id, "document_type": document_type, "question": question}
+    await connection.execute(
+        bulk.insert_statement(import_answers)
+        .values(**names, **values)
+        .on_conflict_do_update(index_elements=list(names), set_=values)
+    )
+
+
+async def remembered(
+    connection: AsyncConnection, project_id: str, document_type: str, question: str
+) -> str | None:
+    """The answer to a question; None: none was given."""
+    columns = import_answers.c
+    query = select(columns.answer).where(
+        columns.project_id == project_id,
+        columns.document_type == document_type,
+        columns.question == question,
+    )
+    return (await connection.execute(query)).scalar_one_or_none()
+
+
+async def zero_led_lengths(
+    connection: AsyncConnection,
+    key: TaskKey,
+    table: str,
+    scope: Mapping[str, Any],
+    names: Sequence[str],
+) -> Sequence[int]:
+    """Lengths of the first code where one begins with a zero, but for rows of the task itself."""
+    found = metadata.tables[table]
+    query = (
+        select(func.length(found.c[names[0]]))
+        .where(_within(found, scope), zero_led(found, names), found.c.source_task != key.task_id)
+        .distinct()
+    )
+    return sorted((await connection.execute(query)).scalars())
+
+
+def zero_led(table: Table, names: Sequence[str]) -> ColumnElement[bool]:
+    """Whether some code of a row begins with a zero."""
+    # Not a parameter: with one, a generic plan reads all rows of the scope instead of the index.
+    beginning = literal_column("'0%'", Text)
+    return or_(*(table.c[name].like(beginning) for name in names))
+
+
+async def known(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    key: TaskKey,
+    table: str,
+    scope: Mapping[str, Any],
+    names: Sequence[str],
+    firsts: Sequence[str],
+) -> Mapping[tuple[str, ...], bool]:
+    """Codes of a scope by their first one, and whether the task itself has written each."""
+    found = metadata.tables[table]
+    query = select(*(found.c[name] for name in names), found.c.source_task).where(
+        _within(found, scope), bulk.among(found.c[names[0]], firsts)
+    )
+    rows = await connection.execute(query.distinct())
+    return {tuple(row[:-1]): row[-1] == key.task_id for row in rows}
+
+
+async def give_sections(
+    connection: AsyncConnection,
+    table: str,
+    scope: Mapping[str, Any],
+    sections: Mapping[str, str],
+) -> None:
+    """Give stored lines without a section theirs, if their item stands there once."""
+    lines, others = metadata.tables[table], metadata.tables[table].alias()
+    item, section = bindparam("item", type_=Text), bindparam("within", type_=Text)
+    several = exists().where(
+        _within(others, scope),
+        others.c.item_code == item,
+        or_(
+            others.c.section == section,
+            and_(others.c.section == "", others.c.sequence != lines.c.sequence),
+        ),
+    )
+    given = (
+        update(lines)
+        .where(_within(lines, scope), lines.c.item_code == item, lines.c.section == "", ~several)
+        .values(section=section, sequence=1)
+    )
+    await connection.execute(
+        given, [{"item": item, "within": section} for item, section in sections.items()]
+    )
+
+
+def _within(table: FromClause, scope: Mapping[str, Any]) -> ColumnElement[bool]:
+    return and_(*(table.c[name] == value for name, value in scope.items()))
+
+
+_PERSON: Final = ("project_id", "employee_no")
+
+
+async def stored_assignments(
+    connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch
+) -> Assignments:
+    """Read the assignments of the batch's employees."""
+    people = sorted(set(batch.keys(_PERSON)))
+    sent = bulk.keys(crew_members, _PERSON, people)
+    members = crew_members.c
+    query = (
+        select(members.project_id, members.employee_no, members.valid_from, members.valid_to)
+        .select_from(crew_members, sent.source)
+        .where(*(members[name] == sent.columns[name] for name in _PERSON))
+    )
+    rows = await connection.execute(query, sent.parameters)
+    return Assignments({(row[0], row[1], row[2]): row[3] for row in rows})
+
+
+def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, dict[Term, date]]:
+    """End each assignment before the next.
+
+    Returns:
+        The batch with the last days it may have, and the new last days of stored rows that
+        are not in the batch.
+    """
+    keys: list[Term] = batch.keys()
+    if "valid_to" in batch.columns:
+        ends: list[date | None] = batch.column("valid_to")
+    else:
+        ends = [stored.ends.get(key) for key in keys]
+    bounded, closed = end_before_next(keys, ends, stored)
+    return batch.with_column("valid_to", bounded), closed
+
+
+async def close_assignments(
+    connection: AsyncConnection, closed: Mapping[Term, date], stamp: Stamp
+) -> int:
+    """Write the new last days of stored assignments; how many."""
+    for (project, person, start), last in closed.items():
+        await connection.execute(
+            update(crew_members)
+            .where(
+                crew_members.c.project_id == project,
+                crew_members.c.employee_no == person,
+                crew_members.c.valid_from == start,
+            )
+            .values(valid_to=last, **_changed(stamp))
+        )
+    return len(closed)
+
+
+async def close_absent(
+    connection: AsyncConnection,
+    load_id: int,
+    scope: Mapping[str, Any],
+    as_of: date,
+    stamp: Stamp,
+) -> int:
+    """End the assignments that the staged file does not hold; how many.
+
+    Those that a later assignment of the file ends are left to it. One that was to begin after
+    `as_of` ends before it begins, which means that it never was.
+    """
+    members, staged = crew_members, STAGED[crew_members.name]
+    person = and_(
+        staged.c.load_id == load_id, *(staged.c[name] == members.c[name] for name in _PERSON)
+    )
+    held = exists().where(person, staged.c.valid_from >= members.c.valid_from)
+    result = await connection.execute(
+        update(members)
+        .where(
+            *(members.c[name] == value for name, value in scope.items()),
+            or_(members.c.valid_to.is_(None), members.c.valid_to > as_of),
+            or_(members.c.valid_to.is_(None), members.c.valid_to >= members.c.valid_from),
+            ~held,
+        )
+        .values(valid_to=as_of, **_changed(stamp))
+    )
+    return result.rowcount
+
+
+def _changed(stamp: Stamp) -> dict[str, Any]:
+    return {
+        "version": crew_members.c.version + 1,
+        "source_task": stamp.task,
+        "updated_at": stamp.now,
+    }
+
+
+SEQUENCE: Final = "sequence"
+"""Last part of a key whose other parts may repeat."""
+_SCOPE: Final = frozenset({"project_id", "service_id"})
+_REASON: Final = 500
+_NOT_OF_FILES: Final = frozenset({*PEOPLES_COLUMNS, "missing_since"})
+
+
+@dataclass(frozen=True)
+class Written:
+    """Outcome of a batch.
+
+    Attributes:
+        counts: Rows by what happened to them; `rejected` are those of `refused`.
+        refused: What is wrong with each row that did not go in, by its place in the chunk.
+    """
+
+    counts: Counts
+    refused: dict[int, Problem]
+
+
+def needs_table_alone(batch: RowBatch, strategy: Strategy) -> bool:
+    """Whether the outcome rests on reading first what others must not change meanwhile."""
+    return strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY) or batch.table is crew_members
+
+
+async def write_batch(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    batch: RowBatch,
+    strategy: Strategy,
+    stamp: Stamp,
+) -> Written:
+    """Write a batch by natural key; `replace` acts as `merge` here.
+
+    Rows that no database can hold are refused whatever the strategy.
+    """
+    refused = {batch.origin[place]: problem for place, problem in unstorable(batch).items()}
+    total = len(batch)
+    if refused:
+        batch = batch.take([n for n in range(total) if batch.origin[n] not in refused])
+    unchanged = 0
+    if strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY) or (
+        strategy is Strategy.CREATE_ONLY and batch.table is crew_members
+    ):
+        known = await _known(connection, bulk, batch)
+        if strategy is Strategy.CREATE_ONLY:
+            unchanged = len(known)
+            batch = batch.take([n for n in range(len(batch)) if n not in known])
+        elif strategy is Strategy.APPEND and key_of(batch.table)[-1] == SEQUENCE:
+            batch = await _renumbered(connection, bulk, batch, known)
+        else:
+            batch, turned_away = _turn_away(batch, known, strategy)
+            refused |= turned_away
+    counts = await _put(connection, bulk, batch, strategy, stamp)
+    rejected = Counts(rejected=len(refused), unchanged=unchanged)
+    return Written(counts.plus(rejected), refused)
+
+
+async def _put(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    batch: RowBatch,
+    strategy: Strategy,
+    stamp: Stamp,
+) -> Counts:
+    if not batch.rows:
+        return Counts()
+    closed = 0
+    if batch.table is crew_members:
+        stored = await stored_assignments(connection, bulk, batch)
+        batch, ends = without_overlaps(batch, stored)
+        closed = await close_assignments(connection, ends, stamp)
+    if strategy is Strategy.CREATE_ONLY:
+        created, updated = await bulk.insert_new(connection, batch, stamp), 0
+    else:
+        created, updated = await bulk.merge(connection, batch, stamp)
+    unchanged = len(batch) - created - updated
+    return Counts(created=created, updated=updated + closed, unchanged=unchanged)
+
+
+async def _known(connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch) -> set[int]:
+    """Places of the rows whose key is in the table already."""
+    if not batch.rows:
+        return set()
+    table, key = batch.table, key_of(batch.table)
+    sent = bulk.keys(table, key, batch.keys())
+    there = exists().where(and_(*(table.c[name] == sent.columns[name] for name in key)))
+    query = select(sent.place).select_from(sent.source).where(there)
+    return set((await connection.execute(query, sent.parameters)).scalars())
+
+
+def _turn_away(
+    batch: RowBatch, known: set[int], strategy: Strategy
+) -> tuple[RowBatch, dict[int, Problem]]:
+    wanted = strategy is Strategy.UPDATE_ONLY
+    names = [name for name in key_of(batch.table) if name not in _SCOPE]
+    keys = batch.keys(names)
+    keep: list[int] = []
+    refused: dict[int, Problem] = {}
+    for place in range(len(batch)):
+        if (place in known) is wanted:
+            keep.append(place)
+            continue
+        key = ", ".join(f"{name} {value}" for name, value in zip(names, keys[place], strict=True))
+        reason = (
+            f"there is no row of {key} to update; strategy 'update_only' creates none"
+            if wanted
+            else f"there is a row of {key} already; strategy 'append' changes none"
+        )
+        refused[batch.origin[place]] = Problem(line=batch.lines[place], reason=reason[:_REASON])
+    return batch.take(keep), refused
+
+
+async def _renumbered(
+    connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch, known: set[int]
+) -> RowBatch:
+    """Give rows of known keys the numbers after the highest of the same prefix, in file order."""
+    if not known:
+        return batch
+    prefix = key_of(batch.table)[:-1]
+    prefixes: Sequence[Any] = batch.keys(prefix)
+    numbers: list[int] = batch.column(SEQUENCE)
+    highest = await _highest(connection, bulk, batch, sorted({prefixes[n] for n in known}))
+    for place, number in enumerate(numbers):
+        if place not in known and prefixes[place] in highest:
+            highest[prefixes[place]] = max(highest[prefixes[place]], number)
+    for place in sorted(known):
+        highest[prefixes[place]] += 1
+        numbers[place] = highest[prefixes[place]]
+    return batch.with_column(SEQUENCE, numbers)
+
+
+async def _highest(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    batch: RowBatch,
+    prefixes: Sequence[tuple[Any, ...]],
+) -> dict[tuple[Any, ...], int]:
+    table, names = batch.table, key_of(batch.table)[:-1]
+    sent = bulk.keys(table, names, prefixes)
+    same = and_(*(table.c[name] == sent.columns[name] for name in names))
+    top = select(func.max(table.c[SEQUENCE])).where(same).scalar_subquery()
+    rows = await connection.execute(
+        select(sent.place, top).select_from(sent.source), sent.parameters
+    )
+    return {prefixes[place]: number for place, number in rows}
+
+
+def batch_of(chunk: RowChunk) -> RowBatch:
+    """The chunk's rows, once its columns are known to be those of its table.
+
+    Raises:
+        ValueError: They are not: a mistake of the caller, never of a document.
+    """
+    table = DOMAIN[chunk.table]
+    columns = set(chunk.columns)
+    unknown = columns - set(data_of(table))
+    if table is schedule_activities:
+        unknown |= columns & _NOT_OF_FILES
+    if unknown:
+        raise ValueError(f"columns {sorted(unknown)} of {chunk.table} cannot be imported")
+    missing = set(key_of(table)) - columns
+    if missing:
+        raise ValueError(f"key columns {sorted(missing)} of {chunk.table} are missing")
+    return RowBatch(table, chunk.columns, chunk.rows, chunk.lines, range(len(chunk.rows)))
+
+
+_PAGE: Final = 5_000
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """What a swap did: counts, and how many problems the rows have that it refused."""
+
+    counts: Counts
+    problems: int = 0
+
+
+async def stage_batch(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    load: Load,
+    batch: RowBatch,
+    cells: Sequence[Sequence[Cell]],
+) -> dict[str, str]:
+    """Put rows aside; what to remember about it in the load's row."""
+    if load.staged_columns and load.staged_columns != batch.columns:
+        raise ValueError("every chunk of a load has the same columns")
+    rows = [
+        (load.id, line, dump_cells(cells[origin]) if cells else None, *row)
+        for row, line, origin in zip(batch.rows, batch.lines, batch.origin, strict=True)
+    ]
+    columns = ("load_id", "source_line", "cells", *batch.columns)
+    twin = STAGED[batch.table.name]
+    await bulk.fill(connection, twin, columns, rows)
+    return {"aside": twin.name, "staged_columns": json.dumps(batch.columns)}
+
+
+async def swap_in(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    load: Load,
+    table_name: str,
+    scope: Mapping[str, Any],
+    strategy: Strategy,
+    as_of: date,
+    stamp: Stamp,
+) -> Swapped:
+    """Take the staged rows in, by strategy."""
+    table = DOMAIN[table_name]
+    gone = Counts()
+    if strategy in (Strategy.MERGE, Strategy.REPLACE):
+        await bulk.expect_many(connection)
+    if strategy is Strategy.REPLACE:
+        if table is crew_members:
+            closed = await close_absent(connection, load.id, scope, as_of, stamp)
+            gone = Counts(updated=closed)
+        else:
+            gone = Counts(deleted=await _delete_absent(connection, load, table_name, scope))
+    if not load.staged_columns:
+        return Swapped(gone)
+    if strategy in (Strategy.MERGE, Strategy.REPLACE) and table is not crew_members:
+        created, updated = await bulk.merge_staged(
+            connection, table, load.id, load.staged_columns, stamp
+        )
+        unchanged = await _staged_count(connection, load, table_name) - created - updated
+        return Swapped(gone.plus(Counts(created=created, updated=updated, unchanged=unchanged)))
+    swapped = await _write_pages(connection, bulk, load, table_name, strategy, stamp)
+    return Swapped(gone.plus(swapped.counts), swapped.problems)
+
+
+async def _staged_count(connection: AsyncConnection, load: Load, table_name: str) -> int:
+    staged = STAGED[table_name]
+    query = select(func.count()).select_from(staged).where(staged.c.load_id == load.id)
+    return (await connection.execute(query)).scalar_one()
+
+
+async def _delete_absent(
+    connection: AsyncConnection, load: Load, table_name: str, scope: Mapping[str, Any]
+) -> int:
+    table, staged = DOMAIN[table_name], STAGED[table_name]
+    held = exists().where(
+        staged.c.load_id == load.id,
+        and_(*(staged.c[name] == table.c[name] for name in key_of(table))),
+    )
+    bounds = (table.c[name] == value for name, value in scope.items())
+    return (await connection.execute(delete(table).where(*bounds, ~held))).rowcount
+
+
+async def _write_pages(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    load: Load,
+    table_name: str,
+    strategy: Strategy,
+    stamp: Stamp,
+) -> Swapped:
+    """Write page by page as chunks are written, and keep what is refused."""
+    counts, problems = Counts(), 0
+    async for batch, cells in _pages(connection, load, table_name):
+        written = await write_batch(connection, bulk, batch, strategy, stamp)
+        counts = counts.plus(written.counts)
+        problems += len(written.refused)
+        await add_rejects(
+            connection,
+            bulk,
+            load,
+            (
+                RejectedRow(batch.lines[place], cells[place], (problem,))
+                for place, problem in sorted(written.refused.items())
+            ),
+        )
+    return Swapped(counts, problems)
+
+
+async def _pages(
+    connection: AsyncConnection, load: Load, table_name: str
+) -> AsyncIterator[tuple[RowBatch, list[list[Cell]]]]:
+    """Staged rows in the order of the file, with their cells as read.
+
+    Crew members come by person, all of one together: one assignment ends another, and counts must
+    not depend on where pages end.
+    """
+    staged, columns = STAGED[table_name], load.staged_columns
+    line = staged.c.source_line
+    every = select(*(staged.c[name] for name in (*columns, "source_line", "cells"))).where(
+        staged.c.load_id == load.id
+    )
+    by_person = DOMAIN[table_name] is crew_members
+    order = (staged.c.employee_no, line) if by_person else (line,)
+    place = columns.index("employee_no") if by_person else -2
+    following = every
+    while True:
+        page = following.order_by(*order).limit(_PAGE)
+        rows = [tuple(row) for row in await connection.execute(page)]
+        if not rows:
+            return
+        last = rows[-1][place]
+        if by_person and len(rows) == _PAGE:
+            rest = every.where(order[0] == last, line > rows[-1][-2]).order_by(line)
+            rows += [tuple(row) for row in await connection.execute(rest)]
+        following = every.where(order[0] > last)
+        lines = [row[-2] for row in rows]
+        batch = RowBatch(
+            DOMAIN[table_name], columns, [row[:-2] for row in rows], lines, range(len(rows))
+        )
+        yield batch, [load_cells(row[-1] or "[]") for row in rows]

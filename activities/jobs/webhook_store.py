@@ -1,0 +1,353 @@
+"""Webhooks of jobs: their secrets, the log of deliveries, and posting them.
+
+Secrets of webhooks: those that settings name, and those that came with requests, encrypted.
+
+What was sent to the receivers of webhooks, and which hosts are left alone.
+
+Posts messages to receivers that others name.
+"""
+
+import asyncio
+import hmac
+import ssl
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import httpx
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from sqlalchemy import delete, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.jobs.ports import WebhookAnswer, WebhookDelivery, WebhookMessage
+from adapters.database.engine import Database
+from adapters.database.models.jobs import (
+    webhook_deliveries,
+    webhook_hosts,
+    webhook_messages,
+    webhook_secrets,
+)
+from adapters.database.records import clean
+from adapters.http import (
+    AddressRefused,
+    GuardedTransport,
+    IPAddress,
+    Resolve,
+    is_local,
+    is_public,
+    resolve,
+    retry_after,
+    secret_bytes,
+    signed_headers,
+)
+from adapters.ports.errors import Denied
+from workflows.jobs.records import WebhookAttempt, WebhookOrder
+from workflows.jobs.webhooks import Circuit
+
+NAMED: Final = "named:"
+"""What the reference of a secret in the settings begins with."""
+KEPT: Final = "kept:"
+"""What the reference of a secret in the table begins with."""
+
+
+class SqlWebhookSecrets:
+    """Secrets, kept under a reference that says nothing about them.
+
+    Args:
+        database: With the encrypted ones.
+        keys: Fernet keys: the first encrypts, all decrypt. None: requests bring no secret.
+        named: Name to the secrets that are valid under it, the newest first.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        keys: Sequence[bytes] = (),
+        named: Mapping[str, Sequence[bytes]] | None = None,
+    ) -> None:
+        self._database = database
+        self._cipher = MultiFernet([Fernet(key) for key in keys]) if keys else None
+        self._named = named or {}
+
+    async def keep(self, job_id: str, secret: str) -> str:
+        """Keep a secret that came with a request; its reference.
+
+        Raises:
+            Denied: There is no key to keep it under; the message says what to set.
+            Unavailable: The database is not available.
+        """
+        if self._cipher is None:
+            raise Denied(
+                "webhook_secret cannot be kept: DOCFLOW_JOBS_SECRET_KEY is not set; set it, or "
+                "name a secret of DOCFLOW_JOBS_WEBHOOK_SECRETS as webhook_secret_name"
+            )
+        reference = f"{KEPT}{uuid.uuid4().hex}"
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                insert(webhook_secrets).values(
+                    reference=reference,
+                    job_id=job_id,
+                    encrypted=self._cipher.encrypt(secret_bytes(secret)),
+                    created_at=datetime.now(UTC),
+                )
+            )
+        return reference
+
+    async def forget(self, reference: str) -> None:
+        """Remove a secret that came with a request; one of the settings stays."""
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                delete(webhook_secrets).where(webhook_secrets.c.reference == reference)
+            )
+
+    async def is_other(self, job_id: str, secret: str) -> bool:
+        """Whether a secret differs from those that requests for a job brought.
+
+        False as well where none of them is kept (any more), or can be read.
+        """
+        cipher = self._cipher
+        if cipher is None:
+            return False
+        query = select(webhook_secrets.c.encrypted).where(webhook_secrets.c.job_id == job_id)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query)).scalars().all()
+        known: list[bytes] = []
+        for encrypted in rows:
+            with suppress(InvalidToken):
+                known.append(cipher.decrypt(encrypted))
+        given = secret_bytes(secret)
+        return bool(known) and not any(hmac.compare_digest(given, each) for each in known)
+
+    def reference_of(self, name: str) -> str:
+        """The reference of a secret in the settings.
+
+        Raises:
+            Denied: There is none of that name.
+        """
+        if name not in self._named:
+            raise Denied(f"webhook_secret_name: DOCFLOW_JOBS_WEBHOOK_SECRETS has no {name!r}")
+        return f"{NAMED}{name}"
+
+    async def secrets(self, reference: str) -> Sequence[bytes]:
+        """Every secret that is valid under a reference, the newest first.
+
+        Raises:
+            Denied: There is none, or it cannot be read with the keys that are set.
+            Unavailable: The database is not available.
+        """
+        if reference.startswith(NAMED):
+            self.reference_of(reference.removeprefix(NAMED))
+            return self._named[reference.removeprefix(NAMED)]
+        query = select(webhook_secrets.c.encrypted).where(webhook_secrets.c.reference == reference)
+        async with self._database.reading() as connection:
+            encrypted = (await connection.execute(query)).scalar_one_or_none()
+        if encrypted is None:
+            raise Denied("the secret of the webhook is not kept any more")
+        if self._cipher is None:
+            raise Denied("the secret of the webhook cannot be read: set DOCFLOW_JOBS_SECRET_KEY")
+        try:
+            return [self._cipher.decrypt(encrypted)]
+        except InvalidToken:
+            raise Denied(
+                "the secret of the webhook was kept under a key that DOCFLOW_JOBS_SECRET_KEY "
+                "no longer holds; add it behind the new one, after a comma"
+            ) from None
+
+
+class SqlWebhookLog:
+    """The log of deliveries; every method raises `Unavailable` without the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._insert = database.insert
+
+    async def message(self, id: str) -> bytes | None:
+        """The body of a message that was sent before; None: it was not."""
+        query = select(webhook_messages.c.body).where(webhook_messages.c.id == id)
+        async with self._database.reading() as connection:
+            return (await connection.execute(query)).scalar_one_or_none()
+
+    async def keep_message(self, id: str, job_id: str, body: bytes) -> bytes:
+        """Keep the body of a message, so that every attempt sends the same; what is kept."""
+        row = {"id": id, "job_id": job_id, "body": body, "created_at": datetime.now(UTC)}
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                self._insert(webhook_messages).values(row).on_conflict_do_nothing()
+            )
+            query = select(webhook_messages.c.body).where(webhook_messages.c.id == id)
+            return (await connection.execute(query)).scalar_one()
+
+    async def begin(self, host: str, now: datetime, lease: float) -> float | None:
+        """Ask for an attempt; None: go ahead, else the seconds until the host may be tried."""
+        async with self._database.transaction() as connection:
+            circuit = await _circuit(connection, host)
+            blocked = circuit.blocked(now)
+            if blocked is None and circuit.open_until is not None:
+                await self._save(connection, host, circuit.probing(now, lease), now)
+        return blocked
+
+    async def end(self, host: str, now: datetime, *, healthy: bool) -> Circuit:
+        """Note whether a host answered as a server that works does."""
+        async with self._database.transaction() as connection:
+            before = await _circuit(connection, host)
+            after = before.after(now, healthy=healthy)
+            if after != before:
+                await self._save(connection, host, after, now)
+        return after
+
+    async def _save(
+        self, connection: AsyncConnection, host: str, circuit: Circuit, now: datetime
+    ) -> None:
+        values = {
+            "failures": circuit.failures,
+            "open_until": circuit.open_until,
+            "updated_at": now,
+        }
+        await connection.execute(
+            self._insert(webhook_hosts)
+            .values(host=host, **values)
+            .on_conflict_do_update(index_elements=["host"], set_=values)
+        )
+
+    async def record(self, delivery: WebhookDelivery) -> None:
+        """Write an entry; the same attempt is written once."""
+        order = delivery.order
+        key = {
+            "job_id": order.job_id,
+            "attempt": order.attempt,
+            "number": order.number,
+            "redelivery": order.redelivery,
+            "delivery_attempt": order.delivery_attempt,
+        }
+        values = {
+            "ordered": clean(order.model_dump_json()),
+            "result": clean(delivery.attempt.model_dump_json()),
+            "seconds": delivery.seconds,
+            "sent_at": delivery.sent_at,
+        }
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                self._insert(webhook_deliveries)
+                .values(**key, **values)
+                .on_conflict_do_update(index_elements=list(key), set_=values)
+            )
+
+    async def deliveries(self, job_id: str, limit: int = 200) -> Sequence[WebhookDelivery]:
+        """The log of a job, the newest first."""
+        log = webhook_deliveries.c
+        query = (
+            select(webhook_deliveries)
+            .where(log.job_id == job_id)
+            .order_by(log.sent_at.desc(), log.number, log.delivery_attempt.desc())
+            .limit(limit)
+        )
+        async with self._database.reading() as connection:
+            return [_delivery(row) for row in await connection.execute(query)]
+
+
+async def _circuit(connection: AsyncConnection, host: str) -> Circuit:
+    # Locked: of two attempts that begin at the same moment, one is let through.
+    query = select(webhook_hosts).where(webhook_hosts.c.host == host).with_for_update()
+    row = (await connection.execute(query)).one_or_none()
+    return Circuit() if row is None else Circuit(row.failures, row.open_until)
+
+
+def _delivery(row: Any) -> WebhookDelivery:
+    return WebhookDelivery(
+        order=WebhookOrder.model_validate_json(row.ordered),
+        sent_at=row.sent_at,
+        seconds=row.seconds,
+        attempt=WebhookAttempt.model_validate_json(row.result),
+    )
+
+
+_REDIRECTS: Final = range(300, 400)
+
+
+class HttpWebhooks:
+    """Posts each message once, over a connection of its own.
+
+    Nothing is sent to an address that is not public; redirects are not followed; the body of an
+    answer is not read.
+
+    Args:
+        local: Loopback addresses may be posted to as well: for development.
+        resolve: Finds the addresses of a host.
+        tls: Certificates that are trusted; None: those of the machine.
+    """
+
+    def __init__(
+        self,
+        *,
+        local: bool = False,
+        resolve: Resolve = resolve,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._local = local
+        self._resolve = resolve
+        self._tls = tls
+
+    async def post(self, message: WebhookMessage) -> WebhookAnswer:
+        """Post one message, once."""
+        try:
+            async with asyncio.timeout(message.timeout):
+                status, headers = await self._post(message)
+        except TimeoutError:
+            return WebhookAnswer(problem=f"no answer within {message.timeout:g} s")
+        except AddressRefused as refusal:
+            return WebhookAnswer(problem=str(refusal), refused=True)
+        except UnicodeError:
+            return WebhookAnswer(problem="its host is not a name that can exist", refused=True)
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
+            # A connection whose encryption breaks off raises the error of its own library.
+            return WebhookAnswer(problem=_reason(error))
+        return _judged(status, headers)
+
+    async def _post(self, message: WebhookMessage) -> tuple[int, httpx.Headers]:
+        now = int(datetime.now(UTC).timestamp())
+        headers: Mapping[str, str] = {
+            "Content-Type": "application/json",
+            "User-Agent": "docflow",
+            **signed_headers(message.secrets, message.id, now, message.body),
+        }
+        request = httpx.Request(
+            "POST",
+            message.url,
+            content=message.body,
+            headers=headers,
+            extensions={"timeout": httpx.Timeout(message.timeout).as_dict()},
+        )
+        transport = GuardedTransport(self._permitted, self._resolve, self._tls)
+        # No client above it, which would read redirects and cookies, and might use a proxy that
+        # makes the connection to whatever address it likes.
+        async with transport:
+            answer = await transport.handle_async_request(request)
+            async with aclosing(answer):
+                return answer.status_code, answer.headers
+
+    def _permitted(self, address: IPAddress) -> bool:
+        return is_public(address) or (self._local and is_local(address))
+
+
+def _judged(status: int, headers: httpx.Headers) -> WebhookAnswer:
+    if 200 <= status < 300:
+        return WebhookAnswer(status)
+    problem = f"answered {status}"
+    if status in _REDIRECTS:
+        problem += ", a redirect, which is not followed"
+    return WebhookAnswer(status, retry_after(headers.get("Retry-After")), problem)
+
+
+def _reason(error: Exception) -> str:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not accepted: {cause.verify_message}"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx.RemoteProtocolError):
+        return "what it answered is not HTTP"
+    if isinstance(error, ssl.SSLError):
+        return f"its encryption broke off: {error.reason or type(error).__name__}"
+    return f"cannot be reached: {type(error).__name__}"

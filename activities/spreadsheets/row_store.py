@@ -1,0 +1,725 @@
+"""One chunk of rows on its way into the target tables, in one transaction with its mark.
+
+Rows that no database would take, found before they fail a whole chunk.
+
+What a chunk has done to rows of target tables, kept so that it can be taken back.
+
+The values are those of the database's own form, as JSON: see `BulkEngine.parsed`.
+
+How rows of a chunk meet the rows that are there, one target table at a time.
+
+A row is found by its natural key. An absent value leaves what is there; a row that would change
+nothing is not written.
+"""
+
+import asyncio
+import operator
+import zlib
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import compress, count, islice
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from pydantic_core import from_json, to_json
+from sqlalchemy import Table, Text, bindparam, delete, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.spreadsheets import value_store
+from activities.spreadsheets.import_rows import (
+    LockedImport,
+    acquire_organisation_lock,
+    counted_values,
+    lock_known,
+    parents_of,
+    save,
+    target_table,
+)
+from adapters.database.bulk.protocol import BulkEngine, Row, RowBatch
+from adapters.database.errors import unstorable
+from adapters.database.models.spreadsheets import (
+    COUNTS,
+    PERSON_LOOKUPS,
+    TARGETS,
+    spreadsheet_differences,
+    spreadsheet_journal,
+    spreadsheet_parked,
+    spreadsheet_results,
+)
+from adapters.database.records import clean, dump_problems
+from workflows.shared.contracts import Problem
+from workflows.spreadsheets.decisions import column_title
+from workflows.spreadsheets.fields import SheetChunk, SheetMark, TargetRows
+from workflows.spreadsheets.mappings import Outcome
+from workflows.spreadsheets.runs import RowCounts
+
+_KEY_BYTES: Final = 2_000
+"""An index entry of PostgreSQL holds 2,704 bytes."""
+
+
+async def find_faults(
+    connection: AsyncConnection, bulk: BulkEngine, chunk: SheetChunk
+) -> dict[int, tuple[Problem, ...]]:
+    """What is wrong with rows of a chunk, by their place in it.
+
+    Rows that others' rows refer to are locked, so that none of them vanishes before the end of
+    the transaction.
+    """
+    faults: dict[int, tuple[Problem, ...]] = {}
+    for target in chunk.targets:
+        if not target.rows:
+            continue
+        for place, problem in _unstorable(chunk, target).items():
+            faults.setdefault(target.origin[place], (_in_words(problem),))
+        for place, problem in (await _dangling(connection, bulk, chunk, target)).items():
+            faults.setdefault(target.origin[place], (_in_words(problem),))
+    return faults
+
+
+def _in_words(problem: Problem) -> Problem:
+    """People know fields, not columns of tables."""
+    if problem.column is None:
+        return problem
+    return problem.model_copy(update={"column": column_title(problem.column)})
+
+
+def _unstorable(chunk: SheetChunk, target: TargetRows) -> Mapping[int, Problem]:
+    table = target_table(target.table)
+    lines = [chunk.lines[place] for place in target.origin]
+    batch = RowBatch(table, target.columns, target.rows, lines, target.origin)
+    return unstorable(batch) | _bad_required(batch)
+
+
+def _bad_required(batch: RowBatch) -> dict[int, Problem]:
+    """Values that must not be absent, and keys that are longer than an index holds."""
+    found: dict[int, Problem] = {}
+    for name in batch.columns:
+        column = batch.table.c[name]
+        if column.nullable:
+            continue
+        values = batch.column(name)
+        if None in values:
+            for place, value in enumerate(values):
+                if value is None:
+                    found[place] = Problem(
+                        line=batch.lines[place], column=name, reason="is missing; fill it in"
+                    )
+        if isinstance(column.type, Text):
+            longest = max((len(value) for value in values if value is not None), default=0)
+            if longest * 4 > _KEY_BYTES:
+                found |= _long_keys(batch, name, values)
+    return found
+
+
+def _long_keys(batch: RowBatch, name: str, values: Sequence[Any]) -> dict[int, Problem]:
+    reason = f"the key of this row is longer than {_KEY_BYTES:,} bytes; shorten it"
+    return {
+        place: Problem(line=batch.lines[place], column=name, reason=reason)
+        for place, value in enumerate(values)
+        if value is not None and len(value.encode("utf-8", "replace")) > _KEY_BYTES
+    }
+
+
+async def _dangling(
+    connection: AsyncConnection, bulk: BulkEngine, chunk: SheetChunk, target: TargetRows
+) -> dict[int, Problem]:
+    """Rows that refer to one which was deleted meanwhile."""
+    found: dict[int, Problem] = {}
+    for name, parent in parents_of(target.table).items():
+        if name not in target.columns:
+            continue
+        column = target.columns.index(name)
+        values = [row[column] for row in target.rows]
+        wanted = {value for value in values if value is not None}
+        # Beyond 64 bits there is nothing to look up; such a row is known to be unstorable.
+        asked = sorted(value for value in wanted if abs(value) < 1 << 63)
+        there = await bulk.existing(connection, parent, asked) if asked else set[int]()
+        if wanted <= there:
+            continue
+        for place, value in enumerate(values):
+            if value is not None and value not in there:
+                found[place] = Problem(
+                    line=chunk.lines[target.origin[place]],
+                    column=name,
+                    value=str(value)[:200],
+                    reason=f"refers to a row of {parent.name.replace('_', ' ')} that is not "
+                    "there any more; map the value again",
+                )
+    return found
+
+
+_FAST: Final = 1
+"""Level of compression: the next one takes twice as long for a tenth of the bytes."""
+
+
+class UpdatedImage(NamedTuple):
+    """One row before and after.
+
+    Attributes:
+        line: Line of the file that changed it.
+        id: The row.
+        columns: Places of the columns that changed.
+        before: Their values before.
+        after: Their values after.
+    """
+
+    line: int
+    id: int
+    columns: Sequence[int]
+    before: Sequence[Any]
+    after: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TableImages:
+    """What one step of a chunk has done to one table.
+
+    Attributes:
+        table: The table.
+        columns: The columns that were written.
+        created: Line, id and values of each row that was inserted.
+        updated: The rows that were changed.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    created: Sequence[tuple[Any, ...]] = ()
+    updated: Sequence[UpdatedImage] = field(default_factory=tuple[UpdatedImage, ...])
+
+
+def pack(images: Sequence[TableImages]) -> bytes:
+    """Images as compressed JSON, in the order in which they came about."""
+    packed = [
+        {
+            "table": each.table,
+            "columns": each.columns,
+            "created": each.created,
+            "updated": each.updated,
+        }
+        for each in images
+    ]
+    return zlib.compress(to_json(packed), _FAST)
+
+
+def unpack(packed: bytes) -> list[TableImages]:
+    """Images from compressed JSON."""
+    return [
+        TableImages(
+            table=each["table"],
+            columns=tuple(each["columns"]),
+            created=each["created"],
+            updated=[UpdatedImage(*row) for row in each["updated"]],
+        )
+        for each in from_json(zlib.decompress(packed))
+    ]
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Rows of one target table, each with another natural key.
+
+    Attributes:
+        table: Where they go.
+        columns: Their columns, references included.
+        rows: Their values, in the form the database keeps them.
+        origins: Place in the chunk of each row's source.
+        keys: Their natural keys.
+        shared: Places of further sources of a row, with the place in `origins`.
+    """
+
+    table: Table
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+    origins: Sequence[int]
+    keys: Sequence[Row]
+    shared: Sequence[tuple[int, int]] = ()
+
+    def take(self, places: Sequence[int]) -> "Incoming":
+        """The rows at these places."""
+        if len(places) == len(self.rows):
+            return self
+        return Incoming(
+            self.table,
+            self.columns,
+            [self.rows[place] for place in places],
+            [self.origins[place] for place in places],
+            [self.keys[place] for place in places],
+        )
+
+
+@dataclass
+class Met:
+    """Outcome of the rows of one target table.
+
+    Attributes:
+        ids: Place of a source row in the chunk to the id of its row; None: it would be created.
+        created: Places of the source rows whose row was created.
+        changed: Places of the source rows whose row was changed.
+        images: What was done to the table.
+    """
+
+    images: TableImages
+    ids: dict[int, int | None] = field(default_factory=dict[int, int | None])
+    created: set[int] = field(default_factory=set[int])
+    changed: set[int] = field(default_factory=set[int])
+
+
+async def meet(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    incoming: Incoming,
+    lines: Sequence[int],
+    fresh: Mapping[str, Container[int | None]],
+    *,
+    dry_run: bool,
+) -> Met:
+    """Create rows of new keys and change those that differ.
+
+    Args:
+        connection: In a transaction.
+        bulk: Of this database.
+        incoming: The rows.
+        lines: Line of each source row of the chunk.
+        fresh: Column of a reference to ids that were just created: nothing refers to them yet.
+        dry_run: Find out only.
+    """
+    known = _perhaps_known(incoming, fresh)
+    found = await _find(connection, bulk, incoming.take(known), lock=False) if known else {}
+    sorted_ = _compare(incoming, lines, found)
+    if sorted_.changes and bulk.locks and not dry_run:
+        # They may be changed meanwhile.
+        again = [place for place, _ in sorted_.changes]
+        found |= dict.fromkeys((incoming.keys[place] for place in again), None)
+        found |= await _find(connection, bulk, incoming.take(again), lock=True)
+        sorted_ = _compare(incoming, lines, found)
+    if dry_run:
+        return sorted_.met(incoming, [None] * len(sorted_.new), lines)
+    ids: Sequence[int] = ()
+    if sorted_.new:
+        ids = await bulk.reserve(connection, incoming.table, len(sorted_.new))
+        rows = [incoming.rows[place] for place in sorted_.new]
+        records = list(map(operator.add, zip(ids, strict=True), rows))
+        await bulk.insert(connection, incoming.table, ("id", *incoming.columns), records)
+    if sorted_.changes:
+        await _update(connection, bulk, incoming, found, sorted_)
+    return sorted_.met(incoming, ids, lines)
+
+
+def _perhaps_known(incoming: Incoming, fresh: Mapping[str, Container[int | None]]) -> Sequence[int]:
+    """Places of rows whose natural key does not refer to a row just created."""
+    places: Sequence[int] = range(len(incoming.keys))
+    for part, name in enumerate(TARGETS[incoming.table.name]):
+        if name in fresh:
+            new = fresh[name]
+            places = [place for place in places if incoming.keys[place][part] not in new]
+    return places
+
+
+def incoming_rows(
+    bulk: BulkEngine,
+    target: TargetRows,
+    left_out: Mapping[int, Any],
+    ids: Mapping[str, Mapping[int, int | None]],
+) -> Incoming:
+    """The rows of a target that are to be written, with their references; of several with the
+    same natural key one, in which later values count.
+
+    Args:
+        bulk: Of this database.
+        target: What the chunk brings for the table.
+        left_out: Source rows that are wrong somewhere.
+        ids: What earlier target tables have become, by source row.
+    """
+    table = target_table(target.table)
+    rows, origins = target.rows, target.origin
+    if left_out:
+        kept = [place for place, origin in enumerate(origins) if origin not in left_out]
+        rows = [rows[place] for place in kept]
+        origins = [origins[place] for place in kept]
+    rows = bulk.stored(table, target.columns, rows)
+    for parent in target.references.values():
+        known = ids[parent]
+        rows = list(map(operator.add, rows, ((known[origin],) for origin in origins)))
+    columns = (*target.columns, *target.references)
+    pick = operator.itemgetter(*(columns.index(name) for name in TARGETS[table.name]))
+    keys: Sequence[Row] = list(map(pick, rows))
+    # In a dry run keys that refer to rows yet to be created are all alike.
+    if len(set(keys)) == len(keys) or any(None in key for key in keys):
+        return Incoming(table, columns, rows, origins, keys)
+    return _folded(table, columns, rows, origins, keys)
+
+
+def _folded(
+    table: Table,
+    columns: tuple[str, ...],
+    rows: Sequence[Row],
+    origins: Sequence[int],
+    keys: Sequence[Row],
+) -> Incoming:
+    by_key: dict[Row, tuple[Row, int]] = {}
+    shared: list[tuple[int, int]] = []
+    for row, origin, key in zip(rows, origins, keys, strict=True):
+        earlier, first = by_key.setdefault(key, (row, origin))
+        if earlier is not row:
+            merged = tuple(
+                old if new is None else new for old, new in zip(earlier, row, strict=True)
+            )
+            by_key[key] = (merged, first)
+            shared.append((origin, first))
+    return Incoming(
+        table,
+        columns,
+        [row for row, _ in by_key.values()],
+        [first for _, first in by_key.values()],
+        list(by_key),
+        shared,
+    )
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """Places of rows by what is to be done with them."""
+
+    new: list[int]
+    changes: list[tuple[int, UpdatedImage]]
+    ids: dict[int, int]
+
+    def met(self, incoming: Incoming, new_ids: Sequence[int | None], lines: Sequence[int]) -> Met:
+        origins = incoming.origins
+        new = [origins[place] for place in self.new]
+        assigned = zip((lines[origin] for origin in new), new_ids, strict=True)
+        images = TableImages(
+            incoming.table.name,
+            incoming.columns,
+            list(map(operator.add, assigned, (incoming.rows[place] for place in self.new))),
+            [image for _, image in self.changes],
+        )
+        met = Met(
+            images,
+            ids=dict(zip(new, new_ids, strict=True)),
+            created=set(new),
+            changed={origins[place] for place, _ in self.changes},
+        )
+        met.ids.update((origins[place], id) for place, id in self.ids.items())
+        for origin, first in incoming.shared:
+            met.ids[origin] = met.ids[first]
+            for places in (met.created, met.changed):
+                if first in places:
+                    places.add(origin)
+        return met
+
+
+async def _find(
+    connection: AsyncConnection, bulk: BulkEngine, incoming: Incoming, *, lock: bool
+) -> dict[Row, Any]:
+    """Rows that are there, by natural key: id, then the columns."""
+    found = await bulk.find(
+        connection,
+        incoming.table,
+        TARGETS[incoming.table.name],
+        incoming.keys,
+        incoming.columns,
+        lock=lock,
+    )
+    return {incoming.keys[int(row[0])]: tuple(row)[1:] for row in found}
+
+
+def _compare(incoming: Incoming, lines: Sequence[int], found: Mapping[Row, Any]) -> _Sorted:
+    if not found:
+        return _Sorted(list(range(len(incoming.rows))), [], {})
+    new: list[int] = []
+    changes: list[tuple[int, UpdatedImage]] = []
+    ids: dict[int, int] = {}
+    for place, (key, row) in enumerate(zip(incoming.keys, incoming.rows, strict=True)):
+        there = found.get(key)
+        if there is None:
+            new.append(place)
+            continue
+        ids[place] = there[0]
+        before = there[1:]
+        if before == row:
+            continue
+        differs = compress(count(), map(operator.ne, before, row))
+        columns = [n for n in differs if row[n] is not None]
+        if columns:
+            image = UpdatedImage(
+                line=lines[incoming.origins[place]],
+                id=there[0],
+                columns=columns,
+                before=[before[n] for n in columns],
+                after=[row[n] for n in columns],
+            )
+            changes.append((place, image))
+    return _Sorted(new, changes, ids)
+
+
+async def _update(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    incoming: Incoming,
+    found: Mapping[Row, Any],
+    sorted_: _Sorted,
+) -> None:
+    """Set every column that any of the rows changes; where a row does not, to what it was."""
+    touched = sorted({n for _, image in sorted_.changes for n in image.columns})
+    rows: list[Row] = []
+    for place, image in sorted_.changes:
+        before, row = found[incoming.keys[place]][1:], incoming.rows[place]
+        values = (before[n] if row[n] is None else row[n] for n in touched)
+        rows.append((image.id, *values))
+    columns = [incoming.columns[n] for n in touched]
+    await bulk.update(connection, incoming.table, columns, rows)
+
+
+DIFFERENCES: Final = 100
+"""Differences to rows that were there before that are kept for people."""
+UP_TO_DATE: Final = "already up to date"
+_MESSAGE: Final = 500
+_SHOWN: Final = 200
+
+
+async def write_chunk(
+    connection: AsyncConnection, bulk: BulkEngine, uuid: str, chunk: SheetChunk, *, dry_run: bool
+) -> SheetMark:
+    """Write a chunk; one at or before the mark, or of an import that has ended, is left alone."""
+    opened = await lock_known(connection, uuid)
+    mark = opened.mark
+    if opened.ended or opened.purged or not _is_next(chunk, mark):
+        return mark
+    if not dry_run:
+        await acquire_organisation_lock(connection, bulk, opened.row.organisation_id)
+    await bulk.expect_lookups(connection)
+    faults = await find_faults(connection, bulk, chunk)
+    done = await _write_targets(connection, bulk, chunk, faults, dry_run=dry_run)
+    await _keep_differences(connection, opened, done.images)
+    if not dry_run:
+        await _keep_images(connection, bulk, opened, chunk, done.images)
+    counts = await _keep_results(connection, bulk, opened, chunk, faults, done)
+    parked = await _park(connection, bulk, opened, chunk)
+    more: dict[str, Any] = {"parked": parked}
+    if chunk.found:
+        count = "add" if chunk.round == 0 else "keep"
+        await value_store.add_values(connection, bulk, opened, chunk.found, count=count)
+        more |= await counted_values(connection, opened)
+    return await _advance(connection, opened, chunk, counts, more)
+
+
+def _is_next(chunk: SheetChunk, mark: SheetMark) -> bool:
+    """Whether this is the chunk that the mark waits for.
+
+    Raises:
+        ValueError: Chunks between the two are missing: a mistake of the caller.
+    """
+    if chunk.round < mark.round or (chunk.round == mark.round and chunk.number < mark.chunk):
+        return False
+    if chunk.round == mark.round and mark.finished:
+        return False
+    expected = mark.chunk if chunk.round == mark.round else 0
+    if chunk.number > expected or (chunk.round > mark.round and not mark.finished):
+        raise ValueError(
+            f"chunk {chunk.number} of round {chunk.round} comes before chunk {mark.chunk} "
+            f"of round {mark.round} is written"
+        )
+    return True
+
+
+@dataclass
+class _Done:
+    """What a chunk has done: places of its source rows by their outcome."""
+
+    created: set[int] = field(default_factory=set[int])
+    touched: set[int] = field(default_factory=set[int])
+    images: list[TableImages] = field(default_factory=list[TableImages])
+
+
+async def _write_targets(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    chunk: SheetChunk,
+    faults: Mapping[int, Any],
+    *,
+    dry_run: bool,
+) -> _Done:
+    done = _Done()
+    ids: dict[str, dict[int, int | None]] = {}
+    fresh: dict[str, set[int | None]] = {}
+    for target in chunk.targets:
+        incoming = incoming_rows(bulk, target, faults, ids)
+        met = Met(TableImages(target.table, incoming.columns))
+        if incoming.rows:
+            new = {name: fresh[table] for name, table in target.references.items()}
+            met = await meet(connection, bulk, incoming, chunk.lines, new, dry_run=dry_run)
+            done.images.append(met.images)
+        ids.setdefault(target.table, {}).update(met.ids)
+        fresh.setdefault(target.table, set()).update(met.ids[origin] for origin in met.created)
+        done.touched |= met.created | met.changed
+        if target.table == chunk.main:
+            done.created |= met.created
+    return done
+
+
+async def _keep_images(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    opened: LockedImport,
+    chunk: SheetChunk,
+    changed: Sequence[TableImages],
+) -> None:
+    kept = [each for each in changed if each.created or each.updated]
+    if not kept:
+        return
+    packed = await asyncio.to_thread(pack, kept)
+    columns = ("import_id", "round", "chunk", "images", "undone")
+    row = (opened.id, chunk.round, chunk.number, packed, False)
+    await bulk.insert(connection, spreadsheet_journal, columns, [row])
+
+
+async def _keep_differences(
+    connection: AsyncConnection, opened: LockedImport, changed: Sequence[TableImages]
+) -> None:
+    """Keep the first differences to rows that are there."""
+    if not any(each.updated for each in changed):
+        return
+    mine = spreadsheet_differences.c.import_id == opened.id
+    count = select(func.count()).select_from(spreadsheet_differences).where(mine)
+    kept = (await connection.execute(count)).scalar_one()
+    if kept >= DIFFERENCES:
+        return
+    found = (
+        (row.line, each.table, each.columns[column], before, after)
+        for each in changed
+        for row in each.updated
+        for column, before, after in zip(row.columns, row.before, row.after, strict=True)
+        if each.columns[column] not in PERSON_LOOKUPS
+    )
+    rows = [
+        {
+            "import_id": opened.id,
+            "place": place,
+            "line": line,
+            "table_name": table,
+            "column_name": column,
+            "before": _shown(before),
+            "after": _shown(after),
+        }
+        for place, (line, table, column, before, after) in enumerate(
+            islice(found, DIFFERENCES - kept), start=kept
+        )
+    ]
+    if rows:
+        await connection.execute(spreadsheet_differences.insert(), rows)
+
+
+def _shown(value: Any) -> str | None:
+    return None if value is None else str(value)[:_SHOWN]
+
+
+async def _keep_results(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    opened: LockedImport,
+    chunk: SheetChunk,
+    faults: Mapping[int, Sequence[Problem]],
+    done: _Done,
+) -> RowCounts:
+    """An outcome for every row of the chunk that does not wait; how many there are of each."""
+    created, updated, skipped, error = (outcome.value for outcome in Outcome)
+    rows: list[tuple[Any, ...]] = []
+    for place, line in enumerate(chunk.lines):
+        if place in done.created:
+            rows.append((opened.id, line, created, None, None))
+        elif place in faults:
+            rows.append((opened.id, line, error, *_row_error(faults[place])))
+        elif place in done.touched:
+            rows.append((opened.id, line, updated, None, None))
+        else:
+            rows.append((opened.id, line, skipped, UP_TO_DATE, None))
+    rows += [(opened.id, line, error, *_row_error(problems)) for line, problems in chunk.errors]
+    rows += [
+        (opened.id, line, skipped, clean(reason)[:_MESSAGE], None) for line, reason in chunk.skipped
+    ]
+    rows.sort(key=itemgetter(1))
+    columns = ("import_id", "line", "outcome", "message", "problems")
+    if rows:
+        await bulk.insert(connection, spreadsheet_results, columns, rows)
+    outcomes = [row[2] for row in rows]
+    return RowCounts(**{name: outcomes.count(name.upper()) for name in COUNTS})
+
+
+def _row_error(problems: Sequence[Problem]) -> tuple[str, str]:
+    """What is wrong with a row as a sentence, and as it stands in the report."""
+    cleaned = [
+        problem.model_copy(
+            update={
+                name: clean(text)
+                for name in ("column", "value", "reason")
+                if (text := getattr(problem, name)) is not None
+            }
+        )
+        for problem in problems
+    ]
+    parts = [
+        problem.reason if problem.column is None else f"{problem.column}: {problem.reason}"
+        for problem in cleaned
+    ]
+    return "; ".join(parts)[:_MESSAGE], dump_problems(cleaned)
+
+
+async def _park(
+    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, chunk: SheetChunk
+) -> int:
+    """Put rows aside that wait for a value, take out those that waited; how many wait now."""
+    parked = spreadsheet_parked
+    mine = parked.c.import_id == opened.id
+    if chunk.round == 0:
+        rows = [
+            (opened.id, row.line, row.offset, _kept(row.person), _kept(row.person_key))
+            for row in sorted(chunk.parked, key=lambda row: row.line)
+        ]
+        if rows:
+            columns = ("import_id", "line", "offset", "person", "person_key")
+            await bulk.insert(connection, parked, columns, rows)
+        return opened.row.parked + len(rows)
+    handled = [*chunk.lines, *(line for line, _ in (*chunk.errors, *chunk.skipped))]
+    if handled:
+        gone = delete(parked).where(mine, parked.c.line == bindparam("handled"))
+        await connection.execute(gone, [{"handled": line} for line in handled])
+    return (
+        await connection.execute(select(func.count()).select_from(parked).where(mine))
+    ).scalar_one()
+
+
+def _kept(text: str | None) -> str | None:
+    return None if text is None else clean(text)
+
+
+async def _advance(
+    connection: AsyncConnection,
+    opened: LockedImport,
+    chunk: SheetChunk,
+    counts: RowCounts,
+    more: Mapping[str, Any],
+) -> SheetMark:
+    before = opened.mark.counts
+    total = RowCounts(**{name: getattr(before, name) + getattr(counts, name) for name in COUNTS})
+    mark = SheetMark(
+        round=chunk.round,
+        chunk=chunk.number + 1,
+        cursor=chunk.cursor,
+        offset=chunk.offset,
+        counts=total,
+    )
+    await save(
+        connection,
+        opened,
+        {
+            "mark_round": mark.round,
+            "mark_chunk": mark.chunk,
+            "mark_cursor": mark.cursor,
+            "mark_offset": mark.offset,
+            "round_ended": False,
+            **total.model_dump(),
+            **more,
+        },
+    )
+    return mark

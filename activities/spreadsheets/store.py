@@ -1,0 +1,476 @@
+"""Spreadsheets in the database.
+
+The status row of an import, from its first line to its last.
+
+The `SpreadsheetStore` on SQLite and PostgreSQL.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.spreadsheets import (
+    import_rows,
+    memory_store,
+    people_store,
+    retention_store,
+    review_store,
+    row_store,
+    undo_store,
+    value_store,
+    views,
+)
+from activities.spreadsheets.import_rows import (
+    LockedImport,
+    counted_values,
+    counts_of,
+    lock_known,
+    mark_of,
+    save,
+)
+from activities.spreadsheets.records import UndoConflict
+from activities.spreadsheets.review_store import SqlReviewStore
+from adapters.database.bulk.protocol import BulkEngine
+from adapters.database.bulk_engines import bulk_of
+from adapters.database.engine import Database
+from adapters.database.models.spreadsheets import (
+    spreadsheet_files,
+    spreadsheet_imports,
+    spreadsheet_uploads,
+)
+from adapters.database.records import clean
+from adapters.ports.records import OpenRow
+from workflows.shared.contracts import BlobRef, Problem
+from workflows.spreadsheets.fields import (
+    CustomList,
+    Entity,
+    EntityScope,
+    FoundValue,
+    ParkedRow,
+    Preview,
+    RememberedValue,
+    SheetChunk,
+    SheetMark,
+    SkippedRow,
+)
+from workflows.spreadsheets.mappings import FINAL, CellMapping, CellSummary, SpreadsheetState
+from workflows.spreadsheets.people import KnownPerson, PeopleQuery
+from workflows.spreadsheets.runs import (
+    Analysis,
+    DecideCells,
+    ExpiredPage,
+    Processed,
+    RetentionOrder,
+    RowCounts,
+    SaveColumns,
+    SpreadsheetOrder,
+    SpreadsheetResult,
+    StatusRecord,
+    UndoOrder,
+    UndoPreview,
+    UndoResult,
+)
+
+_ENDS: Final = frozenset(FINAL)
+
+
+async def open_import(
+    connection: AsyncConnection, bulk: BulkEngine, order: SpreadsheetOrder, run: str, now: datetime
+) -> None:
+    """Make the status row unless it is there, and forget the note of the upload."""
+    by = clean(order.by)
+    await connection.execute(
+        bulk.insert_statement(spreadsheet_imports)
+        .values(
+            uuid=order.uuid,
+            workflow_id=run,
+            organisation_id=order.organisation_id,
+            import_type=order.import_type,
+            context_id=order.context_id,
+            source=order.source.model_dump_json(),
+            filename=clean(order.filename),
+            by=by,
+            notify=None if order.notify is None else clean(order.notify),
+            auto_start=order.auto_start,
+            dry_run=order.dry_run,
+            fingerprint=None if order.fingerprint is None else clean(order.fingerprint),
+            link=None if order.link is None else clean(order.link),
+            state=SpreadsheetState.UPLOADED.value,
+            state_since=now,
+            assignee=by,
+            layout=order.layout.model_dump_json(),
+            created_at=now,
+            updated_at=now,
+        )
+        .on_conflict_do_nothing(index_elements=["uuid"])
+    )
+    await connection.execute(
+        delete(spreadsheet_uploads).where(spreadsheet_uploads.c.blob_name == order.source.name)
+    )
+
+
+async def record_status(
+    connection: AsyncConnection, bulk: BulkEngine, record: StatusRecord
+) -> None:
+    """Write one transition; nothing when a later one is written already, or the end.
+
+    One of the same number counts: a worker that died before Temporal knew of its record is followed
+    by one whose run went another way.
+    """
+    opened = await lock_known(connection, record.uuid)
+    if not opened.ended and record.sequence >= opened.row.sequence:
+        await _write(connection, bulk, opened, record)
+
+
+async def finish(
+    connection: AsyncConnection, bulk: BulkEngine, result: SpreadsheetResult, record: StatusRecord
+) -> RowCounts:
+    """Write the end of an import, once; the counts of the progress mark."""
+    opened = await lock_known(connection, record.uuid)
+    if opened.ended:
+        return counts_of(opened.row)
+    more: dict[str, Any] = {}
+    if not opened.purged:
+        report = None if result.report is None else result.report.model_dump_json()
+        reason = result.reason if result.reason is not None else record.reason
+        more = {"report": report, "reason": None if reason is None else clean(reason)}
+    await _write(connection, bulk, opened, record, **more)
+    return counts_of(opened.row)
+
+
+async def _write(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    opened: LockedImport,
+    record: StatusRecord,
+    **more: Any,
+) -> None:
+    row = opened.row
+    ends = record.state in _ENDS
+    values: dict[str, Any] = {
+        "sequence": max(row.sequence, record.sequence),
+        "state": record.state.value,
+        "step": clean(record.step),
+        "version": max(row.version, record.version),
+        "waiting_since": record.waiting_since,
+        **await counted_values(connection, opened),
+    }
+    if record.state is not opened.state:
+        values["state_since"] = record.at
+    if ends:
+        values["finished_at"] = row.finished_at or record.at
+    if not opened.purged:
+        values["reason"] = None if record.reason is None else clean(record.reason)
+        if record.assignee is not None:
+            values["assignee"] = clean(record.assignee)
+        await import_rows.add(connection, bulk, row.workflow_id, record.trail)
+    if record.trail:
+        values["decided_at"] = import_rows.latest(record.trail)
+    await save(connection, opened, values | more)
+
+
+async def save_total(connection: AsyncConnection, uuid: str, total: int) -> None:
+    """Rows of the file, as far as they are counted."""
+    opened = await lock_known(connection, uuid)
+    if opened.row.total != total:
+        await save(connection, opened, {"total": total})
+
+
+async def save_file(
+    connection: AsyncConnection, bulk: BulkEngine, uuid: str, blob: BlobRef
+) -> None:
+    """Note a blob that was made for an import, so that it goes when the import is purged."""
+    opened = await lock_known(connection, uuid)
+    insert = bulk.insert_statement(spreadsheet_files).values(
+        import_id=opened.id, name=blob.name, blob=blob.model_dump_json()
+    )
+    await connection.execute(
+        insert.on_conflict_do_update(
+            index_elements=["import_id", "name"], set_={"blob": insert.excluded.blob}
+        )
+    )
+
+
+async def end_round(connection: AsyncConnection, uuid: str, round: int) -> Processed:
+    """Mark a round as ended; figures of all rounds."""
+    opened = await lock_known(connection, uuid)
+    row = opened.row
+    if round > row.mark_round or (round == row.mark_round and not row.round_ended):
+        values_: dict[str, Any] = {"round_ended": True}
+        if round > row.mark_round:
+            values_ |= {"mark_round": round, "mark_chunk": 0, "mark_cursor": 0, "mark_offset": 0}
+        await save(connection, opened, values_)
+    return Processed(
+        counts=counts_of(row),
+        parked=row.parked,
+        cells=await value_store.summary(connection, opened.id),
+    )
+
+
+class SqlSpreadsheetStore:
+    """Tables of the spreadsheets pipeline; see `adapters.ports.SpreadsheetStore` for the promises.
+
+    Every method raises `Unavailable` when the database is down or busy; nothing is written then.
+    Methods that change an import raise `LookupError` when it was never opened. An import that was
+    purged, or that has ended, accepts no further rows and values.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._bulk = bulk_of(database)
+        self.memory = memory_store.SqlSpreadsheetMemory(database)
+        """What was learnt of people's decisions."""
+        self.reviews: SqlReviewStore = SqlReviewStore(database)
+        """Reviews of rows before they are written."""
+
+    async def open(self, order: SpreadsheetOrder, workflow_id: str, now: datetime) -> None:
+        """Make the status row (UPLOADED), and forget the note of the upload."""
+        async with self._database.transaction() as connection:
+            await open_import(connection, self._bulk, order, workflow_id, now)
+
+    async def record(self, record: StatusRecord) -> None:
+        """Write one transition into the status row, with its trail."""
+        async with self._database.transaction() as connection:
+            await record_status(connection, self._bulk, record)
+
+    async def finish(self, result: SpreadsheetResult, record: StatusRecord) -> RowCounts:
+        """As `record`, with report and final state; the counts as the progress mark has them."""
+        async with self._database.transaction() as connection:
+            return await finish(connection, self._bulk, result, record)
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Imports that have not ended and undos under way that have not changed since."""
+        async with self._database.reading() as connection:
+            return await retention_store.open_rows(connection, before, after, limit)
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close an import, or an undo, as terminated."""
+        async with self._database.transaction() as connection:
+            return await retention_store.terminate(connection, id, reason, unchanged_since)
+
+    async def save_analysis(
+        self, order: SpreadsheetOrder, analysis: Analysis, preview: Preview, version: int
+    ) -> None:
+        """Replace columns and preview, unless a later version is written already."""
+        async with self._database.transaction() as connection:
+            await memory_store.save_analysis(connection, order.uuid, analysis, preview, version)
+
+    async def save_total(self, uuid: str, total: int) -> None:
+        """Rows of the file, as far as they are counted."""
+        async with self._database.transaction() as connection:
+            await save_total(connection, uuid, total)
+
+    async def save_hidden_rows(self, uuid: str, rows: int, lines: str) -> None:
+        """Put into the preview how many rows of the whole file are hidden, and the first lines."""
+        async with self._database.transaction() as connection:
+            await memory_store.save_hidden_rows(connection, uuid, rows, lines)
+
+    async def save_skipped_rows(self, uuid: str, rows: Sequence[SkippedRow]) -> None:
+        """Put into the preview which rows of the whole file are no people, or may be none."""
+        async with self._database.transaction() as connection:
+            await memory_store.save_skipped_rows(connection, uuid, rows)
+
+    async def save_file(self, uuid: str, blob: BlobRef) -> None:
+        """Note a blob that was made for an import; `files_of` names it from then on."""
+        async with self._database.transaction() as connection:
+            await save_file(connection, self._bulk, uuid, blob)
+
+    async def save_columns(self, save: SaveColumns) -> None:
+        """Write column mappings with their trail; remember people's decisions if asked to."""
+        async with self._database.transaction() as connection:
+            await memory_store.save_columns(connection, self._bulk, save)
+
+    async def remembered_columns(
+        self, organisation_id: int, import_type: str, headers: Sequence[str]
+    ) -> Mapping[str, str | None]:
+        """Header, as it is asked for, to field, of those that people decided before; None for
+        columns that they left out."""
+        async with self._database.reading() as connection:
+            return await memory_store.columns_of(connection, organisation_id, import_type, headers)
+
+    async def custom_lists(self, organisation_id: int) -> Sequence[CustomList]:
+        """The organisation's custom lists."""
+        async with self._database.reading() as connection:
+            return await memory_store.read_custom_lists(connection, organisation_id)
+
+    async def context_exists(self, table: str, id: int, organisation_id: int) -> bool:
+        """Whether an event, period or race is the organisation's."""
+        async with self._database.reading() as connection:
+            return await memory_store.context_exists(connection, table, id, organisation_id)
+
+    async def entities(self, scope: EntityScope) -> Sequence[Entity]:
+        """Everything that cells may refer to, by name; at most 100,000."""
+        async with self._database.reading() as connection:
+            return await memory_store.read_entities(connection, scope)
+
+    async def remembered_values(
+        self, organisation_id: int, import_type: str, field: str
+    ) -> Mapping[str, RememberedValue]:
+        """Key of each value that people decided about before, and what they chose."""
+        async with self._database.reading() as connection:
+            return await memory_store.values_of(connection, organisation_id, import_type, field)
+
+    async def save_values(self, uuid: str, values: Sequence[FoundValue]) -> None:
+        """Add distinct values; one that is there keeps its decision and gets this count."""
+        async with self._database.transaction() as connection:
+            await value_store.save_values(connection, self._bulk, uuid, values)
+
+    async def cell_summary(self, uuid: str) -> CellSummary:
+        """Figures and the first open values."""
+        async with self._database.reading() as connection:
+            return await value_store.summary(connection, await _id_of(connection, uuid))
+
+    async def cell_mapping(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
+        """Some mappings of this import by id; ids of other imports are left out."""
+        async with self._database.reading() as connection:
+            return await value_store.some_mappings(connection, await _id_of(connection, uuid), ids)
+
+    async def index_people(self, organisation_id: int) -> None:
+        """Make people findable that another program wrote, or an earlier release."""
+        more = True
+        while more:
+            async with self._database.transaction() as connection:
+                more = await people_store.index_some(connection, organisation_id)
+
+    async def people(self, organisation_id: int, query: PeopleQuery) -> Sequence[KnownPerson]:
+        """The organisation's people whom rows may be about, by id."""
+        async with self._database.reading() as connection:
+            return await people_store.find_people(connection, self._bulk, organisation_id, query)
+
+    async def people_by_id(self, organisation_id: int, ids: Sequence[int]) -> Sequence[KnownPerson]:
+        """Some of the organisation's people; ids of others are left out."""
+        async with self._database.reading() as connection:
+            return await people_store.people_by_id(connection, self._bulk, organisation_id, ids)
+
+    async def search_people(self, organisation_id: int, query: str, limit: int) -> Sequence[Entity]:
+        """People to choose from, by a part of their name or mail address."""
+        async with self._database.reading() as connection:
+            return await people_store.search_people(connection, organisation_id, query, limit)
+
+    async def remembered_people(self, organisation_id: int) -> Mapping[str, Mapping[int, bool]]:
+        """What people answered before, by digest of the question."""
+        async with self._database.reading() as connection:
+            return await people_store.remembered(connection, organisation_id)
+
+    async def decide_cells(
+        self,
+        decide: DecideCells,
+        targets: Mapping[int, Entity],
+        rule_targets: Sequence[Entity | None] = (),
+    ) -> CellSummary:
+        """Take checked decisions with their trail, all or none."""
+        async with self._database.transaction() as connection:
+            return await value_store.decide(connection, self._bulk, decide, targets, rule_targets)
+
+    def mappings(self, uuid: str) -> AsyncIterator[Sequence[CellMapping]]:
+        """Every cell mapping, in pages of at most 1,000."""
+        return value_store.all_mappings(self._database, uuid)
+
+    async def create_entity(self, scope: EntityScope, name: str) -> Entity:
+        """Find or make a candidate of this name."""
+        async with self._database.transaction() as connection:
+            return await memory_store.create_entity(connection, self._bulk, scope, name)
+
+    async def mark(self, uuid: str) -> SheetMark:
+        """How far the rows have come."""
+        query = select(spreadsheet_imports).where(spreadsheet_imports.c.uuid == uuid)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return SheetMark() if row is None else mark_of(row)
+
+    async def write(self, uuid: str, chunk: SheetChunk, *, dry_run: bool) -> SheetMark:
+        """Write one chunk with its progress mark; one at or before the mark is left alone."""
+        async with self._database.transaction() as connection:
+            return await row_store.write_chunk(connection, self._bulk, uuid, chunk, dry_run=dry_run)
+
+    async def parked(self, uuid: str, after: int, limit: int) -> Sequence[ParkedRow]:
+        """Parked rows by line, above line `after`."""
+        async with self._database.reading() as connection:
+            return await views.read_parked(connection, uuid, after, limit)
+
+    async def end_round(self, uuid: str, round: int) -> Processed:
+        """Mark a round as ended; figures of all rounds, rows and values that wait."""
+        async with self._database.transaction() as connection:
+            return await end_round(connection, uuid, round)
+
+    def errors(self, uuid: str) -> AsyncIterator[Sequence[tuple[int, Sequence[Problem]]]]:
+        """Rows with outcome ERROR by line, in pages of at most 1,000."""
+        return views.read_errors(self._database, uuid)
+
+    async def begin_undo(self, order: UndoOrder) -> str | None:
+        """Mark an import as being undone; None, or why it cannot be."""
+        async with self._database.transaction() as connection:
+            return await undo_store.begin_undo(connection, self._bulk, order)
+
+    async def preview_undo(self, uuid: str) -> tuple[UndoPreview, Sequence[UndoConflict]]:
+        """What an undo would do now, and the first rows that it would leave alone and why."""
+        found = UndoPreview(uuid=uuid)
+        conflicts: Sequence[UndoConflict] = ()
+        with suppress(_RolledBack):
+            async with self._database.transaction() as connection:
+                found, left = await undo_store.preview(connection, self._bulk, uuid)
+                conflicts = [UndoConflict(*conflict) for conflict in left]
+                raise _RolledBack
+        return found, conflicts
+
+    async def undo_chunk(self, uuid: str) -> bool:
+        """Take back the newest chunk that is not taken back yet; False: there is none."""
+        async with self._database.transaction() as connection:
+            return await undo_store.undo_chunk(connection, self._bulk, uuid)
+
+    async def end_undo(self, uuid: str) -> UndoResult:
+        """Mark an import as undone; what was done and what was left alone."""
+        async with self._database.transaction() as connection:
+            return await undo_store.end_undo(connection, uuid)
+
+    async def expired(self, order: RetentionOrder, now: datetime) -> ExpiredPage:
+        """Imports that are due for purging, the oldest first; never one that is PROCESSING."""
+        async with self._database.reading() as connection:
+            return await retention_store.expired(connection, order, now)
+
+    async def files_of(self, uuid: str) -> Sequence[BlobRef]:
+        """Blobs of an import: source, staged rows, report."""
+        async with self._database.reading() as connection:
+            return await retention_store.files_of(connection, uuid)
+
+    async def purge(self, uuid: str, now: datetime) -> bool:
+        """Remove results, values, previews, parked rows and names; a trail without personal
+        data stays. False when that was done before, or while the import is PROCESSING."""
+        async with self._database.transaction() as connection:
+            return await retention_store.purge(connection, uuid, now)
+
+    async def purge_journals(self, before: datetime, limit: int) -> int:
+        """Remove before-images of imports that ended before; how many imports."""
+        async with self._database.transaction() as connection:
+            return await retention_store.purge_journals(connection, before, limit)
+
+    async def purge_proposals(self, before: datetime, limit: int) -> int:
+        """Remove changes of reviews that were proposed before and never applied; how many."""
+        async with self._database.transaction() as connection:
+            return await review_store.purge_proposals(connection, before, limit)
+
+    async def stale_uploads(self, before: datetime, limit: int) -> Sequence[tuple[str, str]]:
+        """Uuid and blob name of uploads that never became an import."""
+        async with self._database.reading() as connection:
+            return await retention_store.stale_uploads(connection, before, limit)
+
+    async def forget_upload(self, blob_name: str) -> None:
+        """Forget the note of an upload."""
+        async with self._database.transaction() as connection:
+            await connection.execute(retention_store.forgetting(blob_name))
+
+
+class _RolledBack(Exception):
+    """Ends a transaction of which nothing is to stay."""
+
+
+async def _id_of(connection: AsyncConnection, uuid: str) -> int | None:
+    imports: Any = spreadsheet_imports.c
+    query = select(imports.id).where(imports.uuid == uuid)
+    return (await connection.execute(query)).scalar_one_or_none()

@@ -1,0 +1,448 @@
+"""Taking the rows of an import back, from what the database held before it.
+
+Taking back what a chunk has written, by row of the file: all of a row or nothing.
+
+A row is taken back only when everything still is as the import left it, in the columns that the
+import wrote. One of which anything was changed since, or is referred to by others, is left alone.
+
+Taking the rows of an import back, newest chunk first, as far as they are as it left them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Table, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.spreadsheets import import_rows, people_store
+from activities.spreadsheets.import_rows import (
+    LockedImport,
+    acquire_organisation_lock,
+    children_of,
+    lock,
+    lock_known,
+    save,
+    target_table,
+)
+from activities.spreadsheets.row_store import TableImages, UpdatedImage, pack, unpack
+from adapters.database.bulk.protocol import BulkEngine
+from adapters.database.models.spreadsheets import (
+    PERSON_LOOKUPS,
+    spreadsheet_journal,
+    spreadsheet_undo_conflicts,
+)
+from adapters.database.records import clean
+from workflows.spreadsheets.decisions import record_title
+from workflows.spreadsheets.mappings import DecisionRecord, SpreadsheetState, UndoState
+from workflows.spreadsheets.runs import (
+    PROBLEMS_NAMED,
+    UndoCounts,
+    UndoOrder,
+    UndoPreview,
+    UndoResult,
+)
+
+CHANGED: Final = "was changed since"
+GONE: Final = "was deleted since"
+Conflict = tuple[int, str, int, str]
+"""Line, table, row and why it is left alone."""
+
+
+@dataclass
+class TakenBack:
+    """What was done to the rows of a chunk.
+
+    Attributes:
+        deleted: Records that were deleted.
+        restored: Records that got their values back.
+        conflicts: What keeps rows of the file from being taken back.
+        left: Images of the rows that were left alone.
+    """
+
+    deleted: int = 0
+    restored: int = 0
+    conflicts: Sequence[Conflict] = ()
+    left: Sequence[TableImages] = ()
+
+
+@dataclass
+class _Found:
+    """A table's part of a chunk, and its records as they are now."""
+
+    table: Table
+    images: TableImages
+    names: Sequence[str]
+    current: Mapping[int, Mapping[str, Any]]
+    """Of changed records, by id."""
+    created: Mapping[int, int]
+    """Created records that are still there: id to line."""
+    conflicts: list[Conflict] = field(default_factory=list[Conflict])
+
+
+async def take_back(
+    connection: AsyncConnection, bulk: BulkEngine, images: Sequence[TableImages]
+) -> TakenBack:
+    """Take back every row of a chunk that can be.
+
+    Args:
+        connection: In a transaction.
+        bulk: Of this database.
+        images: What the chunk has done, in the order in which it came about.
+    """
+    found = [await _look(connection, bulk, each) for each in images]
+    conflicts = [conflict for each in found for conflict in each.conflicts]
+    blocked = {line for line, *_ in conflicts}
+    while held := await _held(connection, bulk, found, blocked):
+        conflicts += held
+        blocked |= {line for line, *_ in held}
+    done = TakenBack(conflicts=conflicts, left=_left_rows(images, blocked))
+    for each in reversed(found):
+        done.restored += await _restore(connection, bulk, each, blocked)
+        wanted = [id for id, line in each.created.items() if line not in blocked]
+        if wanted:
+            await bulk.delete(connection, each.table, wanted)
+        done.deleted += len(wanted)
+    return done
+
+
+def _left_rows(images: Sequence[TableImages], blocked: set[int]) -> Sequence[TableImages]:
+    left = (
+        TableImages(
+            each.table,
+            each.columns,
+            [row for row in each.created if row[0] in blocked],
+            [image for image in each.updated if image.line in blocked],
+        )
+        for each in images
+    )
+    return [each for each in left if each.created or each.updated]
+
+
+async def _look(connection: AsyncConnection, bulk: BulkEngine, images: TableImages) -> _Found:
+    table = target_table(images.table)
+    names = sorted({images.columns[n] for image in images.updated for n in image.columns})
+    current: dict[int, dict[str, Any]] = {}
+    if images.updated:
+        ids = [image.id for image in images.updated]
+        rows = await bulk.rows(connection, table, ids, names)
+        current = {row[0]: dict(zip(names, tuple(row)[1:], strict=True)) for row in rows}
+    found = _Found(table, images, names, current, {})
+    for image in images.updated:
+        reason = _why_not(bulk, found, image)
+        if reason is not None:
+            found.conflicts.append((image.line, images.table, image.id, reason))
+    await _look_at_created(connection, bulk, found)
+    return found
+
+
+def _why_not(bulk: BulkEngine, found: _Found, image: UpdatedImage) -> str | None:
+    there = found.current.get(image.id)
+    if there is None:
+        return GONE
+    columns = [found.images.columns[n] for n in image.columns]
+    after = _parsed(bulk, found.table, columns, image.after)
+    return None if [there[name] for name in columns] == after else CHANGED
+
+
+def _parsed(
+    bulk: BulkEngine, table: Table, columns: Sequence[str], values: Sequence[Any]
+) -> list[Any]:
+    return [
+        bulk.parsed(table, name, [value])[0] for name, value in zip(columns, values, strict=True)
+    ]
+
+
+async def _look_at_created(connection: AsyncConnection, bulk: BulkEngine, found: _Found) -> None:
+    """Find created records that are as the import left them; one that is gone is fine."""
+    images, table = found.images, found.table
+    if not images.created:
+        return
+    lines, ids, *columns = zip(*images.created, strict=True)
+    columns = [
+        bulk.parsed(table, name, values)
+        for name, values in zip(images.columns, columns, strict=True)
+    ]
+    written = dict(zip(ids, zip(lines, zip(*columns, strict=True), strict=True), strict=True))
+    # What the import left blank is a person's work too, once it is filled.
+    others = {"id", *images.columns, *PERSON_LOOKUPS}
+    blank = [name for name in table.c.keys() if name not in others]  # noqa: SIM118
+    created: dict[int, int] = {}
+    for row in await bulk.rows(connection, table, ids, (*images.columns, *blank)):
+        id, *values = row
+        line, after = written[id]
+        created[id] = line
+        if tuple(values) != (*after, *(None for _ in blank)):
+            found.conflicts.append((line, images.table, id, CHANGED))
+    found.created = created
+
+
+async def _held(
+    connection: AsyncConnection, bulk: BulkEngine, found: Sequence[_Found], blocked: set[int]
+) -> list[Conflict]:
+    """Created records that something refers to which stays."""
+    going = {
+        each.table.name: {id for id, line in each.created.items() if line not in blocked}
+        for each in found
+    }
+    held: list[Conflict] = []
+    for each in found:
+        wanted = sorted(going[each.table.name])
+        for child, column in children_of(each.table.name):
+            if not wanted:
+                break
+            stays = {
+                parent
+                for id, parent in await bulk.referring(connection, child, column, wanted)
+                if id not in going.get(child.name, ())
+            }
+            reason = f"is referred to by {child.name.replace('_', ' ')}"
+            held.extend((each.created[id], each.table.name, id, reason) for id in sorted(stays))
+            wanted = [id for id in wanted if id not in stays]
+    return held
+
+
+async def _restore(
+    connection: AsyncConnection, bulk: BulkEngine, found: _Found, blocked: set[int]
+) -> int:
+    """Give changed records their values back; how many."""
+    rows: list[tuple[Any, ...]] = []
+    for image in found.images.updated:
+        if image.line in blocked:
+            continue
+        current = found.current[image.id]
+        columns = [found.images.columns[n] for n in image.columns]
+        values = _parsed(bulk, found.table, columns, image.before)
+        before = dict(zip(columns, values, strict=True))
+        rows.append((image.id, *(before.get(name, current[name]) for name in found.names)))
+    if rows:
+        await bulk.update(connection, found.table, found.names, rows)
+    return len(rows)
+
+
+PREVIEWED: Final = 100
+"""Rows that a preview names."""
+
+
+async def begin_undo(connection: AsyncConnection, bulk: BulkEngine, order: UndoOrder) -> str | None:
+    """Mark an import as being undone; None, or why it cannot be."""
+    opened = await lock(connection, order.uuid)
+    if opened is None or opened.row.organisation_id != order.organisation_id:
+        return "there is no such import"
+    row = opened.row
+    if row.undo_state == UndoState.RUNNING.value:
+        await _note_retries(connection, bulk, opened, order)
+        return None
+    if row.undo_requested_at == order.requested_at and row.undo_state in _DONE:
+        # The same request again: its worker died before it could report the result.
+        return None
+    refusal = _refusal(opened, order)
+    if refusal is not None:
+        return refusal
+    line = DecisionRecord(kind="undo", decision="import", by=order.by, at=order.requested_at)
+    await import_rows.add(connection, bulk, row.workflow_id, [line])
+    # Of rows that an earlier undo left alone it is found out anew.
+    conflicts = spreadsheet_undo_conflicts
+    await connection.execute(delete(conflicts).where(conflicts.c.import_id == opened.id))
+    resumes = row.undo_state in (UndoState.FAILED.value, UndoState.TERMINATED.value)
+    attempts = row.undo_attempts or 0
+    await save(
+        connection,
+        opened,
+        {
+            "undo_state": UndoState.RUNNING.value,
+            "undo_by": clean(order.by),
+            "undo_requested_at": order.requested_at,
+            "undo_finished_at": None,
+            "undo_attempts": attempts if resumes and attempts else attempts + 1,
+            "undo_left_alone": 0,
+        },
+    )
+    return None
+
+
+_DONE: Final = (UndoState.UNDONE.value, UndoState.UNDONE_PARTLY.value)
+
+
+def _refusal(opened: LockedImport, order: UndoOrder) -> str | None:
+    row = opened.row
+    if row.undo_state == UndoState.UNDONE.value:
+        return f"this import was undone on {row.undo_finished_at:%Y-%m-%d} already"
+    if row.dry_run:
+        return "this import was a dry run: it wrote nothing that could be undone"
+    if not opened.ended:
+        state = SpreadsheetState(row.state).value
+        return f"this import is still {state}: cancel it, or wait until it has ended, then undo it"
+    ended = row.finished_at
+    if order.requested_at > ended + timedelta(seconds=order.within):
+        days = order.within // 86_400
+        return f"this import ended on {ended:%Y-%m-%d}; an import can be undone for {days} days"
+    if row.journal_purged_at is not None:
+        return (
+            "the rows as they were before this import are no longer kept; they were removed on "
+            f"{row.journal_purged_at:%Y-%m-%d}"
+        )
+    return None
+
+
+async def _note_retries(
+    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, order: UndoOrder
+) -> None:
+    lines = [
+        DecisionRecord(
+            kind="retry",
+            subject=f"retry {number}",
+            decision="undo",
+            by=by,
+            at=order.requested_at,
+        )
+        for number, by in enumerate(order.retried_by, start=1)
+    ]
+    await import_rows.add(connection, bulk, opened.row.workflow_id, lines)
+
+
+async def undo_chunk(connection: AsyncConnection, bulk: BulkEngine, uuid: str) -> bool:
+    """Take back the newest chunk that is not taken back yet; False: there is none."""
+    opened = await lock_known(connection, uuid)
+    if opened.row.undo_state != UndoState.RUNNING.value:
+        return False
+    attempt = opened.row.undo_attempts or 1
+    done = await _next_chunk(connection, bulk, opened, attempt)
+    if done is None:
+        return False
+    deleted, restored, conflicts = done
+    await _report(connection, opened, conflicts)
+    await save(
+        connection,
+        opened,
+        {
+            "undo_deleted": opened.row.undo_deleted + deleted,
+            "undo_restored": opened.row.undo_restored + restored,
+            "undo_left_alone": opened.row.undo_left_alone + _rows(conflicts),
+        },
+    )
+    return True
+
+
+async def preview(
+    connection: AsyncConnection, bulk: BulkEngine, uuid: str
+) -> tuple[UndoPreview, Sequence[Conflict]]:
+    """What an undo would do. It is done here: the caller rolls the transaction back."""
+    opened = await lock_known(connection, uuid)
+    attempt = (opened.row.undo_attempts or 0) + 1
+    deleted = restored = 0
+    conflicts: list[Conflict] = []
+    while (done := await _next_chunk(connection, bulk, opened, attempt)) is not None:
+        deleted, restored = deleted + done[0], restored + done[1]
+        conflicts += done[2]
+    counts = UndoCounts(deleted=deleted, restored=restored, left_alone=_rows(conflicts))
+    return UndoPreview(uuid=uuid, counts=counts), sorted(conflicts)[:PREVIEWED]
+
+
+async def _next_chunk(
+    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, attempt: int
+) -> tuple[int, int, Sequence[Conflict]] | None:
+    """Take back what can be of the newest chunk that this attempt has not looked at."""
+    journal = spreadsheet_journal
+    newest = (
+        select(journal)
+        .where(*_left(opened, attempt))
+        .order_by(journal.c.round.desc(), journal.c.chunk.desc())
+        .limit(1)
+    )
+    chunk = (await connection.execute(newest)).one_or_none()
+    if chunk is None:
+        return None
+    await acquire_organisation_lock(connection, bulk, opened.row.organisation_id)
+    await bulk.expect_lookups(connection)
+    done = await take_back(connection, bulk, unpack(chunk.images))
+    change: dict[str, Any] = {"undone": not done.left, "attempt": attempt}
+    if done.left and done.conflicts:
+        change["images"] = pack(done.left)
+    await connection.execute(
+        update(journal)
+        .where(
+            journal.c.import_id == opened.id,
+            journal.c.round == chunk.round,
+            journal.c.chunk == chunk.chunk,
+        )
+        .values(**change)
+    )
+    return done.deleted, done.restored, done.conflicts
+
+
+def _left(opened: LockedImport, attempt: int) -> tuple[ColumnElement[bool], ...]:
+    """Chunks that are not taken back and that an attempt has not looked at."""
+    journal = spreadsheet_journal.c
+    return (
+        journal.import_id == opened.id,
+        journal.undone.is_(False),
+        func.coalesce(journal.attempt, 0) < attempt,
+    )
+
+
+def _rows(conflicts: Sequence[Conflict]) -> int:
+    return len({line for line, *_ in conflicts})
+
+
+async def end_undo(connection: AsyncConnection, uuid: str) -> UndoResult:
+    """Mark an import as undone, once every chunk was looked at."""
+    opened = await lock_known(connection, uuid)
+    row, journal = opened.row, spreadsheet_journal
+    state = UndoState(row.undo_state or UndoState.FAILED.value)
+    if state is UndoState.RUNNING:
+        mine = select(func.count()).select_from(journal)
+        left = mine.where(*_left(opened, row.undo_attempts or 1))
+        kept = mine.where(journal.c.import_id == opened.id, journal.c.undone.is_(False))
+        if (await connection.execute(left)).scalar_one():
+            state = UndoState.FAILED
+        elif (await connection.execute(kept)).scalar_one():
+            state = UndoState.UNDONE_PARTLY
+        else:
+            state = UndoState.UNDONE
+        await people_store.forget(connection, opened.id)
+        await save(
+            connection,
+            opened,
+            {"undo_state": state.value, "undo_finished_at": datetime.now(UTC)},
+        )
+    return UndoResult(
+        uuid=uuid,
+        state=state,
+        counts=UndoCounts(
+            deleted=row.undo_deleted, restored=row.undo_restored, left_alone=row.undo_left_alone
+        ),
+        problems=await _first_problems(connection, opened),
+    )
+
+
+async def _report(
+    connection: AsyncConnection, opened: LockedImport, conflicts: Sequence[Conflict]
+) -> None:
+    rows = [
+        {
+            "import_id": opened.id,
+            "line": line,
+            "table_name": table,
+            "row_id": id,
+            "reason": reason,
+        }
+        for line, table, id, reason in sorted(conflicts)
+    ]
+    if rows:
+        await connection.execute(spreadsheet_undo_conflicts.insert(), rows)
+
+
+async def _first_problems(connection: AsyncConnection, opened: LockedImport) -> tuple[str, ...]:
+    conflicts = spreadsheet_undo_conflicts
+    rows = await connection.execute(
+        select(conflicts)
+        .where(conflicts.c.import_id == opened.id)
+        .order_by(conflicts.c.line, conflicts.c.id)
+        .limit(PROBLEMS_NAMED)
+    )
+    return tuple(
+        f"row {row.line}: {record_title(row.table_name).lower()} {row.row_id} {row.reason}"
+        for row in rows
+    )

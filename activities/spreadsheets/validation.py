@@ -1,0 +1,639 @@
+"""Validates rows of a spreadsheet: which are written, which wait, which are rejected and why.
+
+Rows of a spreadsheet on their way: as staged, checked without the database, and settled.
+
+Rows of a list that are no people: repeated headers, totals and footers.
+
+A row with a name, a bib or a member number is a row. It is skipped in three cases only, and a
+person sees each, and can have it imported all the same.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import compress
+from typing import Any, Final, NamedTuple
+
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.types.base import SheetRows, SheetType
+from activities.spreadsheets.types.people import IDENTIFYING, identities
+from activities.spreadsheets.value_mapping import IGNORED, OPEN, TO_CREATE, ValueBook
+from workflows.shared.cells import Cell, KeyOccurrences, is_filled, readable
+from workflows.shared.contracts import Problem
+from workflows.shared.conversion import Flaw, Notations, read_cells, settle_notations, transpose
+from workflows.shared.notations import Notation, footer_of, is_totals_word, number_readings_of
+from workflows.spreadsheets.fields import (
+    KEYS,
+    FoundValue,
+    ParkedRow,
+    SheetField,
+    SkippedRow,
+    TargetRows,
+)
+from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus
+from workflows.spreadsheets.names import BIB, NAMES, BibMatcher, bearers_of, remark_on_name
+from workflows.spreadsheets.people import (
+    IDENTITY,
+    LEFT_OUT,
+    PERSON,
+    Identity,
+    KnownPerson,
+    PeopleMatcher,
+    PeopleQuery,
+    Resolved,
+)
+
+
+class SourceRow(NamedTuple):
+    """A row of the staged file."""
+
+    line: int
+    """As the user's program shows it, from 1."""
+    offset: int
+    """Byte of the staged file where the row begins."""
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedRows:
+    """Some rows of a spreadsheet; the fields are those of a chunk."""
+
+    lines: Sequence[int]
+    main: str
+    targets: Sequence[TargetRows]
+    errors: Sequence[tuple[int, Sequence[Problem]]]
+    skipped: Sequence[tuple[int, str]]
+    parked: Sequence[ParkedRow]
+    found: Sequence[FoundValue]
+
+
+class CheckedRows:
+    """Rows as far as they are checked without the database."""
+
+    def __init__(self, source: Sequence[SourceRow]) -> None:
+        self.source = source
+        self.identities: Sequence[Identity | None] = ()
+        """Who each row is about, where its type is about people; None: it cannot be read."""
+        self.people: dict[int, Resolved] = {}
+        """The person of each row that has one."""
+        self.left_out: set[int] = set()
+        """Rows that a person decided to leave out."""
+        self.values: dict[str, Sequence[Any]] = {}
+        self.problems: dict[int, list[Problem]] = defaultdict(list)
+        self.blank: set[int] = set()
+        self.waiting: set[int] = set()
+        """Rows with a value without a known meaning."""
+        self.unclear: set[tuple[int, str]] = set()
+        """Cells that a row rule cannot check."""
+        self.open: dict[int, list[tuple[str, str | None]]] = defaultdict(list)
+        """Header and text of cells without a known meaning."""
+        self.same_bib: dict[int, tuple[str, str]] = {}
+        """Header and text of bibs that another person has too, of rows that wait for an answer."""
+        self.flaws: dict[int, list[tuple[str, str | None, str]]] | None = None
+        """Header, text and fault of cells, in the place of problems where only cells are checked:
+        a review may have as many of them as cells, and a problem for each takes half a second."""
+
+    @property
+    def bad(self) -> set[int]:
+        """Rows that are not written, whatever is answered."""
+        return self.problems.keys() | self.blank
+
+    @property
+    def rows(self) -> SheetRows:
+        """All of them, whatever is wrong with them."""
+        return SheetRows(len(self.source), self.values)
+
+    def without(self, *left_out: Collection[int]) -> tuple[SheetRows, list[int]]:
+        """Some of the rows, and their places."""
+        places = range(len(self.source))
+        if not any(left_out):
+            return self.rows, list(places)
+        kept = [not any(i in some for some in left_out) for i in places]
+        return self.rows.only(kept), list(compress(places, kept))
+
+
+VALUE_CHARACTERS: Final = 200
+REASON_CHARACTERS: Final = 500
+NOTHING_MAPPED: Final = "holds nothing in the mapped columns"
+
+_MISSING: Final = Flaw("is missing")
+_LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
+
+
+class RowValidator:
+    """Converts and checks the rows of one spreadsheet, part by part, in order.
+
+    A row counts as an occurrence of its natural key when it is written or waits for a value; one
+    with an error does not, so that a right row further down still goes in.
+
+    Args:
+        sheet_type: What the rows are.
+        fields: Every field, as `SheetType.fields_for` gives them.
+        columns: What each column means.
+        context: Context of the import.
+        book: The meaning of values.
+        seen: Keys of the file so far; None: they were looked at in an earlier round.
+        head: The first rows of the file, which settle how numbers and dates are written.
+        people: Finds the person of each row; None: everyone is another person.
+        bibs: Finds bibs that two people have; None: nothing is asked about bibs.
+        hours: The most hours that times of each field write out, in any row; None: `head` tells.
+        notations: Of fields whose notation a person has chosen; `head` tells of the others.
+    """
+
+    def __init__(
+        self,
+        sheet_type: SheetType,
+        fields: Sequence[SheetField],
+        columns: Sequence[ColumnMapping],
+        context: ImportContext,
+        book: ValueBook,
+        seen: KeyOccurrences | None,
+        head: Sequence[SourceRow],
+        people: PeopleMatcher | None = None,
+        bibs: BibMatcher | None = None,
+        hours: Mapping[str, int] | None = None,
+        notations: Mapping[str, Notation] | None = None,
+    ) -> None:
+        by_name = {each.name: each for each in fields}
+        mapped = [
+            column
+            for column in columns
+            if column.target in by_name and column.status is not MappingStatus.IGNORED
+        ]
+        self._type = sheet_type
+        self._fields = fields
+        self._by_name = by_name
+        self._mapped = {column.index: by_name[str(column.target)] for column in mapped}
+        self._headers = {str(column.target): column.header for column in mapped}
+        self._titles = {each.name: each.title for each in fields}
+        self._context = context
+        self._book = book
+        self._seen = seen
+        self._people = people if sheet_type.is_about_people else None
+        bib = by_name.get(BIB)
+        has_bibs = bib is not None and bib.target == f"{sheet_type.main}.bib"
+        is_mapped = self._people is not None and has_bibs and BIB in self._headers
+        self._bibs = bibs if is_mapped else None
+        self._width = max(self._mapped, default=-1) + 1
+        first = transpose([row.cells for row in head], self._width)
+        found = settle_notations({e.name: (e.spec, first[i]) for i, e in self._mapped.items()})
+        self._written: Notations = {**found, **(hours or {}), **(notations or {})}
+
+    def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
+        """Take the next rows, of people who are in no database."""
+        return self.settle(self.check(rows))
+
+    def check(self, rows: Sequence[SourceRow], *, counted: bool = False) -> CheckedRows:
+        """Convert and check the next rows, as far as that needs no database.
+
+        Args:
+            rows: The rows.
+            counted: They were taken before a restart: their values are not counted again.
+        """
+        checked = CheckedRows(rows)
+        cells = self._convert(checked, self._mapped, counted=counted)
+        self._note_missing(checked)
+        self._apply_rule(cells, checked)
+        self._set_blank_aside(cells, checked)
+        if self._people is not None:
+            checked.identities = self._identities(checked)
+            checked.values[IDENTITY] = checked.identities
+        return checked
+
+    def check_cells(self, rows: Sequence[SourceRow], places: Collection[int]) -> CheckedRows:
+        """Convert the cells of some columns, by place, and look at nothing beyond them."""
+        checked = CheckedRows(rows)
+        checked.flaws = defaultdict(list)
+        mapped = {index: each for index, each in self._mapped.items() if index in places}
+        self._convert(checked, mapped, counted=True)
+        return checked
+
+    def _convert(
+        self, checked: CheckedRows, mapped: Mapping[int, SheetField], *, counted: bool
+    ) -> Mapping[str, Sequence[Cell]]:
+        """Convert columns; their cells as read."""
+        source: Mapping[int, Sequence[Cell]]
+        rows = [row.cells for row in checked.source]
+        if len(mapped) < len(self._mapped):
+            source = {i: [row[i] if i < len(row) else None for row in rows] for i in mapped}
+        else:
+            source = dict(enumerate(transpose(rows, self._width)))
+        given = {each.name: source[index] for index, each in mapped.items()}
+        cells = self._type.arrange(given, self._context)
+        for name, column in cells.items():
+            each = self._by_name[name]
+            if each.resolver is None:
+                written, today = self._written.get(name), self._context.today
+                values, flawed = read_cells(each.spec, column, written, today=today)
+            else:
+                values, flawed = self._refer(each, column, checked, counted)
+            if flawed:
+                self._note_flaws(each, values, column, checked)
+            checked.values[name] = values
+        return given
+
+    def query(self, checked: CheckedRows) -> PeopleQuery | None:
+        """What to look up before rows are settled; None: nothing."""
+        if self._people is None:
+            return None
+        query = self._people.query(checked.identities)
+        if self._bibs is None or self._context.context_id is None:
+            return query
+        bibs = sorted({bib for bib in checked.values[BIB] if isinstance(bib, str)})
+        return replace(query, bibs=bibs, bibs_of=(self._type.main, self._context.context_id))
+
+    def settle(
+        self,
+        checked: CheckedRows,
+        known: Sequence[KnownPerson] = (),
+        parked: Mapping[int, ParkedRow] | None = None,
+    ) -> ValidatedRows:
+        """Find out whom checked rows are about, and what they become.
+
+        Args:
+            checked: The next rows.
+            known: The people that `query` asks for.
+            parked: The rows as they were parked, by line; None: they are read for the first time.
+        """
+        rows = checked.source
+        self._find_people(checked, known, parked)
+        self._note_duplicates(checked)
+        self._find_bibs(checked, known)
+        problems, blank = checked.problems, checked.blank
+        waiting = checked.waiting - problems.keys() - blank - checked.left_out
+        good, places = checked.without(problems, blank, waiting, checked.left_out)
+        left_out = checked.left_out - problems.keys() - blank
+        skipped = [(rows[i].line, NOTHING_MAPPED) for i in blank]
+        skipped += [(rows[i].line, LEFT_OUT) for i in sorted(left_out)]
+        found = self._book.take_found()
+        if self._people is not None:
+            found += self._people.take_found()
+        if self._bibs is not None:
+            found += self._bibs.take_found()
+        return ValidatedRows(
+            lines=[rows[i].line for i in places],
+            main=self._type.main,
+            targets=self._type.rows_of_targets(self._fields, good, self._context),
+            errors=[(rows[i].line, problems[i]) for i in sorted(problems)],
+            skipped=sorted(skipped),
+            parked=[self._parked(checked, i) for i in sorted(waiting)],
+            found=found,
+        )
+
+    def pass_over(self, rows: Sequence[SourceRow]) -> None:
+        """Learn the natural keys of rows that were taken before a restart, and nothing else."""
+        self.pass_checked(self.check(rows, counted=True))
+
+    def pass_checked(self, checked: CheckedRows, known: Sequence[KnownPerson] = ()) -> None:
+        """As `pass_over`, for checked rows and the people that `query` asks for."""
+        self._find_people(checked, known, None, counted=True)
+        self._note_duplicates(checked)
+        self._find_bibs(checked, known, counted=True)
+
+    def _identities(self, checked: CheckedRows) -> Sequence[Identity | None]:
+        unclear = {i for i, name in checked.unclear if name in IDENTIFYING}
+        return [
+            None if i in unclear or i in checked.blank else each
+            for i, each in enumerate(identities(checked.rows))
+        ]
+
+    def _find_people(
+        self,
+        checked: CheckedRows,
+        known: Sequence[KnownPerson],
+        parked: Mapping[int, ParkedRow] | None,
+        *,
+        counted: bool = False,
+    ) -> None:
+        if self._people is None:
+            return
+        lines = [row.line for row in checked.source]
+        resolved: Sequence[Resolved | None]
+        if parked is None:
+            counts = [i not in checked.problems for i in range(len(lines))]
+            resolved = self._people.resolve(
+                checked.identities, lines, counts, known, counted=counted
+            )
+        else:
+            resolved = [
+                None if each is None else self._people_of(each, parked[line], known)
+                for each, line in zip(checked.identities, lines, strict=True)
+            ]
+        for i, one in enumerate(resolved):
+            if one is not None:
+                self._note_person(checked, i, one)
+        checked.values[PERSON.name] = [
+            checked.people[i].key or f"?{line}" if i in checked.people else f"?{line}"
+            for i, line in enumerate(lines)
+        ]
+
+    def _people_of(
+        self, identity: Identity, row: ParkedRow, known: Sequence[KnownPerson]
+    ) -> Resolved:
+        assert self._people is not None
+        one = self._people.parked(identity, row.line, row.person, row.person_key)
+        if one is None:
+            # It was parked by a release that did not ask about people.
+            (one,) = self._people.resolve([identity], [row.line], [True], known)
+            assert one is not None
+        return one
+
+    def _note_person(self, checked: CheckedRows, i: int, one: Resolved) -> None:
+        checked.people[i] = one
+        if one.problem is not None:
+            line = checked.source[i].line
+            checked.problems[i].append(Problem(line=line, reason=one.problem[:REASON_CHARACTERS]))
+        elif one.left_out:
+            checked.left_out.add(i)
+        elif one.key is None:
+            checked.waiting.add(i)
+
+    def _parked(self, checked: CheckedRows, i: int) -> ParkedRow:
+        row, one = checked.source[i], checked.people.get(i)
+        if one is None:
+            return ParkedRow(row.line, row.offset)
+        return ParkedRow(row.line, row.offset, None if one.key else one.question, one.key)
+
+    def _refer(
+        self, field: SheetField, cells: Sequence[Cell], checked: CheckedRows, counted: bool
+    ) -> tuple[list[Any], bool]:
+        """Ids of the rows that cells refer to, None for those without, or a `Flaw`."""
+        values: list[Any] = [*self._book.meanings(field.name, cells, counted=counted)]
+        if set(map(type, values)) == {int}:
+            return values, False
+        for i, meaning in enumerate(values):
+            if meaning is None:
+                values[i] = _MISSING if field.required else None
+            elif meaning is IGNORED:
+                values[i] = _LEFT_OUT if field.required else None
+            elif meaning is OPEN or meaning is TO_CREATE:
+                values[i] = None
+                checked.unclear.add((i, field.name))
+                if meaning is OPEN:
+                    checked.waiting.add(i)
+                    text = readable(cells[i], VALUE_CHARACTERS) or None
+                    checked.open[i].append((self._headers[field.name], text))
+        return values, field.required
+
+    def _note_flaws(
+        self, field: SheetField, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
+    ) -> None:
+        flaws, header = checked.flaws, self._headers.get(field.name) or self._titles[field.name]
+        for i, value in enumerate(values):
+            if isinstance(value, Flaw):
+                values[i] = None
+                if flaws is not None:
+                    text = readable(cells[i], VALUE_CHARACTERS) or None
+                    flaws[i].append((header, text, value.reason[:REASON_CHARACTERS]))
+                    continue
+                checked.unclear.add((i, field.name))
+                checked.problems[i].append(
+                    self._problem(checked.source[i].line, field.name, cells[i], value.reason)
+                )
+
+    def _note_missing(self, checked: CheckedRows) -> None:
+        """A row needs either of two fields: the last of them is reported."""
+        done: set[str] = set()
+        for each in reversed(self._fields):
+            other = each.either
+            if not each.required or other is None or each.name in done:
+                continue
+            done.add(other)
+            values = zip(checked.rows[each.name], checked.rows[other], strict=True)
+            for i, pair in enumerate(values):
+                unclear = {(i, each.name), (i, other)} & checked.unclear
+                if pair == (None, None) and not unclear:
+                    line = checked.source[i].line
+                    checked.problems[i].append(self._problem(line, each.name, None, "is missing"))
+
+    def _apply_rule(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
+        for fault in self._type.check(checked.rows, self._context):
+            i, name = fault.row, fault.field
+            if (i, name) not in checked.unclear:
+                cell = cells[name][i] if name in cells else None
+                problem = self._problem(checked.source[i].line, name, cell, fault.reason)
+                checked.problems[i].append(problem)
+
+    def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
+        """A row that holds something in other columns only is not an error."""
+        demanding = any(each.required for each in self._mapped.values())
+        for i in list(checked.problems) if demanding else range(len(checked.source)):
+            if not any(is_filled(column[i]) for column in cells.values()):
+                checked.blank.add(i)
+                checked.problems.pop(i, None)
+
+    def _note_duplicates(self, checked: CheckedRows) -> None:
+        if self._seen is None:
+            return
+        counting, places = checked.without(checked.problems, checked.blank, checked.left_out)
+        lines = [checked.source[i].line for i in places]
+        occurrences = self._seen.add(self._type.keys(counting), lines)
+        for i, line, (number, first) in zip(places, lines, occurrences, strict=True):
+            if number > 1:
+                checked.problems[i].append(Problem(line=line, reason=f"duplicate of row {first}"))
+
+    def _find_bibs(
+        self, checked: CheckedRows, known: Sequence[KnownPerson], *, counted: bool = False
+    ) -> None:
+        """Find the rows with a bib that another person has, and what was answered about it."""
+        if self._bibs is None:
+            return
+        _, places = checked.without(checked.problems, checked.blank, checked.left_out)
+        bibs = list(checked.values[BIB])
+        lines = [row.line for row in checked.source]
+        keys = {i: each.key for i, each in checked.people.items()}
+        bearers = bearers_of(lines, bibs, checked.identities, keys, places)
+        answers = self._bibs.match(list(bearers.values()), known, counted=counted)
+        for i, answer in zip(bearers, answers, strict=True):
+            if answer.waits:
+                checked.waiting.add(i)
+                checked.same_bib[i] = self._headers[BIB], bibs[i]
+            elif answer.empty:
+                bibs[i] = None
+        checked.values[BIB] = bibs
+
+    def _problem(self, line: int, name: str, cell: Cell, reason: str) -> Problem:
+        return Problem(
+            line=line,
+            column=self._headers.get(name) or self._titles[name],
+            value=readable(cell, VALUE_CHARACTERS) or None,
+            reason=reason[:REASON_CHARACTERS],
+        )
+
+
+DOCFLOW: Final = "docflow"
+"""Who leaves rows out that no person has looked at."""
+REPEATED: Final = "repeats the header"
+TOTAL: Final = "is a total: a word for totals in place of a name, and sums of the rows above"
+FOOTER: Final = "is the footer of a printed page, as on other pages"
+NO_NAME: Final = "holds one cell and no name; it is taken for a note"
+NO_NAME_TOTAL: Final = "holds no name; it is taken for a total"
+SUSPECT: Final = "looks like a total or a note; it is imported unless you leave it out"
+ODD_NAME: Final = "holds an odd name; it is imported unless you leave it out"
+NAME_ALONE: Final = "holds nothing but a name; it is imported unless you leave it out"
+REASONS: Final = (REPEATED, TOTAL, FOOTER, NO_NAME, NO_NAME_TOTAL, SUSPECT, ODD_NAME, NAME_ALONE)
+SHOWN: Final = 200
+"""Rows whose cells are kept for a person to see; of further ones the line and the reason."""
+_REMARKS: Final = 1_000
+"""Rows with a remark that are kept."""
+_CELLS: Final = 8
+_CHARACTERS: Final = 60
+_SUMMED: Final = 100
+"""Rows that are compared with sums."""
+_TITLES: Final = 2
+
+
+class SkippedRows:
+    """Finds the rows of a list that are no people.
+
+    Args:
+        columns: What the columns of the file mean.
+    """
+
+    def __init__(self, columns: Sequence[ColumnMapping]) -> None:
+        self._titles = {column.index: _bare(column.header) for column in columns}
+        mapped = [each for each in columns if each.target and each.status != MappingStatus.IGNORED]
+        self._keys = [column.index for column in mapped if column.target in KEYS]
+        self._names = frozenset(column.index for column in mapped if column.target in NAMES)
+        self._rows = 0
+        self._alone: list[tuple[int, Sequence[Cell]]] = []
+        self._found: dict[int, SkippedRow] = {}
+        self._footers: dict[str, dict[int, str]] = defaultdict(dict)
+        self._totals: dict[int, Sequence[Cell]] = {}
+
+    def add(self, line: int, cells: Sequence[Cell]) -> None:
+        """Look at the next row."""
+        self._look_at_row(line, cells)
+        if line not in self._found:
+            self._look_at_names(line, cells)
+
+    def _look_at_row(self, line: int, cells: Sequence[Cell]) -> None:
+        keys = [(i, cells[i]) for i in self._keys if i < len(cells) and is_filled(cells[i])]
+        if len(keys) > 1 or not self._keys:
+            if keys and self._is_title(*keys[0]) and self._repeats(cells):
+                self._note(line, cells, REPEATED)
+            return
+        if not keys:
+            if reason := _nameless([cell for cell in cells if is_filled(cell)]):
+                self._note(line, cells, reason)
+        elif self._is_title(*keys[0]) and self._repeats(cells):
+            self._note(line, cells, REPEATED)
+        elif isinstance(key := keys[0][1], str):
+            self._look_at_key(line, cells, keys[0][0], key)
+
+    def _look_at_names(self, line: int, cells: Sequence[Cell]) -> None:
+        """Note names that may be none; they are imported."""
+        self._rows += 1
+        filled = {i for i, cell in enumerate(cells) if is_filled(cell)}
+        if len(self._alone) < _REMARKS and filled and filled <= self._names:
+            self._alone.append((line, cells))
+        names = (str(cells[i]) for i in sorted(self._names & filled))
+        if len(self._found) < _REMARKS and any(map(remark_on_name, names)):
+            self._note(line, cells, ODD_NAME, is_skipped=False)
+
+    def _is_title(self, place: int, cell: Cell) -> bool:
+        return isinstance(cell, str) and _bare(cell) == self._titles.get(place)
+
+    def _repeats(self, cells: Sequence[Cell]) -> bool:
+        filled = [i for i, cell in enumerate(cells) if is_filled(cell)]
+        return len(filled) >= _TITLES and all(self._is_title(i, cells[i]) for i in filled)
+
+    def found(self, rows: Iterable[tuple[int, Sequence[Cell]]]) -> Sequence[SkippedRow]:
+        """What was found, by line.
+
+        Args:
+            rows: Line and cells of all rows again, from the first.
+        """
+        if 2 * len(self._alone) < self._rows:
+            for line, cells in self._alone:
+                self._note(line, cells, NAME_ALONE, is_skipped=False)
+        for lines in self._footers.values():
+            if len(set(lines.values())) > 1:
+                for line in lines:
+                    row = self._found[line]
+                    self._found[line] = row._replace(reason=FOOTER, is_skipped=True)
+        if self._totals:
+            for line in self._sums(rows):
+                self._found[line] = self._found[line]._replace(reason=TOTAL, is_skipped=True)
+        return [self._found[line] for line in sorted(self._found)]
+
+    def _look_at_key(self, line: int, cells: Sequence[Cell], place: int, key: str) -> None:
+        is_total, footer = is_totals_word(key), footer_of(key)
+        if not is_total and footer is None:
+            return
+        others = [cell for i, cell in enumerate(cells) if i != place and is_filled(cell)]
+        if is_total and others and not any(map(_has_letters, others)):
+            if len(self._totals) < _SUMMED:
+                self._totals[line] = cells
+        elif others:
+            return
+        elif footer is not None:
+            self._footers[footer][line] = key
+        self._note(line, cells, SUSPECT, is_skipped=False)
+
+    def _sums(self, rows: Iterable[tuple[int, Sequence[Cell]]]) -> Collection[int]:
+        """Lines of possible totals each of whose numbers is a sum, or the number, of rows above."""
+        wanted = sorted(self._totals)
+        columns = sorted({i for cells in self._totals.values() for i in range(len(cells))})
+        since: Mapping[int, list[Decimal]] = {i: [Decimal(0), Decimal(0)] for i in columns}
+        count = part = 0
+        proven: list[int] = []
+        for line, cells in rows:
+            if line > wanted[-1]:
+                break
+            if line in self._totals:
+                numbers = {i: _numbers(cell) for i, cell in enumerate(cells) if is_filled(cell)}
+                known = {Decimal(count), Decimal(part)}
+                if all(
+                    i in self._keys or not values.isdisjoint({*since[i], *known})
+                    for i, values in numbers.items()
+                ):
+                    proven.append(line)
+                    part = 0
+                    for each in since.values():
+                        each[1] = Decimal(0)
+                    continue
+            if line in self._found and self._found[line].is_skipped:
+                continue
+            count, part = count + 1, part + 1
+            for i in columns:
+                if i < len(cells) and len(values := _numbers(cells[i])) == 1:
+                    [value] = values
+                    since[i][0] += value
+                    since[i][1] += value
+        return proven
+
+    def _note(
+        self, line: int, cells: Sequence[Cell], reason: str, *, is_skipped: bool = True
+    ) -> None:
+        shown: list[str] = []
+        if len(self._found) < SHOWN:
+            texts = (readable(cell, _CHARACTERS) for cell in cells)
+            shown = [text for text in texts if text][:_CELLS]
+        self._found[line] = SkippedRow(line, reason, is_skipped, shown)
+
+
+def _nameless(filled: Sequence[Cell]) -> str | None:
+    """What a row without a name is, if it is no row with a fault."""
+    texts = [cell for cell in filled if isinstance(cell, str) and _has_letters(cell)]
+    if len(texts) != 1:
+        return None
+    if len(filled) == 1 and len(texts[0].split()) > 1:
+        return NO_NAME
+    return NO_NAME_TOTAL if is_totals_word(texts[0].partition(":")[0]) else None
+
+
+def _numbers(cell: Cell) -> set[Decimal]:
+    """Each number that a cell may mean."""
+    return set(number_readings_of(cell))
+
+
+def _has_letters(cell: Cell) -> bool:
+    if not isinstance(cell, str):
+        return False
+    return any(map(str.isalpha, cell)) and not _numbers(cell)
+
+
+def _bare(text: str) -> str:
+    return text.strip().casefold()

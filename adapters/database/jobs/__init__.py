@@ -1,1 +1,0 @@
-"""Records of jobs and tasks."""

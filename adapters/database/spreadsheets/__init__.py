@@ -1,1 +1,0 @@
-"""Tables of the spreadsheets pipeline, and of the people that its rows are about."""

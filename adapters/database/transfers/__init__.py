@@ -1,1 +1,0 @@
-"""States, turns, routes and partners of transfers."""

@@ -1,1 +1,0 @@
-"""Tables of transfers in memory, for tests."""

@@ -1,1 +1,0 @@
-"""Ways to notify people: webhook, mail, the log."""

@@ -1,0 +1,241 @@
+"""Records of runs and messages, how long they are kept, notices, and outages.
+
+Runs that are over, and the rows that they left open.
+
+Rows that are kept for a time.
+
+Messages that went to the dead letter queue.
+
+Outages of what docflow itself needs.
+
+Notices to people.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from workflows.shared.dependencies import OutageOrder
+from workflows.shared.notices import Notice
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How the newest run of a workflow id ended."""
+
+    status: str
+    """Temporal's own: `completed`, `failed`, `canceled`, `terminated`, `timed_out`; or `unknown`
+    where it knows no run of that id."""
+    at: datetime | None = None
+    """UTC; None: not known."""
+    document_type: str | None = None
+    """As its search attribute says; None: not known."""
+
+
+class Runs(Protocol):
+    """What Temporal knows of runs."""
+
+    async def end(self, workflow_id: str) -> RunEnd | None:
+        """How the newest run of an id ended; None: it is open, or continues as a new one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRow:
+    """A row that its run has not closed."""
+
+    id: str
+    """Names the row: the workflow id of the run that it is about."""
+    changed_at: datetime
+    """UTC."""
+    run: str | None = None
+    """Workflow id of the run that would close it; None: that of `id`."""
+    grace: timedelta = timedelta()
+    """How much longer than others it is left to what else closes it."""
+    only_after: frozenset[str] = frozenset()
+    """Ends of its run that leave it open by mistake; empty: every end does."""
+
+
+class OpenRows(Protocol):
+    """The rows of one pipeline's runs."""
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Rows of open runs that have not changed since, by id.
+
+        Args:
+            before: The latest change.
+            after: Ids above this one.
+            limit: At most so many.
+        """
+        ...
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close the row of a run that is over as terminated, and release what the run held.
+
+        Args:
+            id: Of the row.
+            reason: For people.
+            unchanged_since: Only if this was the last change of the row; None: whatever it was.
+
+        Returns:
+            False, and nothing changed: it is closed already, or has changed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OldRow:
+    """A row whose time is over."""
+
+    key: tuple[Any, ...]
+    """Its primary key."""
+    blobs: tuple[str, ...] = ()
+    """Names of blobs that nothing else names."""
+
+
+class OldRows(Protocol):
+    """Rows of one kind whose time is over; every method finds them by an index."""
+
+    async def count(self, before: datetime, most: int) -> int:
+        """How many there are, counted up to `most`."""
+        ...
+
+    async def due(self, before: datetime, limit: int) -> Sequence[OldRow]:
+        """The oldest of them.
+
+        Args:
+            before: The moment up to which they are no longer kept.
+            limit: At most so many.
+        """
+        ...
+
+    async def remove(self, rows: Sequence[OldRow], before: datetime) -> int:
+        """Remove rows in one transaction; one that has changed since it was read stays.
+
+        Returns:
+            How many were removed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """A kind of row, and how long it is kept."""
+
+    what: str
+    """For people."""
+    days: int | None
+    """None: for ever."""
+    rows: OldRows
+
+
+REJECTED_BODY_BYTES: Final = 64 * 1024
+"""Bytes of a rejected body that its record keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedMessage:
+    """A message that went to the dead letter queue, kept to be looked at and resubmitted."""
+
+    id: int
+    queue: str
+    message_id: str | None
+    reason: str
+    description: str
+    body: str
+    """The raw body, at most `REJECTED_BODY_BYTES` of it."""
+    truncated: bool
+    received_at: datetime
+    resubmitted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRejections:
+    """Rejected messages of one queue that were not sent again."""
+
+    queue: str
+    number: int
+    oldest: datetime
+    """When the first of them was rejected, UTC."""
+
+
+class RejectionRecord(Protocol):
+    """Where rejected messages are recorded."""
+
+    async def record(
+        self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
+    ) -> None:
+        """Keep a message; the same id and body of the same queue are kept once."""
+        ...
+
+
+class RejectedMessages(RejectionRecord, Protocol):
+    """The record of rejected messages."""
+
+    async def probe(self) -> None:
+        """See whether messages can be recorded.
+
+        Raises:
+            Unavailable: They cannot.
+        """
+        ...
+
+    async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
+        """The newest first."""
+        ...
+
+    async def open(self) -> Sequence[OpenRejections]:
+        """What was not sent again, by queue; queues without any are left out."""
+        ...
+
+    async def get(self, id: int) -> RejectedMessage | None:
+        """One message."""
+        ...
+
+    async def mark_resubmitted(self, id: int) -> None:
+        """Note that the message was sent again."""
+        ...
+
+    async def mark_dead_letter_resubmitted(
+        self, queue: str, message_id: str | None, body: bytes
+    ) -> None:
+        """Note that a message was sent again from its dead letter queue, where it is recorded.
+
+        Args:
+            queue: That it was received from.
+            message_id: As its sender set it.
+            body: With which it was rejected, in full.
+        """
+        ...
+
+
+class Outages(Protocol):
+    """Shows operators what is down."""
+
+    async def begin(self, outage: OutageOrder, task_queue: str) -> None:
+        """Show an outage; one that is shown already stays as it is.
+
+        Args:
+            outage: What is down, and why.
+            task_queue: Whose workers see the end of it.
+        """
+        ...
+
+
+class Notifications(Protocol):
+    """One way to notify people."""
+
+    async def send(self, notice: Notice) -> None:
+        """Send a notice.
+
+        Args:
+            notice: Its id is the same for every attempt; receivers may dedupe on it.
+
+        Raises:
+            Unavailable: Another attempt may succeed.
+            PortError: None will.
+        """
+        ...

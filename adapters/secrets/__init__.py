@@ -1,1 +1,0 @@
-"""Secrets that others keep, found by reference."""

@@ -1,1 +1,0 @@
-"""Bytes of transfers in the blob store: between two actions, and kept to be sent again."""

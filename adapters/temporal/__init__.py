@@ -1,1 +1,0 @@
-"""What the pipelines ask of Temporal itself."""

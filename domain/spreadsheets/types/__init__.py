@@ -1,1 +1,0 @@
-"""Import types: each module with a `TYPE` is one."""

@@ -1,1 +1,0 @@
-"""Rules of `transfers`, without network, clock or disk."""

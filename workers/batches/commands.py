@@ -1,0 +1,448 @@
+"""`docflow batches`: batches of cases, what they are made of, and answers to them.
+
+`docflow batches concurrency`: how many of the function of a case's batches may run at once.
+
+`docflow batches resources`: what exists of a batch in the cloud right now.
+
+Where batches stand.
+
+`docflow batches`: batches of cases, and what they are made of.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workers.batches import access, event_commands
+from workers.batches.event_commands import (
+    BatchArgument,
+    CaseArgument,
+    key_of,
+    name_of,
+    open_cloud,
+    open_runs,
+)
+from workers.batches.labels import shown_outcome
+from workers.shared.cli.context import CliContext, cli_context
+from workers.shared.cli.errors import CommandError, Failure, UsageError, attempt, run
+from workers.shared.cli.output import JsonOption, console, moment, pairs, print_json, table, text
+from workers.shared.cli.runs import is_left_open, outage_pairs, show_in_temporal
+from workers.shared.register import Run
+from workers.shared.text import one_line
+from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, BatchKey, LoaderStatus
+from workflows.batches.runs import BatchStatus, PolledDepth, SweepOrder, WaitingBatch
+from workflows.batches.validation import granted, waited_for_by, waits_for
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from adapters.ports.batches import BatchView, LeaseWait
+    from workers.shared.services.runs import RunView
+    from workflows.batches.validation import FoundResource
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Batches of cases: start, finish, cancel and look at them.",
+)
+app.add_typer(event_commands.app)
+
+_SETTING = "DOCFLOW_BATCH_CONCURRENCY"
+
+
+@app.command()
+def concurrency(
+    context: typer.Context,
+    case: CaseArgument,
+    most: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[N]",
+            min=FEWEST_AT_ONCE,
+            max=MOST_AT_ONCE,
+            help="What to reserve for the function of each of its batches; none: only show it.",
+        ),
+    ] = None,
+    default: Annotated[
+        bool, typer.Option("--default", help=f"Forget its own; {_SETTING} counts again.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the concurrency of a case (`max_processing_daemons`), or set it.
+
+    It counts for batches that are built from then on; one that is open keeps its own.
+
+    \b
+    Examples:
+      docflow batches concurrency 7
+      docflow batches concurrency 7 20
+      docflow batches concurrency 7 --default
+    """
+    run(_concurrency(cli_context(context), case, most, default=default, as_json=as_json))
+
+
+async def _concurrency(
+    cli: CliContext, case: int, most: int | None, *, default: bool, as_json: bool
+) -> None:
+    if default and most is not None:
+        raise UsageError("N and --default contradict each other: give one of them")
+    installation, room = _installation(cli)
+    changes = default or most is not None
+    async with access.open_store(cli.environment) as store:
+        if changes:
+            await store.set_concurrency(case, most)
+        own = await store.concurrency(case)
+        # What is being built or loaded has read its plan already.
+        loading = await store.list(case, status=LoaderStatus.PROCESSING) if changes else ()
+    runs_with = installation if own is None else granted(own)
+    keep = sorted(view.key.batch_id for view in loading)
+    if as_json:
+        print_json(
+            {
+                "case_id": case,
+                "max_processing_daemons": own,
+                "concurrency": runs_with,
+                "unchanged_batches": keep,
+            }
+        )
+        return
+    if own is None:
+        typer.echo(f"case {case} has none of its own: {_SETTING} counts, here {installation:,}")
+    else:
+        typer.echo(f"max_processing_daemons of case {case} is {own:,}")
+    if own is not None and own != runs_with:
+        typer.echo(
+            f"its batches run with {runs_with:,}: an event source mapping takes "
+            f"{FEWEST_AT_ONCE} to {MOST_AT_ONCE:,}"
+        )
+    if runs_with > room:
+        typer.echo(
+            f"all batches together may reserve {room:,} (DOCFLOW_BATCH_RESERVED_CONCURRENCY): "
+            "each batch of this case waits until it is alone"
+        )
+    if keep:
+        typer.echo(f"batch {', '.join(map(str, keep))} is open, and keeps what it was built with")
+
+
+def _installation(cli: CliContext) -> tuple[int, int]:
+    """What counts where a case has none of its own, and what all batches may reserve together."""
+    from workers.batches.settings import BatchSettings
+
+    if BatchSettings.given(cli.environment):
+        settings = BatchSettings.read(cli.environment)
+        return settings.concurrency, settings.reserved_concurrency
+    fields = BatchSettings.model_fields
+    return fields["concurrency"].default, fields["reserved_concurrency"].default
+
+
+@app.command()
+def resources(
+    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
+) -> None:
+    """Show what exists of a batch on AWS right now: how old it is, what it costs by, whose it is.
+
+    \b
+    Example:
+      docflow batches resources 7 1
+    """
+    run(_resources(cli_context(context), key_of(case, batch), as_json=as_json))
+
+
+async def _resources(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
+    from activities.batches.provisioning import BatchOrphans
+
+    async with open_cloud(cli) as cloud:
+        orphans = BatchOrphans(
+            cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
+        )
+        found = [one async for one in orphans.everything() if one.key == key]
+        # Asked after the listing: a run that is open now may have made what was listed.
+        is_open = await cloud.runs.is_open(key.workflow_id)
+    now = datetime.now(UTC)
+    state, sentence = _claim(key, found, is_open=is_open, now=now)
+    if as_json:
+        print_json(
+            {**key.model_dump(), "state": state, "resources": [_as_json(one) for one in found]}
+        )
+        return
+    if found:
+        made = table("resource", "name", "made (UTC)", "age", "costs by", "made by")
+        for one in found:
+            made.add_row(
+                text(one.resource),
+                text(one.name),
+                text(moment(one.made_at)),
+                text(_age(one, now)),
+                text(", ".join(f"{name} {value}" for name, value in one.details.items())),
+                text(one.owner),
+            )
+        console().print(made)
+    typer.echo(sentence)
+
+
+def _claim(
+    key: BatchKey, found: "Sequence[FoundResource]", *, is_open: bool, now: datetime
+) -> tuple[str, str]:
+    """Its owner, by the rules of the sweeper: in a word, and for people."""
+    from workflows.batches.validation import is_strange, is_young, only_dead_letters
+
+    if not found:
+        return "gone", f"nothing of {key} exists"
+    if is_open:
+        return "in use", f"in use by {key.workflow_id}"
+    if any(is_strange(one) for one in found):
+        return "foreign", f"not all of it was made by {key.workflow_id}: nothing is removed"
+    alone = only_dead_letters(found)
+    if alone is not None and alone.details.get("messages") != "0":
+        return "kept", f"kept for its dead letters: `docflow batches redrive {name_of(key)}`"
+    grace = SweepOrder().grace
+    if is_young(found, now, timedelta(seconds=grace)):
+        soon = f"the sweeper removes it when it is {grace // 60} min old"
+        return "orphaned", f"orphaned: no run of {key} is open; {soon}"
+    return "orphaned", f"orphaned: no run of {key} is open; the sweeper removes it"
+
+
+def _age(found: "FoundResource", now: datetime) -> str | None:
+    if found.made_at is None:
+        return None
+    minutes = max(int((now - found.made_at).total_seconds()), 0) // 60
+    return f"{minutes // 60:,} h {minutes % 60:02} min"
+
+
+def _as_json(found: "FoundResource") -> dict[str, Any]:
+    return {
+        "resource": found.resource,
+        "name": found.name,
+        "made_at": found.made_at and found.made_at.isoformat(),
+        "owner": found.owner,
+        "details": dict(found.details),
+    }
+
+
+_STYLES: Mapping[LoaderStatus, str] = {
+    LoaderStatus.WAITING: "dim",
+    LoaderStatus.PROCESSING: "cyan",
+    LoaderStatus.COMPLETE: "green",
+    LoaderStatus.INCOMPLETE: "bold red",
+    LoaderStatus.CANCELLED: "magenta",
+    LoaderStatus.FAILED: "bold red",
+    LoaderStatus.TERMINATED: "bold red",
+    LoaderStatus.SKIPPED: "dim",
+}
+
+
+@app.command("list")
+def list_batches(
+    context: typer.Context,
+    case: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST_ID, metavar="CASE", help="Only of this one.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """List batches, the newest change first.
+
+    \b
+    Examples:
+      docflow batches list
+      docflow batches list --case 7 --json
+    """
+    run(_list(cli_context(context), case, limit, as_json=as_json))
+
+
+async def _list(cli: CliContext, case: int | None, limit: int, *, as_json: bool) -> None:
+    async with access.open_store(cli.environment) as store:
+        views = await store.list(case, limit)
+    if as_json:
+        print_json([_views_as_json(view) for view in views])
+        return
+    if not views:
+        typer.echo("no batches; `docflow batches start CASE BATCH` starts one")
+        return
+    numbers = ("case", "batch", "loaded", "duplicate", "failed", "loading", "dead letters")
+    made = table("status", *numbers, "since", "what to know", numbers=numbers)
+    for view in views:
+        documents = view.documents
+        made.add_row(
+            _status(view.status),
+            text(view.key.case_id),
+            text(view.key.batch_id),
+            *(text(f"{getattr(documents, name):,}") for name in numbers[2:-1]),
+            text(f"{view.dead_letters:,}"),
+            text(moment(view.updated_at)),
+            text(view.reason),
+        )
+    console().print(made)
+    if len(views) == limit:
+        typer.echo(f"the newest {limit}; --limit shows more", err=True)
+
+
+@app.command()
+def show(
+    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
+) -> None:
+    """Show one batch in full.
+
+    Status, documents, phase of its run, its resources, its queues over the last looks.
+
+    \b
+    Example:
+      docflow batches show 7 1
+    """
+    run(_show(cli_context(context), key_of(case, batch), as_json=as_json))
+
+
+async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
+    """Show one batch, case or load of a document in full.
+
+    Raises:
+        CommandError: There is none.
+    """
+    if known.kind.status is BatchStatus:
+        await _show(cli, known.key, as_json=as_json)
+    else:
+        await show_in_temporal(cli, known, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class RunSnapshot:
+    """What Temporal and the worker report about a run."""
+
+    status: BatchStatus | None = None
+    link: str | None = None
+    view: "RunView | None" = None
+
+
+async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
+    async with access.open_store(cli.environment) as store:
+        view = await store.get(key)
+        line = (await store.note(key.case_id, ())).batches
+    lease = await access.lease_wait(cli.environment, key)
+    if view is None:
+        raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
+    before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
+    snapshot = await attempt(_look(cli, key))
+    if isinstance(snapshot, Failure):
+        typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
+        snapshot = RunSnapshot()
+    if is_left_open(view.status is LoaderStatus.PROCESSING, snapshot.view):
+        view = replace(view, status=LoaderStatus.TERMINATED)
+    status = snapshot.status
+    if as_json:
+        fields = status and status.model_dump(mode="json")
+        shown = {
+            "batch": _views_as_json(view, status),
+            "waits_for": [each.batch_id for each in before],
+            "waited_for_by": after,
+            "waits_for_lease": lease and asdict(lease),
+        }
+        print_json({**shown, "run": fields, "link": snapshot.link})
+        return
+    out = console()
+    waits = outage_pairs(snapshot.view)
+    turn = _turn_pairs(before, after, lease)
+    out.print(pairs([*_row_pairs(view, status, waits), *turn, *_run_pairs(view, snapshot)]))
+    if status is not None and status.resources:
+        resources = table("resource", "state")
+        for row in status.resources:
+            resources.add_row(text(row.resource), text(row.state))
+        out.print(resources)
+    if status is not None and status.depths:
+        out.print(_depths(status.depths))
+
+
+async def _look(cli: CliContext, key: BatchKey) -> RunSnapshot:
+    runs = await open_runs(cli)
+    view = await runs.look(key.workflow_id)
+    return RunSnapshot(await runs.status(key), runs.link(key.workflow_id), view)
+
+
+def _row_pairs(
+    view: "BatchView", run: BatchStatus | None, waits: list[tuple[str, object]]
+) -> list[tuple[str, object]]:
+    documents = view.documents.model_dump()
+    return [
+        ("batch", str(view.key)),
+        ("status", _status(view.status)),
+        ("outcome", shown_outcome(view, run)),
+        *waits,
+        ("reason", view.reason),
+        ("documents", ", ".join(f"{number:,} {name}" for name, number in documents.items())),
+        ("dead letters", f"{view.dead_letters:,}" if view.dead_letters else None),
+        ("LOADER_FINISHED", "not published yet" if view.unannounced else None),
+        ("fields not used", ", ".join(view.unused_fields) or None),
+        ("changed", moment(view.updated_at)),
+    ]
+
+
+def _turn_pairs(
+    before: Sequence[WaitingBatch], after: Sequence[int], lease: "LeaseWait | None"
+) -> list[tuple[str, object]]:
+    """What it waits for, and who waits for it."""
+    waits = None if lease is None else f"{lease.resource} (position {lease.position})"
+    return [
+        ("waits for", "; ".join(map(_why, before)) or None),
+        ("waits for room in the account", waits),
+        ("waited for by", f"batch {', '.join(map(str, after))}" if after else None),
+    ]
+
+
+def _why(batch: WaitingBatch) -> str:
+    state = "not started" if batch.purpose is None else "waiting for its own turn"
+    if batch.status is LoaderStatus.PROCESSING:
+        state = "loading"
+    return f"batch {batch.batch_id} ({state}, since {moment(batch.since)})"
+
+
+def _run_pairs(view: "BatchView", snapshot: RunSnapshot) -> list[tuple[str, object]]:
+    status = snapshot.status
+    if status is None:
+        return [("run", "none is known")]
+    return [
+        ("run", view.key.workflow_id),
+        ("link", snapshot.link),
+        ("phase", status.phase),
+        ("because", status.reason if status.reason != view.reason else None),
+        ("validation", status.validation),
+        ("passes over dead letters", status.redrives or None),
+        ("parked since", moment(status.waiting_since)),
+        (
+            "next step",
+            f"docflow batches retry | skip | fail {name_of(view.key)}"
+            if status.next_steps
+            else None,
+        ),
+    ]
+
+
+def _depths(depths: Sequence[PolledDepth]) -> "Table":
+    counts = ("visible", "delayed", "in flight", "dead letters", "loads")
+    made = table("looked (UTC)", *counts, numbers=counts)
+    for one in depths:
+        queue = one.queue
+        numbers = (queue.visible, queue.delayed, queue.in_flight, one.dead_letters.total, one.loads)
+        made.add_row(text(moment(one.at)), *(text(f"{number:,}") for number in numbers))
+    return made
+
+
+def _status(status: LoaderStatus) -> "Text":
+    return text(status, _STYLES[status])
+
+
+def _views_as_json(view: "BatchView", run: BatchStatus | None = None) -> dict[str, Any]:
+    return {
+        **view.key.model_dump(),
+        "status": view.status,
+        "outcome": shown_outcome(view, run),
+        "reason": view.reason,
+        "documents": view.documents.model_dump(),
+        "dead_letters": view.dead_letters,
+        "unannounced": view.unannounced,
+        "unused_fields": view.unused_fields,
+        "updated_at": view.updated_at.isoformat(),
+    }

@@ -1,0 +1,128 @@
+"""What pages and commands call states, how a batch ended, and what is remarked of a document.
+
+What the pages call states, and why things are as they are.
+
+How a batch ended, as people are shown it.
+
+What people are shown about one document, by commands and pages alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from adapters.ports.batches import BatchView
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import LoaderStatus, ResourceState
+from workflows.batches.runs import BatchStatus, WaitingBatch, outcome_of
+
+if TYPE_CHECKING:
+    from adapters.ports.batches import DocumentView
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A state, for people."""
+
+    text: str
+    tone: str = ""
+
+
+BATCHES: Final[Mapping[LoaderStatus, Label]] = {
+    LoaderStatus.WAITING: Label("Waits"),
+    LoaderStatus.PROCESSING: Label("Loading", "info"),
+    LoaderStatus.COMPLETE: Label("Complete", "good"),
+    LoaderStatus.INCOMPLETE: Label("Incomplete", "bad"),
+    LoaderStatus.CANCELLED: Label("Cancelled"),
+    LoaderStatus.FAILED: Label("Failed", "bad"),
+    LoaderStatus.SKIPPED: Label("Passed over"),
+    LoaderStatus.TERMINATED: Label("Terminated", "bad"),
+}
+DOCUMENTS: Final[Mapping[DocumentState, Label]] = {
+    DocumentState.LOADING: Label("Loading", "info"),
+    DocumentState.LOADED: Label("Loaded", "good"),
+    DocumentState.DUPLICATE: Label("Duplicate"),
+    DocumentState.SUPERSEDED: Label("Superseded"),
+    DocumentState.FAILED: Label("Failed", "bad"),
+    DocumentState.TERMINATED: Label("Terminated", "bad"),
+    DocumentState.CANCELLED: Label("Cancelled", "warn"),
+}
+RESOURCES: Final[Mapping[ResourceState, Label]] = {
+    ResourceState.CREATING: Label("Being made", "info"),
+    ResourceState.READY: Label("Ready", "good"),
+    ResourceState.DELETING: Label("Being removed", "info"),
+    ResourceState.GONE: Label("Removed"),
+    ResourceState.KEPT: Label("Kept", "warn"),
+    ResourceState.LEFT: Label("Left behind", "bad"),
+}
+
+
+def turn(batch: WaitingBatch) -> str:
+    """Where a batch that is not done stands, for those that wait for it."""
+    if batch.status is LoaderStatus.PROCESSING:
+        return "is loading"
+    if batch.purpose is None:
+        return "is not started"
+    return "waits for its own turn"
+
+
+_S = LoaderStatus
+
+_STANDS: Final = MappingProxyType(
+    {
+        _S.WAITING: "waits to be started, or for its turn",
+        _S.PROCESSING: "is being loaded",
+        _S.COMPLETE: "is complete",
+        _S.CANCELLED: "was cancelled",
+        _S.FAILED: "has failed",
+        _S.SKIPPED: "was left alone",
+        _S.TERMINATED: "was terminated before its end",
+        _S.INCOMPLETE: "was given up before its end, when its run was gone",
+    }
+)
+
+
+def standing(status: LoaderStatus) -> str:
+    """Where a batch stands, as a part of a sentence: `is complete`, `has failed`."""
+    return _STANDS[status]
+
+
+def shown_outcome(view: BatchView, run: BatchStatus | None) -> str | None:
+    """How a batch ended, as LOADER_FINISHED says; None: it has not.
+
+    Args:
+        view: Its row.
+        run: What its newest run reports. Releases before kept there alone that a queue was deleted
+            with what it held.
+    """
+    if not view.status.terminal:
+        return None
+    lost = view.lost is not None or (run is not None and run.outcome == "PARTIAL")
+    return outcome_of(view.status, view.documents, max(view.dead_letters, int(lost)))
+
+
+_READ: Final = (DocumentState.LOADED, DocumentState.DUPLICATE, DocumentState.LOADING)
+"""The words of a document in one of these are in the case, or soon will be."""
+
+
+def remark(document: "DocumentView") -> str:
+    """Why it failed or whose bytes it has, what is not read of it, and where it was found."""
+    event = f"{document.failed_event}: " if document.failed_event else ""
+    parts = (
+        _original(document),
+        document.reason and f"{event}{document.reason}",
+        document.notes,
+        document.parent_id and f"found in {document.parent_id}",
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def _original(document: "DocumentView") -> str | None:
+    """Whose bytes it has; where those are not loaded, no words of either are."""
+    if document.duplicate_of is None:
+        return None
+    same, state = f"the same bytes as {document.duplicate_of}", document.original_state
+    if document.state is not DocumentState.DUPLICATE or state in (None, *_READ):
+        return same
+    return f"{same}, which is {state}: neither is read until that one is loaded"

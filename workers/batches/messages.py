@@ -1,0 +1,195 @@
+"""From the body of a batch's event, as it came from outside, to one that may be trusted."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from workers.shared.services.bodies import (
+    INVALID_MESSAGE,
+    MALFORMED_BODY,
+    UNKNOWN_EVENT_TYPE,
+    RefusedMessage,
+    invalid,
+    kind_of,
+    object_of,
+    shown,
+    text_of,
+)
+from workflows.batches.events import (
+    CASE_EVENT,
+    EVENT_TYPES,
+    MESSAGE_BYTES,
+    PASSED_ON_BYTES,
+    CaseEvent,
+    JobStarted,
+)
+from workflows.batches.loads import (
+    CANARY,
+    DOCUMENT_EVENT,
+    DOCUMENT_EVENT_TYPES,
+    UNKNOWN_CHARACTERS,
+    UNKNOWN_FIELDS,
+    AttachedFile,
+    DocumentEvent,
+    Relation,
+)
+from workflows.batches.names import Timings
+
+_IDS: Final = ("caseId", "batchId")
+_COUNTED: Final = "JOB_FINISHED"
+_PASSED_ON: Final = "passedOn"
+_REMARKS: Final = frozenset({"reason", "by"})
+"""Fields that are shown, and decide nothing."""
+_ITEMS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
+    {"relations": Relation, "attachments": AttachedFile}
+)
+"""Lists of a document's messages, and what is in them."""
+
+Event = TypeVar("Event")
+
+
+def read_case_event(raw: bytes) -> CaseEvent:
+    """Check a body of the case-events queue and turn it into an event.
+
+    Fields that docflow does not use are kept in the event, to be passed on.
+
+    Raises:
+        RefusedMessage: It is not one; reason and description explain why.
+    """
+    text, data = _unwrapped(raw)
+    _kind(data, EVENT_TYPES)
+    # Its name on our own side is a name like any other on the wire.
+    own = {name: value for name, value in data.items() if name != _PASSED_ON}
+    event = _checked(CASE_EVENT, json.dumps(own) if len(own) < len(data) else text, data)
+    return event.model_copy(update={"passed_on": _unused(event, data)})
+
+
+def _unused(event: CaseEvent, data: Mapping[str, Any]) -> str | None:
+    """The fields of a body that its event does not use, as JSON; None: there are none."""
+    used = _used(type(event)) - {_PASSED_ON}
+    unused = {name: value for name, value in data.items() if name not in used}
+    _refuse_misspelt(unused, used - _REMARKS, data)
+    if isinstance(event, JobStarted) and (times := _unused_times(data)):
+        unused["timings"] = times
+    if not unused:
+        return None
+    text = json.dumps(unused)
+    if len(text) > PASSED_ON_BYTES:
+        raise RefusedMessage(
+            INVALID_MESSAGE,
+            f"the fields that docflow does not use and passes on have {len(text):,} bytes; at most "
+            f"{PASSED_ON_BYTES:,} are accepted",
+        )
+    return text
+
+
+def _unused_times(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries of `timings` that are no times of a batch."""
+    times: dict[str, Any] = data.get("timings") or {}
+    return {name: times[name] for name in _unknown_in(times, _used(Timings))}
+
+
+def _refuse_misspelt(
+    names: Iterable[str], known: frozenset[str | None], data: Mapping[str, Any]
+) -> None:
+    """Refuse a name that differs from a known one by capitals and underscores alone.
+
+    Without it, a cancel would stop more than was meant, and a count would not be held against what
+    is loaded.
+
+    Raises:
+        RefusedMessage: There is one, and the known name is missing.
+    """
+    missing = {_folded(name): name for name in known if name is not None and name not in data}
+    wrong = [(name, missing[_folded(name)]) for name in names if _folded(name) in missing]
+    if wrong:
+        raise RefusedMessage(
+            INVALID_MESSAGE, "; ".join(f"{shown(name)} is spelt {known}" for name, known in wrong)
+        )
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").casefold()
+
+
+def read_document_event(raw: bytes) -> DocumentEvent | None:
+    """Check a body of a batch's queue and turn it into an event.
+
+    Returns:
+        The event; None: it is a canary, which has done its work by arriving.
+
+    Raises:
+        RefusedMessage: It is not one; reason and description explain why.
+    """
+    text, data = _unwrapped(raw)
+    if _kind(data, (*DOCUMENT_EVENT_TYPES, CANARY)) == CANARY:
+        return None
+    return _naming_unknown_fields(_checked(DOCUMENT_EVENT, text, data), data)
+
+
+def _naming_unknown_fields(event: DocumentEvent, data: Mapping[str, Any]) -> DocumentEvent:
+    """The event with the names of the fields that it has no place for."""
+    # What docflow sends to itself has the names of the message that came from outside.
+    names = (*event.unknown_fields, *_unknown_in(data, _used(type(event))), *_inner_names(data))
+    if not names:
+        return event
+    cut = dict.fromkeys(name[:UNKNOWN_CHARACTERS] for name in names)
+    return event.model_copy(update={"unknown_fields": tuple(cut)[:UNKNOWN_FIELDS]})
+
+
+def _inner_names(data: Mapping[str, Any]) -> Iterator[str]:
+    """Fields of relations and attachments that have no place, each name once."""
+    for outer, contract in _ITEMS.items():
+        used = _used(contract)
+        found = (name for item in data.get(outer) or () for name in _unknown_in(item, used))
+        yield from (f"{outer}.{name}" for name in dict.fromkeys(found))
+
+
+def _unknown_in(data: Mapping[str, Any], used: frozenset[str | None]) -> Iterator[str]:
+    return (name for name in data if name not in used)
+
+
+def _used(contract: type[BaseModel]) -> frozenset[str | None]:
+    """Names on the wire of what a contract has a place for."""
+    return frozenset(field.alias for field in contract.model_fields.values())
+
+
+def _unwrapped(raw: bytes) -> tuple[str, dict[str, Any]]:
+    """A body, out of the envelope that SNS puts around it where raw delivery is off."""
+    text = text_of(raw, MESSAGE_BYTES)
+    data = object_of(text)
+    if "eventType" in data or data.get("Type") != "Notification":
+        return text, data
+    inside = data.get("Message")
+    if not isinstance(inside, str):
+        raise RefusedMessage(
+            MALFORMED_BODY, "Message, the body inside the notification, is missing or not text"
+        )
+    # Escapes of JSON can spell what no UTF-8 can: it is refused there as it would be here.
+    text = text_of(inside.encode("utf-8", "surrogatepass"), MESSAGE_BYTES)
+    return text, object_of(text)
+
+
+def _kind(data: dict[str, Any], known: Sequence[str]) -> str:
+    return kind_of(data, "eventType", known, UNKNOWN_EVENT_TYPE)
+
+
+def _checked(contract: TypeAdapter[Event], text: str, data: dict[str, Any]) -> Event:
+    # `true` would pass as 1, and `1_0` as 10, and name a case by accident.
+    numbers = (*_IDS, "documents") if data["eventType"] == _COUNTED else _IDS
+    wrong = [
+        name
+        for name in numbers
+        if isinstance(value := data.get(name), bool) or (isinstance(value, str) and "_" in value)
+    ]
+    if wrong:
+        raise RefusedMessage(
+            INVALID_MESSAGE, "; ".join(f"{name}: Input should be a valid integer" for name in wrong)
+        )
+    try:
+        return contract.validate_json(text, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise invalid(error) from error

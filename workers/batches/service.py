@@ -1,0 +1,489 @@
+"""What people see of cases, batches and documents, and how they answer those that wait.
+
+What of a batch could not be loaded: its dead letters, and messages recorded as failed.
+
+Runs of batches in Temporal: status, events and answers.
+
+What people see of cases and batches, and how they answer a batch that waits.
+"""
+
+import asyncio
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.exceptions import ApplicationError
+
+from adapters.ports.batches import (
+    BatchQueues,
+    BatchStore,
+    BatchView,
+    DocumentView,
+    FailedMessage,
+    Leases,
+    LeaseWait,
+    QueuedDeadLetter,
+)
+from workers.batches import access
+from workers.batches.case_events import CaseRuns
+from workers.batches.labels import shown_outcome, standing
+from workers.batches.messages import read_document_event
+from workers.shared.connect import connect
+from workers.shared.services.bodies import RefusedMessage, printable
+from workers.shared.services.errors import (
+    InvalidRequest,
+    NotFound,
+    Refused,
+    ServiceUnavailable,
+    TemporalUnavailable,
+    WrongState,
+)
+from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.lists import Cursor
+from workers.shared.services.runs import RunView, TemporalRuns, temporal_errors
+from workflows.batches.events import (
+    STARTABLE,
+    CancelMode,
+    CaseEvent,
+    ImportCancelled,
+    JobFinished,
+    JobStarted,
+)
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import LARGEST_ID, BatchKey, LoaderStatus, Names, Timings
+from workflows.batches.runs import BatchAnswer, BatchStatus, CaseStatus, WaitingBatch
+from workflows.batches.validation import waited_for_by, waits_for
+from workflows.shared.errors import KEY_REUSED
+from workflows.shared.parking import Decision
+from workflows.shared.records import TERMINATED
+
+SHOWN: Final = 80
+"""Characters of a body that cannot be read."""
+_UNSETTLED: Final = "it was received too often without being settled; see the log of the function"
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded:
+    """A message of a batch that is not loaded."""
+
+    is_queued: bool
+    """It is in the dead-letter queue; else it is recorded as failed."""
+    document_id: str | None
+    """None: the message cannot be read."""
+    event_type: str | None
+    reason: str
+    at: datetime | None
+    body: str
+
+
+async def unloaded(
+    queues: BatchQueues, store: BatchStore, key: BatchKey, names: Names, most: int
+) -> list[Unloaded]:
+    """Messages of a batch that are not loaded, those in the queue first.
+
+    Args:
+        queues: Of the cloud.
+        store: Tables.
+        key: The batch.
+        names: Of its resources.
+        most: Messages of each kind.
+
+    Raises:
+        PortError: The cloud or the database does not answer.
+    """
+    queued = await queues.dead_letters(names, most)
+    recorded = await store.failed_messages(key, ("", ""), most)
+    return [*map(_queued, queued), *map(_recorded, recorded)]
+
+
+async def failed_without_message(store: BatchStore, key: BatchKey, failed: int) -> int:
+    """How many failed documents have no message: a release that kept none recorded them.
+
+    Args:
+        store: Tables.
+        key: The batch.
+        failed: Its documents that are `failed`.
+    """
+    after, documents = ("", ""), set[str]()
+    while page := await store.failed_messages(key, after, 1_000):
+        documents.update(message.document_id for message in page)
+        after = (page[-1].document_id, page[-1].message_key)
+    return max(failed - len(documents), 0)
+
+
+def rows_of(found: Sequence[Unloaded]) -> list[dict[str, str | None]]:
+    """The same as JSON."""
+    return [
+        {
+            "where": "dead-letter queue" if one.is_queued else "recorded as failed",
+            "document_id": one.document_id,
+            "event_type": one.event_type,
+            "reason": one.reason,
+            "at": one.at and one.at.isoformat(),
+            "body": one.body,
+        }
+        for one in found
+    ]
+
+
+def _queued(letter: QueuedDeadLetter) -> Unloaded:
+    document_id = event_type = None
+    try:
+        event = read_document_event(letter.body.encode("utf-8", "surrogatepass"))
+    except RefusedMessage as refused:
+        reason = letter.reason or f"{refused.reason}: {refused.description}"
+    else:
+        reason = letter.reason or _UNSETTLED
+        if event is not None:
+            document_id, event_type = event.document_id, event.event_type
+    return Unloaded(True, document_id, event_type, reason, letter.sent_at, letter.body)
+
+
+def _recorded(message: FailedMessage) -> Unloaded:
+    return Unloaded(
+        False,
+        message.document_id,
+        message.event_type,
+        message.reason,
+        message.failed_at,
+        message.body,
+    )
+
+
+def beginning_of(body: str) -> str:
+    """What a person sees of a body that cannot be read."""
+    return printable(body if len(body) <= SHOWN else f"{body[:SHOWN]}...")
+
+
+PIPELINE: Final = "batches"
+DELIVERY_SECONDS: Final = 10.0
+"""A case answers in a fraction of a second, when there is a worker to run it."""
+
+
+class BatchRuns(TemporalRuns):
+    """Runs of batches of one namespace."""
+
+    async def status(self, key: BatchKey) -> BatchStatus | None:
+        """Where the newest run of a batch stands; None: there is none.
+
+        Raises:
+            TemporalUnavailable: No worker answers.
+        """
+        return await self.query(key.workflow_id, "status", BatchStatus)
+
+    async def is_unrecorded(self, key: BatchKey) -> bool:
+        """Whether an event of a batch is accepted, and stands in no row yet.
+
+        Raises:
+            TemporalUnavailable: The case runs, and no worker answers for it.
+        """
+        view = await self.look(key.case_workflow_id)
+        if view is None or view.closed:
+            return False
+        case = await self.query(key.case_workflow_id, "status", CaseStatus)
+        return case is not None and key.batch_id in case.unrecorded
+
+    async def send(self, event: CaseEvent, timings: Timings) -> str:
+        """Deliver an event to its case; the workflow id of the run that accepted it.
+
+        Raises:
+            Refused: The batch was started with other timings before.
+            TemporalUnavailable: It was not accepted, or no worker answered.
+        """
+        workflow_id = event.key.case_workflow_id
+        name = f"{event.event_type} of {event.key}"
+        with temporal_errors():
+            try:
+                async with asyncio.timeout(DELIVERY_SECONDS):
+                    # Sent again by a person, an event is meant again.
+                    await CaseRuns(self.client, timings).deliver(event, uuid.uuid4().hex)
+            except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+                raise TemporalUnavailable(
+                    f"{name}: {workflow_id} does not answer; is a worker of {PIPELINE} running?"
+                ) from error
+            except WorkflowUpdateFailedError as error:
+                cause = error.cause
+                if isinstance(cause, ApplicationError) and cause.type == KEY_REUSED:
+                    raise Refused(f"{name} was refused: {cause.message}") from error
+                raise TemporalUnavailable(f"{name} was not accepted: {error.cause}") from error
+        return workflow_id
+
+    async def answer(self, key: BatchKey, name: str, answer: BatchAnswer) -> None:
+        """Send an update (`retry`, `skip`, `fail`) and wait until it is applied.
+
+        Raises:
+            NotFound: There is no such open run.
+            Refused: The run refused; nothing has changed.
+            TemporalUnavailable: No worker answered.
+        """
+        await self.update(key.workflow_id, name, answer, type(None), PIPELINE)
+
+
+async def refuse_in_vain(runs: BatchRuns, environment: Mapping[str, str], key: BatchKey) -> None:
+    """Refuse an event of a person that changes nothing.
+
+    Raises:
+        NotFound: There is no such batch.
+        WrongState: It has ended.
+    """
+    async with access.open_store(environment) as store:
+        await refuse_cancel_in_vain(runs, store, key)
+
+
+async def refuse_cancel_in_vain(runs: BatchRuns, store: BatchStore, key: BatchKey) -> None:
+    """Refuse to cancel what is not there, or has ended.
+
+    Raises:
+        NotFound: There is no such batch.
+        WrongState: It has ended.
+    """
+    # Asked first: what the case has recorded meanwhile stands in the table.
+    is_coming = await runs.is_unrecorded(key)
+    view = await store.get(key)
+    if view is None and not is_coming:
+        raise NotFound(f"there is no {key}; `docflow batches list` shows what there is")
+    if view is not None and view.status.terminal and not is_coming:
+        raise WrongState(f"{key} {standing(view.status)}: there is nothing to cancel")
+
+
+async def refuse_event_in_vain(
+    runs: BatchRuns, environment: Mapping[str, str], event: JobStarted | JobFinished
+) -> None:
+    """Refuse to start a batch that is not loaded again, or to finish one that has ended.
+
+    Raises:
+        WrongState: It would change nothing; the message says what to do.
+    """
+    # Asked first: what the case has recorded meanwhile stands in the table.
+    is_coming = await runs.is_unrecorded(event.key)
+    async with access.open_store(environment) as store:
+        view = await store.get(event.key)
+    if is_coming or view is None or not view.status.terminal:
+        return
+    ended = f"{event.key} {standing(view.status)}"
+    if view.status not in STARTABLE:
+        raise WrongState(f"{ended}, and not loaded again: send its documents in another batch")
+    if isinstance(event, JobFinished):
+        raise WrongState(f"{ended}: start it again first")
+
+
+async def open_runs(environment: Mapping[str, str]) -> BatchRuns:
+    """Connect.
+
+    Raises:
+        TemporalUnreachable: Temporal does not answer.
+    """
+    return BatchRuns(await connect(), environment)
+
+
+PAGE: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPage:
+    """Some batches, the newest change first."""
+
+    batches: Sequence[BatchView]
+    next: Cursor | None
+    """Further ones are behind it; None: these are the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class InLine:
+    """A batch of a case that is not done, and whom it waits for."""
+
+    batch: WaitingBatch
+    waits_for: Sequence[WaitingBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """Some documents of a batch, by id."""
+
+    documents: Sequence[DocumentView]
+    after: str | None
+    """Further ones are behind this id; None: these are the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDetails:
+    """One batch: its row, its run, and its place among the batches of its case."""
+
+    view: BatchView
+    run: RunView | None
+    """None: there is none, or Temporal does not answer."""
+    status: BatchStatus | None
+    """What its run reports; None: there is none, or no worker answers."""
+    problem: str | None
+    """Why nothing is known of its run."""
+    waits_for: Sequence[WaitingBatch]
+    waited_for_by: Sequence[int]
+    lease: LeaseWait | None
+    """What of the account it waits for."""
+    is_left_open: bool = False
+    """Its run was terminated, and its row is open until the next sweep."""
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended, as LOADER_FINISHED says; None: it has not."""
+        return shown_outcome(self.view, self.status)
+
+    @property
+    def can_answer(self) -> bool:
+        """It is parked."""
+        return self.status is not None and self.status.next_steps is not None
+
+    @property
+    def can_cancel(self) -> bool:
+        """It has not ended, or what its run left has not been removed."""
+        return self.is_left_open or not self.view.status.terminal
+
+
+class BatchOverview:
+    """Cases and batches, for operators.
+
+    Args:
+        store: Tables.
+        runs: Of batches in Temporal.
+        leases: Of the account.
+        timings: Of a case whose run a cancel starts.
+    """
+
+    def __init__(
+        self, store: BatchStore, runs: BatchRuns, leases: Leases, timings: Timings
+    ) -> None:
+        self._store = store
+        self._runs = runs
+        self._leases = leases
+        self._timings = timings
+
+    async def batches(
+        self,
+        who: Identity,
+        *,
+        case_id: int | None = None,
+        status: LoaderStatus | None = None,
+        before: Cursor | None = None,
+    ) -> BatchPage:
+        """Batches of a case, or of all.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: A case of that number has no batch.
+            InvalidRequest: The cursor is not one of batches.
+        """
+        require_operator(who, "batches")
+        moment, behind = (None, None) if before is None else (before.at, _behind(before))
+        found = await self._store.list(case_id, PAGE + 1, status, moment, behind)
+        if not found and case_id is not None and status is None and before is None:
+            raise NotFound(f"case {case_id} has no batches")
+        shown = found[:PAGE]
+        return BatchPage(shown, _cursor(shown[-1]) if len(found) > PAGE else None)
+
+    async def line(self, who: Identity, case_id: int) -> Sequence[InLine]:
+        """The batches of a case that are not done, in the order of their numbers.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+        """
+        require_operator(who, "batches")
+        line = (await self._store.note(case_id, ())).batches
+        return [InLine(batch, waits_for(line, batch.batch_id)) for batch in line]
+
+    async def get(self, who: Identity, key: BatchKey) -> BatchDetails:
+        """One batch.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: There is no such batch.
+        """
+        require_operator(who, "batches")
+        view = await self._store.get(key)
+        if view is None:
+            raise NotFound(f"there is no {key}")
+        run, status, problem = None, None, None
+        try:
+            run = await self._runs.look(key.workflow_id)
+            if run is not None:
+                status = await self._runs.status(key)
+        except ServiceUnavailable as error:
+            problem = str(error)
+        is_terminated = run is not None and run.status == TERMINATED
+        is_left_open = is_terminated and view.status is LoaderStatus.PROCESSING
+        if is_left_open:
+            view = replace(view, status=LoaderStatus.TERMINATED)
+        line = (await self._store.note(key.case_id, ())).batches
+        before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
+        lease = await self._leases.waits(key.workflow_id)
+        return BatchDetails(view, run, status, problem, before, after, lease, is_left_open)
+
+    async def documents(
+        self, who: Identity, key: BatchKey, state: DocumentState | None, after: str
+    ) -> DocumentPage:
+        """Documents of a batch in a state, or in any.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+        """
+        require_operator(who, "batches")
+        found = await self._store.documents(key, state, after, PAGE + 1)
+        shown = found[:PAGE]
+        return DocumentPage(shown, shown[-1].document_id if len(found) > PAGE else None)
+
+    async def answer(
+        self, who: Identity, key: BatchKey, decision: Decision, reason: str | None
+    ) -> None:
+        """Answer a parked batch.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: No run of the batch is open.
+            Refused: It is not parked; nothing has changed.
+            TemporalUnavailable: No worker answered.
+        """
+        require_operator(who, "batches")
+        await self._runs.answer(key, decision.value, BatchAnswer(reason=reason, by=who.subject))
+
+    async def cancel(
+        self, who: Identity, key: BatchKey, mode: CancelMode, reason: str | None
+    ) -> None:
+        """Cancel a batch, as IMPORT_CANCELLED does.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: There is no such batch.
+            WrongState: It has ended.
+            TemporalUnavailable: Its case does not accept the event, or no worker answers.
+        """
+        require_operator(who, "batches")
+        await refuse_cancel_in_vain(self._runs, self._store, key)
+        event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=who.subject)
+        await self._runs.send(event, self._timings)
+
+
+def key_of(case_id: int, batch_id: int) -> BatchKey:
+    """The batch that a path names.
+
+    Raises:
+        NotFound: No batch can have these numbers.
+    """
+    if not (1 <= case_id <= LARGEST_ID and 1 <= batch_id <= LARGEST_ID):
+        raise NotFound(f"there is no batch {batch_id} of case {case_id}")
+    return BatchKey(case_id=case_id, batch_id=batch_id)
+
+
+def _cursor(last: BatchView) -> Cursor:
+    return Cursor(last.updated_at, f"{last.key.case_id}-{last.key.batch_id}")
+
+
+def _behind(cursor: Cursor) -> BatchKey | None:
+    if cursor.id is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,19})-([0-9]{1,19})", cursor.id)
+    if found is None:
+        raise InvalidRequest("before: no batch is named so; go back to the first page")
+    return key_of(int(found[1]), int(found[2]))

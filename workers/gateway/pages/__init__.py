@@ -1,1 +1,0 @@
-"""Pages for people: what those of all pipelines share, sign-in and the inbox."""

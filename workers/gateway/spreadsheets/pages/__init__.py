@@ -1,1 +1,0 @@
-"""Pages of spreadsheet imports: upload, columns, values, progress and results."""

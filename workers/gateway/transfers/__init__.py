@@ -1,1 +1,0 @@
-"""What the gateway serves of transfers."""

@@ -1,0 +1,129 @@
+"""Import messages on their way to runs: from a queue, or from a host that receives them.
+
+The bridge of the queue of import messages: messages -> runs.
+
+The import intake for hosts that own the process and call us message by message.
+
+What imports need on Azure before the first message: their queue.
+
+Import messages that were rejected, sent to their queue again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Final
+
+from workers.imports.intake import ImportIntake
+from workers.imports.messages import read_message
+from workers.imports.settings import BridgeSettings, QueueSettings, RunSettings
+from workers.shared.bridges.consumer import BridgeTotals
+from workers.shared.bridges.service_bus import ServiceBusBridge
+from workers.shared.connect import connect, read_config
+from workers.shared.register import Context
+from workers.shared.resources import RESOURCE_SETTINGS, open_resources
+from workers.shared.services.bodies import Verdict
+from workers.shared.services.dead_letters import DeadLetters
+from workers.shared.services.requirements import Requirement
+from workers.shared.services.resubmission import QueueSender
+from workers.shared.services.service_bus import (
+    ServiceBusSender,
+    open_queue,
+    open_service_bus_dead_letters,
+    queue_requirement,
+)
+from workers.shared.settings.check import check_at_start
+
+
+async def receive(
+    context: Context, settings: BridgeSettings, stop: asyncio.Event, drain: bool
+) -> BridgeTotals:
+    """Receive import messages and start their runs; the entry point of the register."""
+    intake = ImportIntake(
+        context.client,
+        context.resources.rejected,
+        queue=settings.queue.queue_name,
+        park_for_days=settings.runs.park_for_days,
+        prefixes=settings.runs.blob_prefixes,
+    )
+    bridge = ServiceBusBridge(
+        settings.queue, intake.accept, ready=intake.ready, health=context.health
+    )
+    return await bridge.run(stop, drain=drain)
+
+
+class LazyHandler:
+    """Opened by the first message and kept as long as the process lives.
+
+    An opening that fails leaves nothing behind and is tried again by the next message.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Set up; settings are read when the first message comes."""
+        self._environment = environment
+        self._opening = asyncio.Lock()
+        self._intake: ImportIntake | None = None
+        self._opened = AsyncExitStack()
+
+    async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
+        """As `ImportIntake.accept`.
+
+        Raises:
+            SettingsError: A setting is missing or invalid.
+            SchemaBehind: The database waits for `docflow db upgrade`.
+            TemporalUnreachable: Temporal does not answer at the first message.
+        """
+        async with self._opening:
+            if self._intake is None:
+                self._intake = await self._open()
+        return await self._intake.accept(raw, delivery_count, message_id)
+
+    async def close(self) -> None:
+        """Close what was opened; a later message opens it again."""
+        self._intake = None
+        await self._opened.aclose()
+
+    async def _open(self) -> ImportIntake:
+        groups = (QueueSettings, RunSettings, *RESOURCE_SETTINGS)
+        check_at_start(self._environment, *groups, others=[read_config])
+        queue = QueueSettings.read(self._environment)
+        runs = RunSettings.read(self._environment)
+        async with AsyncExitStack() as stack:
+            resources = await stack.enter_async_context(open_resources(self._environment))
+            intake = ImportIntake(
+                await connect(),
+                resources.rejected,
+                queue=queue.queue_name,
+                park_for_days=runs.park_for_days,
+                prefixes=runs.blob_prefixes,
+            )
+            self._opened = stack.pop_all()
+        return intake
+
+
+@asynccontextmanager
+async def queue_requirements(
+    environment: Mapping[str, str],
+) -> AsyncGenerator[Sequence[Requirement]]:
+    """What the bridge of imports needs.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+    """
+    settings = QueueSettings.read(environment)
+    async with open_queue(settings) as queue:
+        yield [queue_requirement(queue, settings, "import queue")]
+
+
+SENDER: Final[QueueSender] = ServiceBusSender(
+    read_message, lambda message: message.workflow_id, QueueSettings.read
+)
+
+
+def dead_letters(environment: Mapping[str, str]) -> AbstractAsyncContextManager[DeadLetters]:
+    """The dead letters of the queue.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+    """
+    return open_service_bus_dead_letters(QueueSettings.read(environment))

@@ -1,0 +1,704 @@
+"""How commands show imports, what they would do, and imported rows again.
+
+What commands about imports use: tables and documents, the queue, Temporal.
+
+What imports would do, shown without anything being written.
+
+`docflow export`: imported rows come out again, in the columns in which they went in.
+
+How commands show one import.
+
+What `docflow status` shows of imports beyond what Temporal knows.
+
+Following one import from the queue to its end.
+"""
+
+import asyncio
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    aclosing,
+    contextmanager,
+)
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Protocol
+
+import typer
+
+from adapters.ports.errors import Unavailable
+from workers.imports.verbs import name_of
+from workers.shared.cli.context import CliContext, cli_context
+from workers.shared.cli.errors import CommandError, ExitCode, Failure, UsageError, attempt, run
+from workers.shared.cli.output import (
+    console,
+    counts_text,
+    moment,
+    output_file,
+    pairs,
+    print_json,
+    problems_table,
+    state_text,
+    table,
+    text,
+)
+from workers.shared.cli.runs import is_left_open, outage_pairs
+from workers.shared.cli.standard_output import OutputLost
+from workers.shared.register import Pipeline, Run
+from workers.shared.services.status import AwaitingRun, Check
+from workers.shared.text import one_line
+from workflows.imports.messages import DocumentType, ImportMessage, workflow_id
+from workflows.imports.runs import (
+    Correction,
+    ImportPlan,
+    ImportResult,
+    ImportState,
+    ImportStatus,
+    LoadMark,
+    TaskKey,
+)
+from workflows.imports.types import TABLES, TableSpec
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from activities.imports.views import ImportTaskRow, SqlImportTasks
+    from workers.imports.access import ImportAccess
+    from workers.imports.rehearsal import Rehearsal
+    from workers.imports.runs import ImportRuns
+    from workers.shared.services.runs import RunView
+    from workers.shared.services.service_bus import ServiceBusQueue
+
+
+def open_imports(cli: CliContext) -> "AbstractAsyncContextManager[ImportAccess]":
+    """Status rows, progress marks, rejected messages and documents.
+
+    Raises:
+        SettingsError: A setting is missing.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    from workers.imports import access
+
+    return access.open_imports(cli.environment)
+
+
+def open_tasks(cli: CliContext) -> "AbstractAsyncContextManager[SqlImportTasks]":
+    """Status rows.
+
+    Raises:
+        SettingsError: `DATABASE_URL` is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    from workers.imports import access
+
+    return access.open_tasks(cli.environment)
+
+
+def open_queue(cli: CliContext) -> "AbstractAsyncContextManager[ServiceBusQueue]":
+    """The Service Bus queue of import messages.
+
+    Raises:
+        SettingsError: A setting is missing.
+    """
+    from workers.imports.settings import QueueSettings
+    from workers.shared.services import service_bus
+
+    return service_bus.open_queue(QueueSettings.read(cli.environment))
+
+
+async def open_runs(cli: CliContext) -> "ImportRuns":
+    """Import runs in Temporal.
+
+    Raises:
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from workers.imports import runs
+
+    return await runs.open_runs(cli.environment)
+
+
+COUNTS = ("created", "updated", "unchanged", "rejected", "deleted", "flagged")
+
+
+async def dry_run(
+    cli: CliContext,
+    work: Sequence[tuple[ImportMessage, Path | None]],
+    report: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Try imports on copies of the rows that they meet, and show a line for each.
+
+    Each is tried by itself: what an earlier one would write, a later one does not find.
+
+    Raises:
+        typer.Exit: One of them would wait for a person.
+    """
+    from workers.imports.rehearsal import rehearsed
+
+    made = table("document", *COUNTS, "problems", "what would happen", numbers=[*COUNTS])
+    parks = False
+    shown: list[dict[str, object]] = []
+    async with cli.tables() as database:
+        for message, file in work:
+            async with rehearsed(database, message, file) as found:
+                parks = parks or found.parks is not None
+                shown.append(_as_json(message, file, found))
+                _add(made, message, file, found)
+                if report is not None and found.report is not None:
+                    with output_file(report, force=False) as target:
+                        shutil.copyfile(found.report, target)
+                if not as_json and len(work) == 1 and found.outcome.problems:
+                    outcome = found.outcome
+                    console().print(problems_table(outcome.problems, outcome.problem_count))
+    if as_json:
+        print_json(shown)
+    else:
+        console().print(made)
+        typer.echo("nothing was written" + (f"; report: {report}" if report else ""))
+    if parks:
+        raise typer.Exit(ExitCode.PARKED)
+
+
+def _add(made: "Table", message: ImportMessage, file: Path | None, found: "Rehearsal") -> None:
+    outcome = found.outcome
+    counts = outcome.counts.model_dump()
+    end = f"parks: {found.parks}" if found.parks else outcome.note or "completed"
+    made.add_row(
+        text(file.name if file else message.document_type),
+        *(text(f"{counts[name]:,}") for name in COUNTS),
+        text(f"{outcome.problem_count:,}"),
+        text(end),
+    )
+
+
+def _as_json(message: ImportMessage, file: Path | None, found: "Rehearsal") -> dict[str, object]:
+    outcome = found.outcome
+    return {
+        "document_type": message.document_type,
+        "file": None if file is None else str(file),
+        "counts": outcome.counts.model_dump(),
+        "problem_count": outcome.problem_count,
+        "problems": [each.model_dump(mode="json") for each in outcome.problems],
+        "note": outcome.note,
+        "parks": found.parks,
+        "question": outcome.question and outcome.question.model_dump(),
+    }
+
+
+SERVICE: Final = "service_id"
+
+
+class Format(StrEnum):
+    """How a table is written."""
+
+    CSV = "csv"
+    XLSX = "xlsx"
+    PARQUET = "parquet"
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Write imported rows into a file that the import takes again.",
+)
+
+ProjectOption = Annotated[str, typer.Option(help="Project whose rows are written.")]
+ServiceOption = Annotated[str | None, typer.Option(help="Service of take-off or estimate lines.")]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option("--format", help="Of the file [by its name, else csv]."),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="File to write; standard output if absent."),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+
+
+def _command(document_type: DocumentType, spec: TableSpec) -> Callable[..., None]:
+    def export(
+        context: typer.Context,
+        project: ProjectOption,
+        service: ServiceOption = None,
+        format: FormatOption = None,
+        out: OutOption = None,
+        force: ForceOption = False,
+    ) -> None:
+        chosen = format or _format_of(out)
+        scope = _scope(document_type, spec, project, service)
+        run(_export(cli_context(context), spec, scope, chosen, out, force=force))
+
+    export.__doc__ = f"""Write the rows of type {document_type.value}.
+
+    The columns are called as the import knows them: correct the file and submit it, and exactly
+    the rows that you changed are updated. In CSV, text that a spreadsheet program would run as a
+    formula has an apostrophe in front, which the import takes off again.
+
+    \b
+    Example:
+      docflow export {document_type.value} --project P1 --format xlsx --out rows.xlsx
+    """
+    return export
+
+
+for _type, _spec in TABLES.items():
+    app.command(_type.value)(_command(_type, _spec))
+
+
+def _format_of(out: Path | None) -> Format:
+    """What the name of a file says."""
+    suffix = "" if out is None else out.suffix.lower().removeprefix(".")
+    return Format(suffix) if suffix in tuple(Format) else Format.CSV
+
+
+def _scope(
+    document_type: DocumentType, spec: TableSpec, project: str, service: str | None
+) -> dict[str, str]:
+    scope = {"project_id": project}
+    if SERVICE in spec.scope:
+        if service is None:
+            raise UsageError(f"{document_type.value} needs --service")
+        scope[SERVICE] = service
+    elif service is not None:
+        raise UsageError(f"{document_type.value} does not take --service")
+    return scope
+
+
+async def _export(
+    cli: CliContext,
+    spec: TableSpec,
+    scope: dict[str, str],
+    format: Format,
+    out: Path | None,
+    *,
+    force: bool,
+) -> None:
+    from activities.imports.views import SqlImportedRows
+    from activities.shared.failures import WorkerThread, from_thread
+
+    stopped = threading.Event()
+    with ExitStack() as stack:
+        target: Path | IO[bytes] = sys.stdout.buffer
+        if out is not None:
+            target = stack.enter_context(output_file(out, force=force))
+        elif format is not Format.CSV:
+            target = stack.enter_context(_temporary(f"rows.{format}"))
+        async with (
+            cli.tables() as database,
+            aclosing(SqlImportedRows(database).read(spec, scope)) as pages,
+            WorkerThread() as thread,
+        ):
+            rows = from_thread(pages, stopped)
+            try:
+                count = await thread.run(lambda: _write(format, spec, rows, target))
+            finally:
+                stopped.set()
+        if out is None and isinstance(target, Path):
+            _pour(target)
+    typer.echo(f"{count:,} row{'' if count == 1 else 's'}", err=True)
+
+
+def _write(
+    format: Format,
+    spec: TableSpec,
+    rows: Iterator[tuple[Any, ...]],
+    target: Path | IO[bytes],
+) -> int:
+    from adapters.files.tables.workbooks import write_csv, write_parquet, write_xlsx
+
+    if format is Format.CSV:
+        if not isinstance(target, Path):
+            return write_csv(spec.fields, rows, target)
+        with target.open("wb") as file:
+            return write_csv(spec.fields, rows, file)
+    assert isinstance(target, Path)
+    write = write_xlsx if format is Format.XLSX else write_parquet
+    return write(spec.fields, rows, target)
+
+
+@contextmanager
+def _temporary(name: str) -> Generator[Path]:
+    """A file on the way to standard output.
+
+    Raises:
+        CommandError: There is no room for it.
+    """
+    try:
+        with TemporaryDirectory(prefix="docflow-") as folder:
+            yield Path(folder) / name
+    except OutputLost:
+        raise
+    except OSError as error:
+        raise CommandError(
+            f"cannot write to {gettempdir()}: {error.strerror}; name a file with --out, or "
+            "another folder by TMPDIR",
+            ExitCode.NOT_WRITTEN,
+        ) from error
+
+
+def _pour(file: Path) -> None:
+    """Write a file to standard output."""
+    with file.open("rb") as source:
+        while block := source.read(1 << 20):
+            sys.stdout.buffer.write(block)
+
+
+PROBLEMS_SHOWN = 20
+"""Problems that `show` prints for people; JSON has all that the status row keeps."""
+
+
+async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
+    """Show one import in full.
+
+    Raises:
+        CommandError: There is none, or nothing that knows of it answers.
+    """
+    from adapters.database.models.imports import FINAL
+
+    key: TaskKey = known.key
+    name = name_of(key)
+    async with open_tasks(cli) as tasks:
+        row = await tasks.get(key.project_id, key.task_id)
+    snapshot = await attempt(_look(cli, known.workflow_id))
+    if isinstance(snapshot, Failure):
+        if row is None:
+            raise CommandError(snapshot.reason)
+        typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
+        snapshot = RunSnapshot()
+    if row is None and snapshot.view is None:
+        raise CommandError(
+            f"there is no import {name}: its message may still be in the "
+            "queue or was rejected; see `docflow status` and `docflow rejected list`"
+        )
+    view, status = snapshot.view, snapshot.status
+    if row is not None and is_left_open(row.state not in FINAL, snapshot.view):
+        row = replace(row, state=ImportState.TERMINATED)
+    if as_json:
+        print_json(
+            {
+                "import": row and row_as_json(row),
+                "run": view and asdict(view),
+                "status": status and status.model_dump(mode="json"),
+            }
+        )
+        return
+    out = console()
+    waits = outage_pairs(view)
+    shown = _row_pairs(row, name, waits) if row is not None else [("import", name), *waits]
+    if view is not None:
+        shown += _run_pairs(view, status, name, known_reason=row and row.reason)
+    out.print(pairs(shown))
+    if row is not None and row.problems:
+        out.print(problems_table(row.problems[:PROBLEMS_SHOWN], row.problem_count))
+
+
+@dataclass(frozen=True)
+class RunSnapshot:
+    """What Temporal and the worker report about a run."""
+
+    view: "RunView | None" = None
+    status: ImportStatus | None = None
+
+
+async def _look(cli: CliContext, run: str) -> RunSnapshot:
+    runs = await open_runs(cli)
+    view = await runs.look(run)
+    if view is None:
+        return RunSnapshot()
+    return RunSnapshot(view, await runs.status(run))
+
+
+def _row_pairs(
+    row: "ImportTaskRow", name: str, waits: list[tuple[str, object]]
+) -> list[tuple[str, object]]:
+    return [
+        ("import", name),
+        ("type", row.document_type),
+        ("strategy", row.strategy),
+        *(waits or [("state", state_text(row.state))]),
+        ("reason", row.reason),
+        ("note", row.note),
+        ("file", row.filename or row.source_name),
+        ("rows", counts_text(row.counts)),
+        *(("corrected", _correction(each)) for each in row.corrections),
+        ("created", moment(row.created_at)),
+        ("finished", moment(row.finished_at)),
+        ("problems removed", moment(row.problems_removed_at)),
+        ("report", row.report and f"{row.report.name} (`docflow report {name}`)"),
+    ]
+
+
+def _correction(correction: Correction) -> str:
+    at = moment(datetime.fromisoformat(correction.at))
+    return f"{at} by {correction.by or 'unknown'}: {correction.changes}"
+
+
+def _run_pairs(
+    view: "RunView", status: ImportStatus | None, name: str, *, known_reason: str | None
+) -> list[tuple[str, object]]:
+    shown: list[tuple[str, object]] = [
+        ("run", view.workflow_id),
+        ("in Temporal", view.status),
+        ("link", view.link),
+    ]
+    if status is None:
+        shown.append(("step", "not known: no worker answers"))
+    else:
+        shown += [
+            ("step", status.step),
+            ("parked since", _since(status) if view.parked else None),
+            ("because", status.reason if status.reason != known_reason else None),
+            ("plan", status.plan and _plan(status.plan)),
+        ]
+    if view.parked:
+        shown.append(("next step", f"docflow retry | skip | fail | cancel {name}"))
+    return shown
+
+
+def _since(status: ImportStatus) -> str | None:
+    since = status.waiting_since
+    return moment(datetime.fromisoformat(since)) if since else None
+
+
+def _plan(plan: ImportPlan) -> str:
+    where = "in short local steps" if plan.path == "local" else "as a heartbeating activity"
+    source = f" from {plan.source.name} ({plan.source.size:,} bytes)" if plan.source else ""
+    return f"{plan.facts.handler}{source}, {where}"
+
+
+def row_as_json(row: "ImportTaskRow") -> dict[str, Any]:
+    """A status row for programs; times are ISO 8601."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(type(row)).dump_python(row, mode="json")
+
+
+MESSAGES_PEEKED: Final = 100
+
+
+async def parked(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
+    """Imports that their status rows say are parked, with the reasons that these keep."""
+    async with open_tasks(context) as tasks:
+        rows = await tasks.list(limit, ImportState.PARKED)
+    return [
+        AwaitingRun(
+            pipeline=pipeline.name,
+            workflow_id=row.workflow_id,
+            id=name_of(row),
+            type=row.document_type,
+            state=row.state,
+            since=row.updated_at,
+            reason=row.reason,
+            row=row_as_json(row),
+        )
+        for row in rows
+    ]
+
+
+async def checks(context: CliContext) -> Sequence[Check]:
+    """The Service Bus queue."""
+
+    async def depth() -> str:
+        async with AsyncExitStack() as stack:
+            queue = await stack.enter_async_context(open_queue(context))
+            depth = await queue.depth(MESSAGES_PEEKED)
+        waiting, dead = (
+            f"{number}{' or more' if number == depth.at_most else ''}"
+            for number in (depth.waiting, depth.dead_letters)
+        )
+        return f"{waiting} waiting, {dead} in the dead letter queue"
+
+    found = await attempt(depth())
+    if isinstance(found, Failure):
+        return [Check("queue", False, found.reason)]
+    return [Check("queue", True, found)]
+
+
+QUIET_SECONDS = 10.0
+"""Seconds without progress after which hints about what may be missing are shown."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
+"""Seconds between two looks: small documents are done in a moment, big ones take minutes."""
+
+
+@dataclass(frozen=True)
+class Parked:
+    """The import waits for a person."""
+
+    status: ImportStatus | None
+    """None when no worker answers."""
+
+
+Ending = ImportResult | Parked
+"""Why following is over."""
+
+
+class Screen(Protocol):
+    """Shows how an import goes."""
+
+    def state(self, description: str) -> None:
+        """What is happening."""
+        ...
+
+    def rows(self, mark: LoadMark) -> None:
+        """How far the rows have come."""
+        ...
+
+    def hint(self, sentence: str) -> None:
+        """Something the person may have to do."""
+        ...
+
+
+class Follower:
+    """Watches one import.
+
+    Args:
+        key: The import.
+        runs: Temporal.
+        resources: For progress marks and rejected messages.
+        screen: Shows what is seen.
+        earlier: Run id of an earlier run of the import, which is over.
+        quiet_seconds: After how long without a sign of life hints are given.
+        pauses: Seconds of the first and the longest pause between two looks.
+    """
+
+    def __init__(
+        self,
+        key: TaskKey,
+        runs: "ImportRuns",
+        resources: "ImportAccess",
+        screen: Screen,
+        *,
+        earlier: str | None = None,
+        quiet_seconds: float = QUIET_SECONDS,
+        pauses: tuple[float, float] = (FIRST_PAUSE, LONGEST_PAUSE),
+    ) -> None:
+        self._key = key
+        self._workflow_id = workflow_id(key.project_id, key.task_id)
+        self._runs = runs
+        self._resources = resources
+        self._screen = screen
+        self._earlier = earlier
+        self._quiet_seconds = quiet_seconds
+        self._pauses = pauses
+        self._mark = LoadMark()
+        self._last_sign = 0.0
+        self._hinted = False
+
+    async def follow(self) -> Ending:
+        """Watch until the import is over or waits for a person.
+
+        Raises:
+            CommandError: The message was rejected.
+            ServiceError: The run ended without a result, or Temporal does not answer.
+        """
+        self._sign_of_life()
+        pause, longest = self._pauses
+        while True:
+            view = await self._runs.look(self._workflow_id)
+            if view is not None and view.run_id == self._earlier:
+                view = None
+            if view is not None and view.closed:
+                return await self._runs.result(self._workflow_id)
+            if view is not None and view.parked:
+                return Parked(await self._runs.status(self._workflow_id))
+            await (self._wait_for_a_run() if view is None else self._watch(view))
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, longest)
+
+    def _sign_of_life(self) -> None:
+        self._last_sign = asyncio.get_running_loop().time()
+
+    def _is_quiet(self) -> bool:
+        quiet = asyncio.get_running_loop().time() - self._last_sign >= self._quiet_seconds
+        return quiet and not self._hinted
+
+    async def _wait_for_a_run(self) -> None:
+        from workers.imports.runs import find_rejection
+
+        self._screen.state("in the queue")
+        if rejected := await find_rejection(self._resources, self._workflow_id):
+            raise CommandError(
+                f"the message was rejected: {rejected.reason}: {rejected.description}; "
+                f"`docflow rejected show {rejected.id}` shows it"
+            )
+        if self._is_quiet():
+            self._hinted = True
+            self._screen.hint(
+                f"No run {self._workflow_id} after {self._quiet_seconds:.0f} s. Is a bridge "
+                "receiving from this queue (`docflow bridge service-bus`)? "
+                "`docflow status` shows what is up."
+            )
+
+    async def _watch(self, view: "RunView") -> None:
+        self._screen.state(view.status)
+        try:
+            mark = await self._resources.store.mark(self._key)
+        except Unavailable:
+            # The run does not depend on this progress mark: keep following it.
+            return
+        if mark != self._mark:
+            self._mark = mark
+            self._screen.rows(mark)
+            self._sign_of_life()
+        elif self._is_quiet():
+            self._hinted = True
+            if await self._runs.workers() == 0:
+                self._screen.hint(
+                    "The run has started and no worker polls its task queue: "
+                    "start `docflow worker imports`."
+                )
+
+
+class ProgressScreen:
+    """A progress bar on stderr; what the file still holds is not known, so it has no end."""
+
+    def __init__(self) -> None:
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        out = console(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[rows]}", markup=False),
+            TimeElapsedColumn(),
+            console=out,
+            transient=True,
+            disable=not out.is_terminal,
+        )
+        self._task = self._progress.add_task("sent", total=None, rows="")
+
+    @contextmanager
+    def shown(self) -> Generator[None]:
+        """Keep the bar on the screen."""
+        with self._progress:
+            yield
+
+    def state(self, description: str) -> None:
+        """What is happening."""
+        self._progress.update(self._task, description=description)
+
+    def rows(self, mark: LoadMark) -> None:
+        """How far the rows have come."""
+        self._progress.update(
+            self._task, rows=f"{mark.cursor:,} rows read: {counts_text(mark.counts)}"
+        )
+
+    def hint(self, sentence: str) -> None:
+        """Something the person may have to do."""
+        self._progress.console.print(sentence)

@@ -1,0 +1,182 @@
+"""The one entry point of import messages, whatever queue or host they come through."""
+
+import logging
+from collections.abc import Sequence
+
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from adapters.ports.records import RejectedMessages
+from workers.imports.messages import read_message
+from workers.shared.services.bodies import (
+    INVALID_MESSAGE,
+    Abandon,
+    RefusedMessage,
+    Settle,
+    Verdict,
+    printable,
+)
+from workers.shared.services.intake import (
+    START_TIMEOUT,
+    both_answer,
+    earlier_run,
+    given_back,
+    refuse,
+    short,
+    warn_of_deliveries,
+)
+from workflows.imports.document_import import DocumentImport
+from workflows.imports.findings import foreign_blob
+from workflows.imports.messages import (
+    BulkMessage,
+    DeleteMessage,
+    FileMessage,
+    ImportMessage,
+    ScheduleUploadMessage,
+    TableMessage,
+)
+from workflows.imports.runs import TASK_QUEUE, ImportOrder
+from workflows.shared import attributes
+from workflows.shared.contracts import MEMO, Origin, digest_of
+
+logger = logging.getLogger(__name__)
+
+
+class ImportIntake:
+    """Turns the body of a message into a started workflow, or returns why not.
+
+    Any number of calls may run at once.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        rejected: RejectedMessages,
+        *,
+        queue: str,
+        park_for_days: int = 14,
+        prefixes: Sequence[str] = (),
+    ) -> None:
+        self._client = client
+        self._rejected = rejected
+        self._queue = queue
+        self._prefixes = prefixes
+        self._park_for_seconds = park_for_days * 24 * 3600
+
+    async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
+        """Start the import that a message asks for.
+
+        May be called again with the same message: one task is one workflow. Another message of
+        the same task is refused, unless the run of the first one was terminated.
+
+        Args:
+            raw: The body as it came.
+            delivery_count: Deliveries before this one; 0 the first time.
+            message_id: As the sender set it.
+        """
+        warn_of_deliveries(self._queue, message_id, delivery_count)
+        try:
+            message = read_message(raw)
+            if (refused := foreign_blob(message, self._prefixes)) is not None:
+                raise RefusedMessage(INVALID_MESSAGE, refused)
+            return await self._start(message, message_id)
+        except RefusedMessage as refused:
+            return await refuse(self._rejected, self._queue, message_id, refused, raw)
+
+    async def ready(self) -> bool:
+        """Whether Temporal and the record of rejected messages answer."""
+        return await both_answer(self._client, self._rejected)
+
+    async def _start(self, message: ImportMessage, message_id: str | None) -> Verdict:
+        workflow_id = message.workflow_id
+        origin = Origin(queue=self._queue, message_id=message_id, digest=digest_of(message))
+        try:
+            if await self._is_started(message, origin, WorkflowIDReusePolicy.REJECT_DUPLICATE):
+                return Settle(workflow_id)
+            earlier = await earlier_run(self._client, workflow_id)
+            if not earlier.terminated:
+                earlier.refuse_other(origin.digest)
+                logger.info(
+                    "message %r: %s was started before by the same message", message_id, workflow_id
+                )
+                return Settle(workflow_id, duplicate=True)
+            again = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
+            if await self._is_started(message, origin, again):
+                return Settle(workflow_id)
+        except RPCError as error:
+            verdict = given_back(error)
+            logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
+            return verdict
+        return Abandon(f"{workflow_id} was started by another message at the same moment")
+
+    async def _is_started(
+        self, message: ImportMessage, origin: Origin, reuse: WorkflowIDReusePolicy
+    ) -> bool:
+        """Start a run; False: there is one already."""
+        try:
+            await self._client.start_workflow(
+                DocumentImport.run,
+                ImportOrder(
+                    message=message,
+                    park_for_seconds=self._park_for_seconds,
+                    notices=True,
+                    origin=origin,
+                ),
+                id=message.workflow_id,
+                task_queue=TASK_QUEUE,
+                id_reuse_policy=reuse,
+                # A repeated call of the client library carries its request id, which the server
+                # knows: only another message meets a run here.
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                request_eager_start=True,
+                memo={MEMO: origin.digest},
+                search_attributes=attributes.at_start(
+                    "imports", message.document_type.value, message.project_id
+                ),
+                static_summary=summary(message),
+                static_details=_details(message, origin.message_id),
+                rpc_timeout=START_TIMEOUT,
+            )
+        except WorkflowAlreadyStartedError:
+            return False
+        return True
+
+
+def summary(message: ImportMessage) -> str:
+    """One sentence on what a run is about, within the server's limit."""
+    what = message.document_type.value.replace("_", " ")
+    project = f"project {message.project_id}"
+    match message:
+        case ScheduleUploadMessage():
+            text = f"Upload of {_name_of(message)} as a schedule of {project}"
+        case FileMessage():
+            text = f"Import of {_name_of(message)} as {what} into {project}"
+        case BulkMessage():
+            ids = message.activity_ids
+            which = f"{len(ids)}" if ids and not message.filters else "selected"
+            text = f"{what.capitalize()} on {which} activities of {project}"
+        case DeleteMessage():
+            what = what.removesuffix(" delete")
+            text = f"Removal of the {what} lines of service {message.service_id} from {project}"
+    return short(text)
+
+
+def _name_of(message: FileMessage | ScheduleUploadMessage) -> str:
+    if isinstance(message, ScheduleUploadMessage):
+        name = message.original_filename or message.filename or message.target_blob_name
+    else:
+        name = message.filename or message.blob_name
+    return printable(name.rsplit("/", 1)[-1])[:120]
+
+
+def _details(message: ImportMessage, message_id: str | None) -> str:
+    lines = [f"Task {message.task_id}"]
+    if isinstance(message, FileMessage):
+        lines.append(f"Blob {printable(message.blob_name)}")
+    if isinstance(message, TableMessage):
+        lines.append(f"Strategy {message.strategy}")
+    if message_id is not None:
+        lines.append(f"Message id {printable(message_id)[:128]}")
+    return "; ".join(lines)

@@ -1,0 +1,176 @@
+"""The register of `imports`: one import or delete message of a project's data."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+from workers.shared.register import Bridge, Context, Pipeline, Resubmission, RunKind
+from workflows.imports.messages import workflow_id
+from workflows.imports.runs import TASK_QUEUE, ImportState, ImportStatus, Retry, TaskKey
+from workflows.shared.contracts import Answer
+from workflows.shared.dependencies import WAITING
+
+if TYPE_CHECKING:
+    from adapters.ports.records import KeptRows, OpenRows
+    from workers.imports.resources import ImportResources
+    from workers.imports.settings import BridgeSettings, RunSettings
+    from workers.shared.resources import Resources
+
+
+def _workflows() -> Sequence[type]:
+    from workflows.imports.document_import import DocumentImport
+
+    return (DocumentImport,)
+
+
+def _settings(environment: Mapping[str, str]) -> "RunSettings":
+    from workers.imports.settings import RunSettings
+
+    return RunSettings.read(environment)
+
+
+@asynccontextmanager
+async def _open(context: Context, settings: "RunSettings") -> AsyncGenerator["ImportResources"]:
+    from workers.imports.resources import import_resources
+
+    yield import_resources(context.resources.database, context.client, settings)
+
+
+def _open_rows(own: "ImportResources") -> "OpenRows":
+    return own.store
+
+
+def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
+    from activities.imports.views import old_imports, old_problems, old_rejected, old_resubmitted
+    from adapters.ports.records import KeptRows
+
+    database, keeps = common.database, common.keeps
+    return (
+        KeptRows("problems and reports of imports", keeps.import_problems, old_problems(database)),
+        KeptRows("status rows of imports", keeps.status, old_imports(database)),
+        # Of every queue: no installation does without a worker of imports.
+        KeptRows("rejected messages, sent again", keeps.resubmitted, old_resubmitted(database)),
+        KeptRows("rejected messages, not sent again", keeps.status, old_rejected(database)),
+    )
+
+
+def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
+    """What a worker of imports runs."""
+    from activities.imports.lifecycle import (
+        DeleteImports,
+        ImportLifecycle,
+        SmallTables,
+        UploadImports,
+    )
+    from activities.imports.rows import RowImports
+    from activities.imports.schedules import ScheduleImports
+
+    store, blobs, scratch = own.store, common.blobs, common.scratch
+    return (
+        ImportLifecycle(
+            store,
+            blobs,
+            own.ends,
+            common.rejected,
+            own.runs.small_document_bytes,
+            own.runs.blob_prefixes,
+            SmallTables(blobs, common.documents, scratch),
+        ),
+        RowImports(store, blobs, common.documents, common.reports, scratch),
+        ScheduleImports(store, blobs, common.documents, common.reports, scratch),
+        UploadImports(store, blobs, scratch),
+        DeleteImports(store),
+    )
+
+
+def _bridge_settings(environment: Mapping[str, str]) -> "BridgeSettings":
+    from workers.imports.settings import BridgeSettings, QueueSettings, RunSettings
+    from workers.shared.settings.check import check_settings
+
+    check_settings(environment, QueueSettings, RunSettings)
+    return BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))
+
+
+def _queue_name(environment: Mapping[str, str]) -> str:
+    from workers.imports.settings import QueueSettings
+
+    named = environment.get("AZURE_SERVICE_BUS_QUEUE_NAME", "").strip()
+    return named or QueueSettings.model_fields["queue_name"].default
+
+
+def _key(found: re.Match[str]) -> TaskKey:
+    return TaskKey(unquote(found["project"]), unquote(found["task"]))
+
+
+def _page(key: TaskKey) -> str:
+    return f"/documents?id={quote(workflow_id(key.project_id, key.task_id), safe='/')}"
+
+
+def _pattern() -> re.Pattern[str]:
+    # An id begins with a letter or digit, ASCII or encoded.
+    part = "[A-Za-z0-9%][A-Za-z0-9._:@+%-]{0,383}"
+    return re.compile(f"import/(?P<project>{part})/(?P<task>{part})")
+
+
+_ANSWERS: Mapping[str, Any] = {"retry": Retry, "skip": Answer, "fail": Answer, "cancel": Answer}
+
+IMPORTS = Pipeline(
+    name="imports",
+    title="Document import",
+    task_queue=TASK_QUEUE,
+    contracts="workflows.imports",
+    activities_package="activities.imports",
+    runs=(
+        RunKind(
+            workflow="DocumentImport",
+            pattern=_pattern(),
+            parse=_key,
+            page=_page,
+            status=ImportStatus,
+            answers=_ANSWERS,
+            report=True,
+            states=(
+                ImportState.PARKED,
+                WAITING,
+                ImportState.RUNNING,
+                ImportState.FAILED,
+                ImportState.TERMINATED,
+                ImportState.CANCELLED,
+                ImportState.SKIPPED,
+                ImportState.COMPLETED,
+            ),
+        ),
+    ),
+    workflows=_workflows,
+    settings=_settings,
+    open=_open,
+    activities=activities,
+    open_rows=_open_rows,
+    kept_rows=_kept_rows,
+    worker_help="Work on document imports.",
+    optional=False,
+    bridges=(
+        Bridge(
+            name="service-bus",
+            help="Receive import messages from Service Bus and start their runs.",
+            settings=_bridge_settings,
+            run="workers.imports.bridge:receive",
+            requirements="workers.imports.bridge:queue_requirements",
+            resubmission=Resubmission(
+                setting="AZURE_SERVICE_BUS_QUEUE_NAME",
+                queue=_queue_name,
+                sender="workers.imports.bridge:SENDER",
+                dead_letters="workers.imports.bridge:dead_letters",
+            ),
+        ),
+    ),
+    gateway="workers.imports.pages:open_part",
+    verbs="workers.imports.verbs:VERBS",
+    show="workers.imports.commands:show_run",
+    commands={"export": "workers.imports.commands:app"},
+    submit="workers.imports.submit_command:app",
+    parked="workers.imports.commands:parked",
+    checks="workers.imports.commands:checks",
+)

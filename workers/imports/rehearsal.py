@@ -1,0 +1,175 @@
+"""An import that is tried without anything being written: on a copy of the rows that it meets."""
+
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any, Final
+
+from sqlalchemy import Table, insert, select
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.imports.lifecycle import DeleteImports, UploadImports
+from activities.imports.rows import RowImports
+from activities.imports.schedules import ScheduleImports
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import Database, open_database
+from adapters.database.models.every import DOMAIN
+from adapters.database.models.imports import (
+    SCHEDULES,
+    import_answers,
+    schedule_aliases,
+    schedule_uploads,
+)
+from adapters.database.schema import upgrade
+from adapters.files.blobs import FolderBlobs
+from adapters.files.documents import FileDocuments
+from adapters.files.tables.workbooks import XlsxReportWriter
+from adapters.ports.errors import Unavailable
+from workflows.imports.messages import FileMessage, ImportMessage, ScheduleUploadMessage
+from workflows.imports.runs import Handler, HandlerInput, HandlerOutcome, ImportPlan
+from workflows.imports.types import REGISTRY
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import UNAVAILABLE
+
+PAGE: Final = 5_000
+"""Rows that are copied at once."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What an import would do."""
+
+    outcome: HandlerOutcome
+    parks: str | None
+    """Why it would wait for a person; None: it would be completed."""
+    report: Path | None
+    """The report of rejected rows; gone when the rehearsal is closed."""
+
+
+@contextmanager
+def _named_temporary_folder() -> Generator[None]:
+    """Name the temporary folder where it is what cannot be written.
+
+    Raises:
+        Unavailable: It cannot.
+    """
+    try:
+        yield
+    except (OSError, Unavailable) as error:
+        raise _not_written(str(error)) from error
+
+
+def _not_written(reason: str) -> Unavailable:
+    return Unavailable(
+        f"the dry run cannot write to {gettempdir()} ({reason.rpartition(': ')[2]}); make room "
+        "there, or name another folder by TMPDIR",
+        Dependency.SCRATCH_DISK,
+    )
+
+
+@asynccontextmanager
+async def rehearsed(
+    database: Database, message: ImportMessage, file: Path | None
+) -> AsyncGenerator[Rehearsal]:
+    """Do all of an import but on a copy: the same steps, over the same rows of its project.
+
+    Args:
+        database: Whose rows are copied; nothing in it changes.
+        message: What would be imported.
+        file: Its document, of the types that work from one.
+
+    Raises:
+        Unavailable: The database cannot be read, or the temporary folder not be written.
+    """
+    with ExitStack() as held:
+        with _named_temporary_folder():
+            folder = Path(held.enter_context(TemporaryDirectory(prefix="docflow-dry-run-")))
+            (folder / "blobs").mkdir()
+            blobs = FolderBlobs(folder / "blobs")
+            url = f"sqlite:///{folder / 'rows.db'}"
+            await upgrade(url)
+        async with open_database(url) as copy:
+            for table in _met_by(message):
+                await _copy(database, copy, table, message)
+            yield await _tried(copy, blobs, folder, message, file)
+
+
+async def _tried(
+    copy: Database, blobs: FolderBlobs, folder: Path, message: ImportMessage, file: Path | None
+) -> Rehearsal:
+    source = None
+    if file is not None:
+        with _named_temporary_folder():
+            source = await blobs.upload(file, _blob_of(message))
+    facts = REGISTRY[message.document_type]
+    plan = ImportPlan(facts=facts, path="remote", source=source, delete_source=True)
+    work = HandlerInput(message=message, plan=plan)
+    try:
+        outcome: HandlerOutcome = await ActivityEnvironment().run(
+            _handler(facts.handler, SqlImportStore(copy), blobs, folder), work
+        )
+    except ApplicationError as error:
+        if error.type == UNAVAILABLE:
+            # All that it uses stands in the temporary folder.
+            raise _not_written(error.message) from error
+        return Rehearsal(HandlerOutcome(), error.message, None)
+    report = None
+    if outcome.report is not None:
+        report = folder / "report.xlsx"
+        await blobs.download(outcome.report.name, report)
+    return Rehearsal(outcome, outcome.held_back, report)
+
+
+def _handler(handler: Handler, store: SqlImportStore, blobs: FolderBlobs, folder: Path) -> Any:
+    documents, reports, scratch = FileDocuments(), XlsxReportWriter(), folder / "scratch"
+    schedules = ScheduleImports(store, blobs, documents, reports, scratch)
+    match handler:
+        case Handler.LOAD_ROWS:
+            return RowImports(store, blobs, documents, reports, scratch).load_rows
+        case Handler.LOAD_SCHEDULE:
+            return schedules.load_schedule
+        case Handler.LIST_SCHEDULE_PROJECTS:
+            return schedules.list_schedule_projects
+        case Handler.CHANGE_ACTIVITIES:
+            return schedules.change_activities
+        case Handler.STORE_UPLOAD:
+            return UploadImports(store, blobs, scratch).store_upload
+        case Handler.DELETE_SERVICE:
+            return DeleteImports(store).delete_service
+
+
+def _met_by(message: ImportMessage) -> Sequence[Table]:
+    """Tables whose rows decide what an import does."""
+    name = REGISTRY[message.document_type].table
+    if isinstance(message, ScheduleUploadMessage):
+        return (schedule_uploads,)
+    if name is None:
+        return ()
+    table = DOMAIN[name]
+    return (*SCHEDULES, schedule_aliases) if table in SCHEDULES else (table, import_answers)
+
+
+async def _copy(source: Database, target: Database, table: Table, message: ImportMessage) -> None:
+    """Copy the rows of the message's project, and of its service where it has one."""
+    scope = [table.c.project_id == message.project_id]
+    service = getattr(message, "service_id", None)
+    if service is not None and "service_id" in table.c:
+        scope.append(table.c.service_id == service)
+    query = select(table).where(*scope).execution_options(yield_per=PAGE)
+    async with source.streaming() as reading:
+        found = await reading.stream(query)
+        async for page in found.mappings().partitions(PAGE):
+            with _named_temporary_folder():
+                async with target.transaction() as writing:
+                    await writing.execute(insert(table), [dict(row) for row in page])
+
+
+def _blob_of(message: ImportMessage) -> str:
+    if isinstance(message, ScheduleUploadMessage):
+        assert message.source_blob_name is not None
+        return message.source_blob_name
+    assert isinstance(message, FileMessage)
+    return message.blob_name

@@ -1,0 +1,205 @@
+"""Import runs for the gateway and for commands: where one stands, and answers of people to it.
+
+Answers of people to import runs, with a corrected file where there is one.
+
+Import runs for the gateway: where one stands, and a person's answer to it.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from workers import catalogue
+from workers.imports.messages import upload_name
+from workers.shared.register import Run, recognise
+from workers.shared.services.errors import InvalidRequest, NotFound, Refused, WrongState
+from workers.shared.services.identity import Identity, require_operator
+from workflows.imports.messages import DocumentType, ImportMessage
+from workflows.imports.runs import ImportState, ImportStatus, Retry, TaskKey
+from workflows.imports.types import REGISTRY
+from workflows.shared.contracts import Answer, BlobRef
+
+if TYPE_CHECKING:
+    from activities.imports.views import ImportTaskRow, SqlImportTasks
+    from adapters.ports.blobs import Blobs
+    from workers.imports.runs import ImportRuns
+
+
+_FIELDS: Final[Mapping[DocumentType, tuple[str, str]]] = {
+    DocumentType.SCHEDULE_UPLOAD: ("temp_blob_name", "original_filename")
+}
+_FILE: Final = ("blob_name", "filename")
+"""Fields of a message that name its document, for the blob store and for its user."""
+
+
+@dataclass(frozen=True)
+class CorrectedFile:
+    """A document that a person gives in place of the one that could not be read."""
+
+    filename: str
+    store: Callable[[str], Awaitable[BlobRef]]
+    """Writes it to the blob of this name."""
+
+
+@dataclass(frozen=True)
+class RunAnswer:
+    """A person's answer to a run."""
+
+    verb: str
+    by: str | None = None
+    reason: str | None = None
+    message: ImportMessage | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    file: CorrectedFile | None = None
+
+    def as_contract(self) -> Retry | Answer:
+        """As the run takes it, without the file."""
+        if self.verb == "retry":
+            return Retry(message=self.message, changes=dict(self.changes), by=self.by)
+        return Answer(reason=self.reason, by=self.by)
+
+
+class ImportAnswers:
+    """Sends answers to import runs.
+
+    Args:
+        runs: Temporal.
+        tasks: Status rows.
+        blobs: Where corrected documents go.
+    """
+
+    def __init__(self, runs: "ImportRuns", tasks: "SqlImportTasks", blobs: "Blobs") -> None:
+        self._runs = runs
+        self._tasks = tasks
+        self._blobs = blobs
+
+    async def send(self, run: Run, answer: RunAnswer) -> ImportStatus:
+        """Send an answer and wait until it is applied.
+
+        A corrected file is stored first, under a name of its own: the first one stays.
+
+        Raises:
+            InvalidRequest: A file is given, and the document type takes none.
+            WrongState: A file is given, and the run is not parked.
+            ServiceError: See `ImportRuns.answer`.
+        """
+        stored, changes = None, dict(answer.changes)
+        if answer.file is not None:
+            stored = await self._stored(run, answer.file, changes)
+        contract = replace(answer, changes=changes).as_contract()
+        try:
+            return await self._runs.answer(run.workflow_id, answer.verb, contract)
+        except (NotFound, Refused):
+            # Of any other failure it is not known whether the run has the answer, and the file.
+            if stored is not None:
+                await self._blobs.delete(stored.name)
+            raise
+
+    async def _stored(self, run: Run, file: CorrectedFile, changes: dict[str, Any]) -> BlobRef:
+        """Store a corrected file and name it in the changes."""
+        key = cast(TaskKey, run.key)
+        row = await self._tasks.get(key.project_id, key.task_id)
+        if row is None or row.state is not ImportState.PARKED:
+            state = "not there" if row is None else row.state.value
+            raise WrongState(
+                f"{run.workflow_id} is {state}: only a parked import takes a corrected file",
+                workflow_id=run.workflow_id,
+            )
+        if not REGISTRY[row.document_type].needs_blob:
+            raise InvalidRequest(f"{row.document_type.value} works on what is stored: no file")
+        name = upload_name(key.project_id, key.task_id, file.filename, secrets.token_hex(4))
+        stored = await file.store(name)
+        blob, filename = _FIELDS.get(row.document_type, _FILE)
+        changes |= {blob: stored.name, filename: file.filename[-255:]}
+        return stored
+
+
+PIPELINE: Final = "imports"
+LARGEST_FILE: Final = 500_000_000
+"""Bytes of a corrected document."""
+
+
+@dataclass(frozen=True)
+class ImportView:
+    """An import as its row and its run have it."""
+
+    run: Run
+    row: "ImportTaskRow"
+    status: ImportStatus | None
+    """None: no worker answers."""
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What a person may answer now."""
+        waits = self.status is not None and self.status.next_steps is not None
+        return tuple(self.run.kind.answers) if waits else ()
+
+
+class ImportService:
+    """What operators see of imports, and do to them.
+
+    Args:
+        runs: Temporal.
+        tasks: Status rows.
+        blobs: Where corrected documents go.
+    """
+
+    def __init__(self, runs: "ImportRuns", tasks: "SqlImportTasks", blobs: "Blobs") -> None:
+        self._runs = runs
+        self._tasks = tasks
+        self._blobs = blobs
+        self._answers = ImportAnswers(runs, tasks, blobs)
+
+    async def get(self, who: Identity, id: str) -> ImportView:
+        """Where an import stands.
+
+        Args:
+            who: The caller.
+            id: Workflow id.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: There is no such import.
+        """
+        run = _run(who, id)
+        key = cast(TaskKey, run.key)
+        row = await self._tasks.get(key.project_id, key.task_id)
+        if row is None:
+            raise NotFound(f"there is no import {key.project_id}/{key.task_id}")
+        return ImportView(run, row, await self._runs.status(run.workflow_id))
+
+    async def answer(self, who: Identity, id: str, answer: RunAnswer) -> ImportStatus:
+        """Answer a run, in the name of the caller.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            InvalidRequest: There is no such answer.
+            ServiceError: See `ImportAnswers.send`.
+        """
+        run = _run(who, id)
+        if answer.verb not in run.kind.answers:
+            known = ", ".join(run.kind.answers)
+            raise InvalidRequest(f"there is no answer {answer.verb!r}; there are {known}")
+        return await self._answers.send(run, answer)
+
+    async def retry_with(
+        self,
+        who: Identity,
+        id: str,
+        filename: str,
+        content: Callable[[], AsyncIterator[bytes]],
+        changes: Mapping[str, Any],
+    ) -> ImportStatus:
+        """Try again with a corrected document, which is streamed."""
+        file = CorrectedFile(filename, lambda name: self._blobs.write(name, content()))
+        answer = RunAnswer("retry", by=who.subject, changes=changes, file=file)
+        return await self.answer(who, id, answer)
+
+
+def _run(who: Identity, id: str) -> Run:
+    require_operator(who, "imports")
+    run = recognise(catalogue.PIPELINES, id)
+    if run is None or run.pipeline.name != PIPELINE or not run.kind.answers:
+        raise NotFound(f"{id!r} is not an import; its id reads import/PROJECT/TASK")
+    return run

@@ -1,0 +1,535 @@
+"""Everything that people and programs do with jobs, whatever way they come.
+
+What people and programs ask about jobs.
+
+Sends a webhook again when a person asks for it.
+
+The removal of what is no longer kept of jobs, when a person asks for it.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.jobs.api import JobType
+from activities.jobs.ports import JobStore, TaskPage, WebhookDelivery, WebhookLog
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound
+from workers.jobs.runs import ENDED, JobDocument, StartedJob, from_run, from_table
+from workers.jobs.submission import FieldError, InvalidJob, JobSubmission, StartsJobs, Submitted
+from workers.shared.services.errors import NotFound, Refused, TemporalUnavailable, WrongState
+from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.intake import START_TIMEOUT
+from workers.shared.services.lists import Cursor, watched
+from workers.shared.services.runs import TemporalRuns, open_runs, temporal_errors
+from workflows.jobs.definitions import TASK_QUEUE, text_problem
+from workflows.jobs.records import (
+    WEBHOOK_DELIVERY,
+    JobOutputs,
+    JobRecord,
+    JobStatus,
+    TaskStatus,
+    webhook_delivery_id,
+)
+from workflows.jobs.runs import (
+    JOB_RETENTION,
+    JOB_RETENTION_SCHEDULE,
+    JobRequest,
+    JobRetentionOrder,
+    JobRetentionResult,
+    JobRetry,
+    JobView,
+    job_workflow_id,
+)
+from workflows.shared import attributes
+from workflows.shared.contracts import Answer, AnyAnswer, BlobRef
+from workflows.shared.errors import RuleViolation
+from workflows.shared.parking import Decision
+
+PAGE: Final = 50
+LARGEST_PAGE: Final = 500
+STATUS: Final = "status"
+"""The query of a run."""
+_FULL: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Some of the jobs, the newest change first."""
+
+    jobs: Sequence[JobRecord]
+    next: Cursor | None = None
+    """Jobs of the next page are behind it; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A job as it is at a moment."""
+
+    id: str
+    """The same for the same content."""
+    job: JobDocument
+
+
+class JobQueries:
+    """Reads jobs. Each method is given who asks: operators alone see jobs.
+
+    Args:
+        store: Records of jobs.
+        log: Of webhooks.
+        runs: Of Temporal, which know what the table does not know yet.
+        types: The job types that are installed.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        log: WebhookLog,
+        runs: TemporalRuns,
+        types: Mapping[str, JobType[Any]],
+    ) -> None:
+        self.types = types
+        self._store = store
+        self._log = log
+        self._runs = runs
+
+    async def list(
+        self,
+        who: Identity,
+        *,
+        status: JobStatus | None = None,
+        job_type: str | None = None,
+        project: str | None = None,
+        before: Cursor | None = None,
+        limit: int = PAGE,
+    ) -> JobPage:
+        """Jobs, the newest change first."""
+        require_operator(who, "jobs")
+        limit = min(limit, LARGEST_PAGE)
+        found = await self._store.jobs(
+            limit=limit + 1,
+            status=status,
+            job_type=job_type,
+            project=project,
+            before=before and before.at,
+            behind=before and before.id,
+        )
+        page = found[:limit]
+        is_last = len(found) <= limit
+        return JobPage(page, None if is_last else Cursor(page[-1].updated_at, page[-1].job_id))
+
+    async def record(self, who: Identity, name: str) -> JobRecord:
+        """The record of a job.
+
+        Args:
+            who: Who asks.
+            name: Its id, the beginning of its id, or its alias.
+
+        Raises:
+            NotFound: There is none.
+            Refused: There are several.
+        """
+        require_operator(who, "jobs")
+        found = await self._store.find(name)
+        exact = [each for each in found if name in (each.job_id, each.alias)]
+        match exact or list(found):
+            case [one]:
+                return one
+            case []:
+                return await self._not_written_yet(name)
+            case several:
+                named = ", ".join(each.job_id[:12] for each in several)
+                raise Refused(f"{name!r} may be {named}; give more of the id")
+
+    async def get(self, who: Identity, name: str) -> JobDocument:
+        """A job, with its stages as they are at this moment."""
+        record = await self.record(who, name)
+        if record.status not in ENDED:
+            try:
+                view = await self._runs.query(job_workflow_id(record.job_id), STATUS, JobView)
+            except TemporalUnavailable:
+                view = None
+            if view is not None and view.attempt >= record.attempt:
+                return from_run(record, view)
+        counts = await self._store.counts(record.job_id, record.attempt)
+        found = self.types.get(record.job_type)
+        same = found is not None and found.definition.version == record.version
+        return from_table(record, counts, found.definition if found and same else None)
+
+    async def tasks(
+        self,
+        who: Identity,
+        name: str,
+        *,
+        attempt: int | None = None,
+        stage: int | None = None,
+        status: TaskStatus | None = None,
+        limit: int = PAGE,
+        token: str | None = None,
+    ) -> TaskPage:
+        """Tasks of a job, by stage and place."""
+        record = await self.record(who, name)
+        try:
+            return await self._store.tasks(
+                record.job_id,
+                attempt=attempt,
+                stage=stage,
+                status=status,
+                limit=min(limit, LARGEST_PAGE),
+                token=token,
+            )
+        except RuleViolation as error:
+            raise Refused(str(error)) from error
+
+    async def parked(self, who: Identity) -> Mapping[str, str]:
+        """Why jobs are parked, by workflow id; those that changed last, where there are many."""
+        require_operator(who, "jobs")
+        found = await self._store.jobs(limit=LARGEST_PAGE, status=JobStatus.PARKED)
+        return {
+            job_workflow_id(each.job_id): each.error_details
+            for each in found
+            if each.error_details is not None
+        }
+
+    async def deliveries(self, who: Identity, name: str) -> Sequence[WebhookDelivery]:
+        """What was sent to the receivers of a job, the newest first."""
+        record = await self.record(who, name)
+        return await self._log.deliveries(record.job_id)
+
+    def events(
+        self,
+        who: Identity,
+        name: str,
+        last_seen: str | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[Revision | None]:
+        """The job whenever it changes, until it has ended.
+
+        Args:
+            who: Who asks.
+            name: The job.
+            last_seen: Revision that the asker has; None: begin with the job as it is.
+            stopping: Whether the process is about to end.
+        """
+
+        async def read() -> Revision:
+            return revision(await self.get(who, name))
+
+        return watched(
+            read,
+            lambda now: now.id,
+            lambda now: now.job.ended,
+            last_seen=last_seen,
+            stopping=stopping,
+        )
+
+    async def _not_written_yet(self, name: str) -> JobRecord:
+        """A job that has just been started: its run is there before its record."""
+        if len(name) == _FULL:
+            handle = self._runs.client.get_workflow_handle(job_workflow_id(name))
+            with temporal_errors():
+                try:
+                    found = await handle.describe()
+                except RPCError as error:
+                    if error.status is not RPCStatusCode.NOT_FOUND:
+                        raise
+                    found = None
+            if found is not None:
+                return _just_started(name, found)
+        raise NotFound(f"there is no job {name!r}")
+
+
+def _just_started(job_id: str, found: WorkflowExecutionDescription) -> JobRecord:
+    return JobRecord(
+        job_id=job_id,
+        job_type=found.typed_search_attributes.get(attributes.DOCUMENT_TYPE) or "unknown",
+        status=JobStatus.QUEUED,
+        total_stages=0,
+        parameters={},
+        created_at=found.start_time,
+        updated_at=found.start_time,
+    )
+
+
+def revision(job: JobDocument) -> Revision:
+    """A job with what distinguishes it from others."""
+    text = job.model_dump_json(exclude={"updated_at"})
+    return Revision(hashlib.sha256(text.encode()).hexdigest()[:16], job)
+
+
+class Redelivery:
+    """Starts deliveries by hand.
+
+    Args:
+        client: Of Temporal.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def send(
+        self, log: Sequence[WebhookDelivery], number: int, attempt: int | None = None
+    ) -> WebhookDelivery:
+        """Deliver once more what was delivered, or was not; with the same id and content.
+
+        Args:
+            log: Of the job, the newest first.
+            number: Place of the receiver, from 0.
+            attempt: Of the job; None: the newest of the log.
+
+        Raises:
+            NotFound: Nothing was ever sent to this receiver.
+            WrongState: It is being sent again already.
+            TemporalUnavailable: Temporal does not answer.
+        """
+        same = [
+            each
+            for each in log
+            if each.order.number == number and attempt in (None, each.order.attempt)
+        ]
+        if not same:
+            raise NotFound("nothing was sent to this receiver so far")
+        newest = max(same, key=lambda each: (each.order.attempt, each.order.redelivery))
+        order = newest.order.model_copy(
+            update={"redelivery": newest.order.redelivery + 1, "delivery_attempt": 1}
+        )
+        with temporal_errors():
+            try:
+                await self._client.start_workflow(
+                    WEBHOOK_DELIVERY,
+                    order,
+                    id=webhook_delivery_id(order),
+                    task_queue=TASK_QUEUE,
+                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    search_attributes=attributes.at_start("jobs", "webhook", "webhooks"),
+                    static_summary=f"Webhook {number + 1} of job {order.job_id[:8]}, sent again",
+                    rpc_timeout=START_TIMEOUT,
+                )
+            except WorkflowAlreadyStartedError as error:
+                raise WrongState("this webhook is being sent again already") from error
+        return newest
+
+
+async def clean_jobs(environment: Mapping[str, str], *, dry_run: bool) -> JobRetentionResult:
+    """Have a worker remove what is due, and wait for it.
+
+    Args:
+        environment: Settings.
+        dry_run: Say what would be removed, and remove nothing.
+
+    Raises:
+        TemporalUnavailable: Temporal does not answer.
+    """
+    runs = await open_runs(environment)
+    with temporal_errors():
+        return await runs.client.execute_workflow(
+            JOB_RETENTION,
+            JobRetentionOrder(dry_run=dry_run),
+            # Named as the schedule names its runs.
+            id=f"schedule/{JOB_RETENTION_SCHEDULE}-{datetime.now(UTC).isoformat()}",
+            task_queue=TASK_QUEUE,
+            result_type=JobRetentionResult,
+            rpc_timeout=START_TIMEOUT,
+        )
+
+
+PUBLISHED: Final = ("silver", "gold")
+"""Tiers that hold what jobs have made; bronze holds what they were given."""
+
+
+class JobRunActions(StartsJobs, Protocol):
+    """What is done to runs of jobs; every refusal is a `ServiceError`."""
+
+    async def restart(self, job_id: str, from_stage: int | None = None) -> StartedJob:
+        """Begin another attempt at the failed stage, or at an earlier one; good tasks are kept."""
+        ...
+
+    async def cancel(self, job_id: str, reason: str | None = None) -> None:
+        """Begin no more tasks and end; running tasks clean up."""
+        ...
+
+    async def answer(self, job_id: str, decision: Decision, answer: AnyAnswer) -> None:
+        """Answer a job that is parked."""
+        ...
+
+
+class JobService:
+    """Every operation on jobs; a refusal is a `ServiceError`.
+
+    Args:
+        queries: Reads jobs.
+        submission: Starts them.
+        runs: Restarts and cancels them.
+        redelivery: Sends webhooks again.
+        tiers: Containers of bronze, silver and gold, by name.
+    """
+
+    def __init__(
+        self,
+        queries: JobQueries,
+        submission: JobSubmission,
+        runs: JobRunActions,
+        redelivery: Redelivery,
+        tiers: Mapping[str, Blobs],
+    ) -> None:
+        self.queries = queries
+        self.submission = submission
+        self._runs = runs
+        self._redelivery = redelivery
+        self._tiers = tiers
+
+    @property
+    def published(self) -> Mapping[str, Blobs]:
+        """Containers of what jobs have made, by tier."""
+        return {name: blobs for name, blobs in self._tiers.items() if name in PUBLISHED}
+
+    async def submit(self, who: Identity, request: JobRequest) -> Submitted:
+        """Start a job, or find the one that does the same.
+
+        Raises:
+            InvalidJob: A field is wrong; nothing was started.
+        """
+        require_operator(who, "jobs")
+        done = await self.submission.submit(request)
+        if done.created or (request.alias is None and request.project is None):
+            return done
+        known = await self.queries.record(who, done.job_id)
+        return replace(done, notes=(*done.notes, *_not_used(request, known)))
+
+    async def with_file(self, who: Identity, request: JobRequest, file: Path) -> JobRequest:
+        """Upload a file to the bronze container; the request with it as its input.
+
+        It is named after its content: the same file is uploaded once, and stays the same input.
+
+        Raises:
+            InvalidJob: Its type takes no file, or the request names another input.
+            Unavailable: The blob store does not answer.
+        """
+        require_operator(who, "jobs")
+        field = self.submission.file_parameter(request)
+        digest = await asyncio.to_thread(_digest, file)
+        name = f"uploads/{digest}/{file.name}"
+        with suppress(FileExistsError):
+            await self._tiers["bronze"].upload(file, name, overwrite=False)
+        return request.model_copy(update={"parameters": {**request.parameters, field: name}})
+
+    async def restart(self, who: Identity, name: str, from_stage: int | None = None) -> StartedJob:
+        """Begin another attempt at the failed stage, or at an earlier one."""
+        record = await self.queries.record(who, name)
+        return await self._runs.restart(record.job_id, from_stage)
+
+    async def cancel(self, who: Identity, name: str, reason: str | None = None) -> None:
+        """Begin no more tasks of a job, and end it."""
+        _check_reason(reason)
+        record = await self.queries.record(who, name)
+        try:
+            await self._runs.cancel(record.job_id, reason)
+        except NotFound as error:
+            raise _over(record) from error
+
+    async def answer(
+        self,
+        who: Identity,
+        name: str,
+        decision: Decision = Decision.RETRY,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+    ) -> JobDocument:
+        """Answer a job that is parked; the job afterwards.
+
+        Args:
+            who: Who answers.
+            name: The job.
+            decision: Do its failed stage again, leave out what has failed, or give the job up.
+            parameters: What it asks for, and others to correct; for `retry` alone.
+            reason: For `skip` and `fail`.
+
+        Raises:
+            InvalidJob: A parameter is wrong, or names another input; nothing has changed.
+            Refused: The job is not parked, or asks for more.
+        """
+        _check_reason(reason)
+        record = await self.queries.record(who, name)
+        answer: AnyAnswer = Answer(reason=reason, by=who.subject)
+        if decision is Decision.RETRY:
+            given = self.submission.corrected(record, parameters or {})
+            answer = JobRetry(parameters=given or None, by=who.subject)
+        elif parameters:
+            raise InvalidJob([FieldError("parameters", f"{decision} takes none")])
+        try:
+            await self._runs.answer(record.job_id, decision, answer)
+        except NotFound as error:
+            raise _over(record) from error
+        return await self.queries.get(who, record.job_id)
+
+    async def send_again(
+        self, who: Identity, name: str, number: int, attempt: int | None = None
+    ) -> WebhookDelivery:
+        """Send a webhook again; the entry of the log that it is sent like.
+
+        Args:
+            who: Who asks.
+            name: The job.
+            number: Place of the receiver, from 0.
+            attempt: Of the job; None: the newest whose end was delivered.
+        """
+        deliveries = await self.queries.deliveries(who, name)
+        return await self._redelivery.send(deliveries, number, attempt)
+
+    async def download(self, who: Identity, name: str, uri: str, target: Path) -> BlobRef:
+        """Fetch a file that the result of a job names.
+
+        Raises:
+            NotFound: The result names no such file, or it has been removed.
+        """
+        record = await self.queries.record(who, name)
+        outputs = JobOutputs.of(record.result_data)
+        if uri != outputs.preview and uri not in {each.uri for each in outputs.files}:
+            raise NotFound("the result of this job names no such file")
+        tier, _, blob = uri.partition("://")
+        try:
+            return await self._tiers[tier].download(blob, target)
+        except BlobNotFound as error:
+            raise NotFound("this file has been removed") from error
+
+
+def _not_used(request: JobRequest, known: JobRecord) -> Sequence[str]:
+    """What of a request for a job that was asked for before is not used."""
+    asked = {"alias": request.alias, "project": request.project}
+    kept = {"alias": known.alias, "project": known.project}
+    return [
+        f"{field} is not used: the job was asked for before, "
+        + (f"with {field} {kept[field]!r}" if kept[field] else f"without {field}")
+        for field, value in asked.items()
+        if value is not None and value != kept[field]
+    ]
+
+
+def _check_reason(reason: str | None) -> None:
+    if problem := text_problem(reason or ""):
+        raise InvalidJob([FieldError("reason", problem)])
+
+
+def _over(record: JobRecord) -> WrongState:
+    return WrongState(
+        "the job has ended: nothing of it can be cancelled or answered; `docflow jobs restart "
+        f"{record.job_id[:8]}` continues it",
+        workflow_id=job_workflow_id(record.job_id),
+    )
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()

@@ -1,0 +1,188 @@
+"""Settings of the `jobs` pipeline and of its webhooks.
+
+Settings of the webhooks of jobs.
+
+Settings of the `jobs` pipeline.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
+
+from workers.shared.machine import cores
+from workers.shared.settings.base import Setting, Settings, Whole, parse_flag, parse_list
+from workers.shared.settings.common import BlobSettings, ServiceBusSettings, container_name
+from workflows.jobs.definitions import HEAVY_MEMORY
+from workflows.jobs.records import RESULT_BYTES
+
+LIVE_SECRETS: Final = 2
+"""Under one name: today's, and the one that it takes the place of."""
+_SECRETS: Final = TypeAdapter[dict[str, str | tuple[str, ...]]](dict[str, str | tuple[str, ...]])
+
+
+def _keys(value: object) -> object:
+    from cryptography.fernet import Fernet
+
+    if not isinstance(value, str):
+        return value
+    keys = tuple(part.strip().encode() for part in value.split(",") if part.strip())
+    try:
+        for key in keys:
+            Fernet(key)
+    except ValueError:
+        raise ValueError(
+            "must be a Fernet key, 32 bytes in URL-safe base64; `python -c 'from "
+            "cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'` makes one"
+        ) from None
+    return keys
+
+
+def _named(value: object) -> object:
+    from adapters.http import secret_bytes
+
+    if not isinstance(value, str):
+        return value
+    try:
+        read = _SECRETS.validate_json(value)
+    except ValidationError:
+        raise ValueError('must be JSON like {"client": "whsec_..."}') from None
+    named: dict[str, tuple[bytes, ...]] = {}
+    for name, given in read.items():
+        secrets = (given,) if isinstance(given, str) else given
+        if not 1 <= len(secrets) <= LIVE_SECRETS or not all(secrets):
+            raise ValueError(f"{name}: give one secret, or a list of the new and the old one")
+        try:
+            named[name] = tuple(map(secret_bytes, secrets))
+        except ValueError as error:
+            raise ValueError(f"{name} {error}") from None
+    return named
+
+
+class WebhookSettings(Settings):
+    """Who may be notified by HTTP that a job has ended, and how messages are signed."""
+
+    title: ClassVar[str] = "Webhooks of jobs"
+    used_by: ClassVar[str] = "workers of jobs, gateway, bridges of jobs, `docflow submit jobs`"
+
+    secret_keys: Annotated[
+        tuple[bytes, ...], BeforeValidator(_keys), Setting(secret=True, kind="Fernet keys")
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_JOBS_SECRET_KEY",
+        description="encrypts secrets of webhooks that come with requests; of several, with "
+        "commas, the first encrypts and all decrypt",
+    )
+    named_secrets: Annotated[
+        Mapping[str, tuple[bytes, ...]], BeforeValidator(_named), Setting(secret=True, kind="JSON")
+    ] = Field(
+        {},
+        validation_alias="DOCFLOW_JOBS_WEBHOOK_SECRETS",
+        description="name to secret, or to a list of the new and the old one; requests give the "
+        "name as `webhook_secret_name`",
+    )
+    hosts: Annotated[
+        tuple[str, ...], BeforeValidator(parse_list), Setting(kind="host names, with commas")
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_JOBS_WEBHOOK_HOSTS",
+        description="the only hosts that webhooks go to, `*.example.org` for all below one; "
+        "without it every host with a public address",
+    )
+    local: Annotated[bool, BeforeValidator(parse_flag)] = Field(
+        False,
+        validation_alias="DOCFLOW_JOBS_WEBHOOK_LOCAL",
+        description="webhooks may go to this machine and over plain HTTP: for development",
+    )
+
+
+class TierSettings(Settings):
+    """Containers of spatial data, in the same storage account or folder as the documents."""
+
+    title: ClassVar[str] = "Data of jobs"
+    used_by: ClassVar[str] = "workers and gateway of jobs, commands that submit jobs"
+
+    bronze: Annotated[str, AfterValidator(container_name)] = Field(
+        "bronze",
+        validation_alias="DOCFLOW_BRONZE_CONTAINER",
+        description="data as it came in; without it, `docflow worker all` leaves out jobs",
+    )
+    silver: Annotated[str, AfterValidator(container_name)] = Field(
+        "silver",
+        validation_alias="DOCFLOW_SILVER_CONTAINER",
+        description="data ready for analysis",
+    )
+    gold: Annotated[str, AfterValidator(container_name)] = Field(
+        "gold", validation_alias="DOCFLOW_GOLD_CONTAINER", description="published exports"
+    )
+
+    def of(self, blobs: BlobSettings) -> tuple[BlobSettings, BlobSettings, BlobSettings]:
+        """Bronze, silver and gold, beside the container of the documents."""
+        bronze, silver, gold = (
+            blobs.model_copy(update={"container": name})
+            for name in (self.bronze, self.silver, self.gold)
+        )
+        return bronze, silver, gold
+
+
+class JobSettings(TierSettings):
+    """The same, and how workers of jobs work."""
+
+    title: ClassVar[str] = "Workers of jobs"
+    used_by: ClassVar[str] = "workers of jobs"
+
+    result_bytes: Annotated[int, Whole(1_000, 1_000_000)] = Field(
+        RESULT_BYTES,
+        validation_alias="DOCFLOW_JOBS_RESULT_BYTES",
+        description="longer results of tasks go to the blob store, not to the table",
+    )
+    light_slots: Annotated[int, Whole(1, 1_000)] = Field(
+        30,
+        validation_alias="DOCFLOW_JOBS_LIGHT_SLOTS",
+        description="light tasks at once in a worker; its processes divide them",
+    )
+    light_tuned: Annotated[bool, BeforeValidator(parse_flag), Setting(kind="`true` or `false`")] = (
+        Field(
+            False,
+            validation_alias="DOCFLOW_JOBS_LIGHT_TUNED",
+            description="begin fewer of them while more than 80 % of memory or processor are used, "
+            "by Temporal's resource-based tuner",
+        )
+    )
+    heavy_slots: Annotated[
+        int | None, Whole(1, 1_000), Setting(kind="whole number", default="processors")
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_JOBS_HEAVY_SLOTS",
+        description="heavy tasks at once in a worker; its processes divide them",
+    )
+
+    heavy_memory: Annotated[
+        int | None,
+        Whole(256, 1_000_000, unit=1 << 20),
+        Setting(kind="whole number of MB", default="1536 for rasters, 4096 for others"),
+    ] = Field(
+        None,
+        validation_alias=HEAVY_MEMORY,
+        description="address space of the process of a heavy task; what needs more fails",
+    )
+    keep_days: Annotated[int, Whole(1, 3_650)] = Field(
+        90,
+        validation_alias="DOCFLOW_JOBS_KEEP_DAYS",
+        description="days that tasks, plans, results and webhooks of jobs that have ended are kept",
+    )
+
+    @property
+    def heavy(self) -> int:
+        """Heavy tasks at once: as set, or one for each processor."""
+        return self.heavy_slots or cores()
+
+
+class JobQueueSettings(ServiceBusSettings):
+    """The Service Bus queue that messages of jobs come from."""
+
+    title: ClassVar[str] = "Queue of jobs"
+    used_by: ClassVar[str] = "bridge of jobs, `docflow rejected`"
+    queue_setting: ClassVar[str] = "DOCFLOW_JOBS_QUEUE"
+
+    queue_name: str = Field("jobs", validation_alias="DOCFLOW_JOBS_QUEUE", description="the queue")

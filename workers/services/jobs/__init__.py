@@ -1,1 +1,0 @@
-"""What can be done to a job: submit, restart, cancel, query."""

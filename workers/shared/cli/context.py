@@ -1,0 +1,64 @@
+"""The context of a command; everything heavy is imported when it is opened."""
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from adapters.database.engine import Database
+    from adapters.ports.records import RejectedMessages
+    from workers.shared.services.runs import TemporalRuns
+
+
+@dataclass(frozen=True)
+class CliContext:
+    """Settings of an invocation, and who typed it."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def tables(self) -> "AbstractAsyncContextManager[Database]":
+        """The database alone.
+
+        Raises:
+            SettingsError: `DATABASE_URL` is missing or wrong.
+            SchemaBehind: The database waits for `docflow db upgrade`.
+        """
+        from workers.shared import tables
+
+        return tables.open_tables(self.environment)
+
+    def rejected(self) -> "AbstractAsyncContextManager[RejectedMessages]":
+        """The record of rejected messages.
+
+        Raises:
+            SettingsError: `DATABASE_URL` is missing or wrong.
+            SchemaBehind: The database waits for `docflow db upgrade`.
+        """
+        from workers.shared import tables as rejected
+
+        return rejected.open_rejected(self.environment)
+
+    async def runs(self) -> "TemporalRuns":
+        """Runs of every pipeline in Temporal.
+
+        Raises:
+            TemporalUnreachable: Temporal does not answer.
+        """
+        from workers.shared.services import runs
+
+        return await runs.open_runs(self.environment)
+
+    @property
+    def user(self) -> str | None:
+        """Who types, for the record of answers."""
+        names = (self.environment.get(name) for name in ("USER", "LOGNAME", "USERNAME"))
+        return next((name[:200] for name in names if name), None)
+
+
+def cli_context(context: typer.Context) -> CliContext:
+    """The context of this invocation; tests pass their own as `obj`."""
+    return context.ensure_object(CliContext)

@@ -1,0 +1,245 @@
+"""`docflow status`: what is up, and what waits for a person, of every pipeline."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from workers import catalogue
+from workers.shared.cli.context import CliContext, cli_context
+from workers.shared.cli.errors import ExitCode, Failure, attempt, run
+from workers.shared.cli.output import (
+    JsonOption,
+    console,
+    moment,
+    print_json,
+    state_text,
+    table,
+    text,
+)
+from workers.shared.register import Pipeline, load
+from workers.shared.services.status import AwaitingRun, Check, PipelineView
+
+if TYPE_CHECKING:
+    from workers.shared.services.outages import OutageView
+    from workers.shared.services.runs import TemporalRuns
+
+    _Runs = TemporalRuns | Failure
+
+app = typer.Typer(rich_markup_mode=None)
+
+SHOWN: Final = 10
+"""Runs that wait for a person, of each pipeline."""
+_ROWS_READ: Final = 1000
+"""Rows of parked runs, for their reasons."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was found out about one pipeline."""
+
+    pipeline: Pipeline
+    view: PipelineView | None = None
+    checks: Sequence[Check] = ()
+    awaiting: Sequence[AwaitingRun] = ()
+
+
+@app.command()
+def status(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Show what is up, what cannot be used, and what waits for you.
+
+    Exit code 1 when something is down, or an outage is open.
+
+    \b
+    Examples:
+      docflow status
+      docflow status --json
+    """
+    run(_status(cli_context(context), as_json=as_json))
+
+
+async def _status(context: CliContext, *, as_json: bool) -> None:
+    runs, database = await asyncio.gather(attempt(context.runs()), _database(context))
+    seen = await asyncio.gather(
+        *(_pipeline(context, pipeline, runs) for pipeline in catalogue.PIPELINES)
+    )
+    outages = await _outages(runs)
+    checks = [
+        Check("Temporal", False, runs.reason)
+        if isinstance(runs, Failure)
+        else Check("Temporal", True, runs.place),
+        database,
+        *(Check(each.workflow_id, False, _says(each)) for each in outages),
+        *(check for each in seen for check in each.checks),
+    ]
+    if as_json:
+        print_json(_as_json(checks, seen, outages))
+    else:
+        _show(checks, seen)
+    if not all(check.up for check in checks):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+async def _database(context: CliContext) -> Check:
+    async def opened() -> None:
+        async with context.tables():
+            pass
+
+    failed = await attempt(opened())
+    if isinstance(failed, Failure):
+        return Check("database", False, failed.reason)
+    return Check("database", True, "schema is current")
+
+
+async def _outages(runs: "_Runs") -> "Sequence[OutageView]":
+    """Where Temporal cannot be asked for them, it has a check of its own."""
+    from workers.shared.services.outages import open_outages
+
+    found = runs if isinstance(runs, Failure) else await attempt(open_outages(runs))
+    return () if isinstance(found, Failure) else found
+
+
+def _says(outage: "OutageView") -> str:
+    return f"{outage.title} since {moment(outage.since)} UTC: {outage.note}"
+
+
+async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _Seen:
+    view, awaiting, further = await asyncio.gather(
+        _view(runs, pipeline), _awaiting(context, pipeline, runs), _further(context, pipeline)
+    )
+    checks: list[Check] = []
+    if isinstance(view, Failure):
+        checks.append(Check(pipeline.name, False, view.reason))
+    elif view is not None:
+        checks.append(_check(pipeline, view))
+    found = view if isinstance(view, PipelineView) else None
+    if found is not None and found.workers and not isinstance(runs, Failure):
+        from workers.shared.services.inbox import gathered
+
+        awaiting = await gathered(awaiting, partial(_with_reason, runs, pipeline))
+    return _Seen(pipeline, found, [*checks, *further], awaiting)
+
+
+async def _with_reason(runs: "TemporalRuns", pipeline: Pipeline, one: AwaitingRun) -> AwaitingRun:
+    """A run with why it waits, where its worker alone knows that, and answers."""
+    from workers.shared.services.inbox import reason_of, reports_reason
+
+    run = pipeline.recognise(one.workflow_id)
+    if one.reason is not None or run is None or not reports_reason(run):
+        return one
+    reason = await attempt(reason_of(runs, run))
+    return one if isinstance(reason, Failure) else replace(one, reason=reason or None)
+
+
+async def _view(runs: "_Runs", pipeline: Pipeline) -> PipelineView | Failure | None:
+    """None: Temporal is down, which is reported once for all pipelines."""
+    return None if isinstance(runs, Failure) else await attempt(runs.pipeline(pipeline))
+
+
+async def _awaiting(
+    context: CliContext, pipeline: Pipeline, runs: "_Runs"
+) -> Sequence[AwaitingRun]:
+    """The runs that Temporal counts, with what rows know of them; rows alone where it is down.
+
+    Whatever cannot be reached for them has a check of its own.
+    """
+    rows: Sequence[AwaitingRun] | Failure = ()
+    if pipeline.parked is not None:
+        rows = await attempt(load(pipeline.parked)(context, pipeline, _ROWS_READ))
+    known = {} if isinstance(rows, Failure) else {row.workflow_id: row for row in rows}
+    found = runs if isinstance(runs, Failure) else await attempt(runs.awaiting_of(pipeline, SHOWN))
+    if isinstance(found, Failure):
+        return [*known.values()][:SHOWN]
+    return [known.get(run.workflow_id, run) for run in found]
+
+
+async def _further(context: CliContext, pipeline: Pipeline) -> Sequence[Check]:
+    return () if pipeline.checks is None else await load(pipeline.checks)(context)
+
+
+def _check(pipeline: Pipeline, view: PipelineView) -> Check:
+    """An installation that works without a pipeline is not down for it."""
+    start = f"start `docflow worker {pipeline.name}`"
+    if view.workers == 0 and view.open:
+        return Check(pipeline.name, False, f"{view.open:,} open and no worker polls: {start}")
+    if view.workers == 0 and not pipeline.optional:
+        return Check(pipeline.name, False, f"no worker polls: {start}")
+    idle = _lanes(view.idle_lanes) if view.workers else ""
+    if idle and view.open:
+        says = f"{view.open:,} open and no worker polls {idle}: {start}"
+        return Check(pipeline.name, False, says)
+    polled = f"{view.workers} polled in the last minutes" if view.workers else "no worker polls"
+    if idle:
+        polled += f", none {idle}"
+    waiting = f"{view.open:,} open, {view.waiting:,} wait for a person"
+    return Check(pipeline.name, True, f"{polled}; {waiting}")
+
+
+def _lanes(names: Sequence[str]) -> str:
+    return f"the lane{'s' * (len(names) > 1)} {' and '.join(names)}" if names else ""
+
+
+def _as_json(
+    checks: Sequence[Check], seen: Sequence[_Seen], outages: "Sequence[OutageView]"
+) -> Mapping[str, Any]:
+    from workers.shared.services.runs import PARKED
+
+    awaiting = [run for each in seen for run in each.awaiting]
+    counts = Counter[str]()
+    for each in seen:
+        for state, number in each.view.counts.items() if each.view else ():
+            counts[state] += number
+    return {
+        "checks": [asdict(check) for check in checks],
+        "counts": counts,
+        "outages": [{**asdict(each), "since": each.since.isoformat()} for each in outages],
+        "needs_attention": [_row(run) for run in awaiting],
+        "parked": [_row(run) for run in awaiting if run.state == PARKED],
+        "pipelines": {each.pipeline.name: each.view and asdict(each.view) for each in seen},
+    }
+
+
+def _row(run: AwaitingRun) -> Mapping[str, Any]:
+    own = {**asdict(run), "since": run.since.isoformat()}
+    del own["row"]
+    return {**own, **run.row}
+
+
+def _show(checks: Sequence[Check], seen: Sequence[_Seen]) -> None:
+    out = console()
+    parts = table("part", "state", "details")
+    for check in checks:
+        is_up = text("up", "green") if check.up else text("down", "bold red")
+        parts.add_row(text(check.part), is_up, text(check.says))
+    out.print(parts)
+    for each in seen:
+        if each.view is not None and any(each.view.counts.values()):
+            out.print(_counts(each.pipeline, each.view))
+    awaiting = [run for each in seen for run in each.awaiting]
+    if awaiting:
+        waiting = table("waits for you", "of", "type", "state", "since", "reason")
+        for each in awaiting:
+            waiting.add_row(
+                text(each.id),
+                text(each.pipeline),
+                text(each.type),
+                state_text(each.state),
+                text(moment(each.since)),
+                text(each.reason),
+            )
+        out.print(waiting)
+        typer.echo(
+            "docflow retry | skip | fail ID answers one that is parked; "
+            "`docflow list --needs-attention` shows all"
+        )
+
+
+def _counts(pipeline: Pipeline, view: PipelineView) -> Any:
+    made = table(pipeline.name, "number", numbers=["number"])
+    for state, number in view.counts.items():
+        made.add_row(state_text(state), text(f"{number:,}"))
+    return made

@@ -1,0 +1,20 @@
+"""Errors of every process that cost nothing to import.
+
+How wrong settings are reported; apart from the rest, so that raising and catching is cheap.
+"""
+
+
+class TemporalUnreachable(Exception):
+    """Temporal does not answer; the message says where we looked."""
+
+
+class SettingsError(Exception):
+    """Settings are missing or invalid; each line names one and says what to set.
+
+    Attributes:
+        problems: The lines.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems

@@ -1,0 +1,213 @@
+"""The application: API, pages, health, and what surrounds every answer.
+
+What the gateway serves of one pipeline, and how the parts of all pipelines are opened.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from workers import catalogue
+from workers.shared.gateway import inbox as inbox_api
+from workers.shared.gateway.http.answers import CountedResponses, SecurityHeaders, SmallBodies
+from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.hosts import KnownHosts
+from workers.shared.gateway.http.problems import PROBLEM_SCHEMA, MakeProblem, handle_problems
+from workers.shared.gateway.http.requests import refusal_of
+from workers.shared.gateway.pages.errors import ErrorPages
+from workers.shared.gateway.pages.inbox import open_site, pages_router
+from workers.shared.gateway.pages.site import PipelinePages
+from workers.shared.health_server import live, readiness_answer
+from workers.shared.register import Audience, Context, load
+from workers.shared.services.errors import ServiceError
+from workers.shared.services.identity import Identity
+from workers.shared.services.inbox import Inbox, StartedBy
+from workers.shared.services.readiness import Readiness
+from workers.shared.settings.base import Settings
+from workers.shared.settings.gateway import GatewaySettings
+
+
+async def _none_of_them(who: Identity) -> Collection[str]:
+    return ()
+
+
+@dataclass(frozen=True)
+class GatewayPart:
+    """What the gateway serves of one pipeline."""
+
+    service: Any
+    """What its endpoints ask; they find it by the pipeline's name in `app.state.services`."""
+    description: str = ""
+    """Of its API, for the OpenAPI document."""
+    routers: Sequence[APIRouter] = ()
+    """Of its API."""
+    uploads: Sequence[str] = ()
+    """Paths of API and pages that take files."""
+    problems: Mapping[type[ServiceError], MakeProblem] = field(
+        default_factory=dict[type[ServiceError], MakeProblem]
+    )
+    """Refusals of its own that say more than every problem does."""
+    started_by: StartedBy = _none_of_them
+    """Workflow ids of the runs that wait for a person and that this one has started."""
+    pages: PipelinePages | None = None
+
+
+def part_settings() -> Mapping[str, type[Settings]]:
+    """The settings that parts have of their own, by name of the pipeline."""
+    return {
+        pipeline.name: load(pipeline.gateway_settings)
+        for pipeline in catalogue.PIPELINES
+        if pipeline.gateway_settings is not None
+    }
+
+
+def open_parts(context: Context, settings: Mapping[str, Settings]) -> Mapping[str, GatewayPart]:
+    """The parts of all pipelines that have one, by name of the pipeline.
+
+    Args:
+        context: What the process has opened.
+        settings: Of the parts that have some, by name of the pipeline.
+    """
+    return {
+        pipeline.name: load(pipeline.gateway)(context, settings.get(pipeline.name))
+        for pipeline in catalogue.PIPELINES
+        if pipeline.gateway is not None
+    }
+
+
+def create_app(
+    parts: Mapping[str, GatewayPart],
+    inbox: Inbox,
+    readiness: Readiness,
+    tokens: Tokens,
+    settings: GatewaySettings,
+    *,
+    namespace: str = "default",
+    stopping: Callable[[], bool] = lambda: False,
+) -> FastAPI:
+    """Put the gateway together; it keeps nothing between requests.
+
+    Args:
+        parts: What is served of each pipeline, by name.
+        inbox: What waits for people.
+        readiness: Whether requests can be answered.
+        tokens: Verifies the tokens of callers.
+        settings: How it behaves.
+        namespace: Of Temporal, for links into its user interface.
+        stopping: Whether the process is about to end, so that open event streams do too.
+    """
+    uploads = [path for part in parts.values() for path in part.uploads]
+    app = FastAPI(
+        title="docflow",
+        version="1",
+        description=" ".join(part.description for part in parts.values() if part.description),
+        generate_unique_id_function=_operation_id,
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        middleware=_middleware(settings, uploads),
+    )
+    app.state.services = {name: part.service for name, part in parts.items()}
+    app.state.inbox = inbox
+    app.state.started_by = started_by = [part.started_by for part in parts.values()]
+    app.state.tokens = tokens
+    app.state.stopping = stopping
+    for part in parts.values():
+        for router in part.routers:
+            app.include_router(router)
+    app.include_router(inbox_api.router)
+    app.include_router(_health(readiness))
+    problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
+    importing = {
+        route.path
+        for pipeline in catalogue.PIPELINES
+        if pipeline.audience is Audience.ORGANISATION and pipeline.name in parts
+        for router in parts[pipeline.name].routers
+        for route in router.routes
+        if isinstance(route, APIRoute)
+    }
+    own = {name: part.pages for name, part in parts.items() if part.pages is not None}
+    site = open_site(own, tokens, settings)
+    errors = ErrorPages(site, _first_parts(parts))
+    handle_problems(app, problems, partial(refusal_of, importing=importing), errors.instead_of)
+    _describe(app)
+    pages = pages_router(site, own, inbox, started_by, namespace=namespace)
+    app.include_router(pages, include_in_schema=False)
+    return app
+
+
+def _first_parts(parts: Mapping[str, GatewayPart]) -> set[str]:
+    """What the addresses for programs begin with: those of the API, its description, health."""
+    routers = [inbox_api.router, *(router for part in parts.values() for router in part.routers)]
+    paths = [route.path for each in routers for route in each.routes if isinstance(route, Route)]
+    return {"health", "openapi.json", *(path.split("/")[1] for path in paths)}
+
+
+def _operation_id(route: APIRoute) -> str:
+    """What clients made from the document call an endpoint, wherever it moves: `listImports`."""
+    first, *words = route.name.split("_")
+    return first + "".join(map(str.capitalize, words))
+
+
+def _middleware(settings: GatewaySettings, uploads: Sequence[str]) -> list[Middleware]:
+    https = (settings.public_url or "").startswith("https://")
+    middleware = [
+        Middleware(CountedResponses),
+        Middleware(SecurityHeaders, https=https),
+        Middleware(KnownHosts, hosts=settings.hosts),
+        Middleware(SmallBodies, uploads=uploads),
+    ]
+    if settings.cors_origins:
+        middleware.insert(
+            3,
+            Middleware(
+                CORSMiddleware,
+                allow_origins=settings.cors_origins,
+                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_headers=["Authorization", "If-Match", "Idempotency-Key", "Last-Event-ID"],
+                expose_headers=["ETag", "Link", "Location", "Retry-After", "X-Total-Count"],
+                max_age=600,
+            ),
+        )
+    return middleware
+
+
+def _health(readiness: Readiness) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    router.add_api_route("/health/live", live)
+
+    @router.get("/health/ready")
+    async def ready() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]
+        await readiness.probed()
+        return readiness_answer(readiness.health)
+
+    return router
+
+
+def _describe(app: FastAPI) -> None:
+    """Describe problems in the OpenAPI document."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = get_openapi(
+                title=app.title,
+                version=app.version,
+                description=app.description,
+                routes=app.routes,
+            )
+            schemas = schema["components"]["schemas"]
+            schemas["Problem"] = dict(PROBLEM_SCHEMA)
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = document

@@ -1,0 +1,266 @@
+"""Bearer tokens: JSON Web Tokens of your identity provider, or of a shared key."""
+
+import asyncio
+import base64
+import json
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, cast
+
+import httpx
+from joserfc import jws, jwt
+from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
+from joserfc.jwk import Key, KeySet, OctKey
+
+from workers.shared.errors import SettingsError
+from workers.shared.services.identity import ROLES, Identity
+from workers.shared.settings.gateway import SHARED_KEY, TokenSettings
+
+LONGEST_TOKEN: Final = 16_384
+"""Characters."""
+_LONGEST_SUBJECT: Final = 200
+_MOST_ORGANISATIONS: Final = 1000
+_LARGEST_ID: Final = 2**53
+"""Of an organisation: the largest number that every reader of JSON keeps."""
+_LARGEST_KEY_SET: Final = 1 << 20
+"""Bytes of an answer with public keys."""
+_FETCH_AGAIN_AFTER: Final = 30.0
+"""Seconds between two fetches of public keys, whatever key ids tokens name."""
+_TRY_AGAIN_AFTER: Final = 5.0
+"""The same after a fetch that failed."""
+_KEYS_LAST: Final = 3600.0
+"""Seconds after which public keys are fetched again, so that a revoked one is dropped."""
+
+
+class Unauthorised(Exception):
+    """There is no token, or it is not valid; the message says why without repeating it.
+
+    Attributes:
+        challenge: Value of the `WWW-Authenticate` header (RFC 6750, section 3).
+    """
+
+    def __init__(self, message: str, *, missing: bool = False) -> None:
+        super().__init__(message)
+        self.challenge = "Bearer" if missing else 'Bearer error="invalid_token"'
+
+
+class KeysUnavailable(Exception):
+    """The identity provider's public keys cannot be fetched."""
+
+
+class Tokens:
+    """Verifies tokens and returns their owner.
+
+    Public keys are a copy of what the provider publishes; every gateway fetches its own.
+    """
+
+    def __init__(
+        self,
+        settings: TokenSettings,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Verify tokens by the settings.
+
+        Args:
+            settings: Issuer, audience, algorithm and keys.
+            transport: How public keys are fetched; the network when None.
+            clock: Seconds, for the age of public keys.
+        """
+        self._settings = settings
+        self._registry = jws.JWSRegistry(algorithms=[settings.algorithm])
+        self._shared = OctKey.import_key(settings.key) if settings.key else None
+        self._transport = transport
+        self._clock = clock
+        self._public: Sequence[Key] = ()
+        self._fetched: float | None = None
+        self._not_before = clock()
+        self._fetching = asyncio.Lock()
+
+    async def identify(self, token: str) -> Identity:
+        """Check a token and read it.
+
+        Raises:
+            Unauthorised: It is malformed, forged, expired, or not meant for docflow.
+            KeysUnavailable: It cannot be checked, as no public keys can be had.
+        """
+        _refuse_long(token)
+        if _header(token).get("alg") != self._settings.algorithm:
+            raise Unauthorised(f"the token is not valid: it must be {self._settings.algorithm}")
+        try:
+            key = self._shared or await self._public_key(token)
+            claims = self._read(token, key)
+            self._expected().validate(claims)
+        except ExpiredTokenError as error:
+            raise Unauthorised("the token has expired; get a new one") from error
+        # The library meets members of odd types with a TypeError.
+        except (JoseError, ValueError, TypeError) as error:
+            raise Unauthorised(f"the token is not valid: {error}") from error
+        return _identity(claims)
+
+    def _read(self, token: str, key: Key) -> dict[str, Any]:
+        with warnings.catch_warnings():
+            # Providers still sign with EdDSA; the library would have its new name, Ed25519.
+            warnings.simplefilter("ignore", SecurityWarning)
+            return jwt.decode(token, key, registry=self._registry).claims
+
+    def _expected(self) -> jwt.JWTClaimsRegistry:
+        return jwt.JWTClaimsRegistry(
+            leeway=self._settings.leeway,
+            iss={"essential": True, "value": self._settings.issuer},
+            aud={"essential": True, "value": self._settings.audience},
+            exp={"essential": True},
+            sub={"essential": True},
+        )
+
+    async def _public_key(self, token: str) -> Key:
+        kid = _header(token).get("kid")
+        key = self._known(kid)
+        if key is None or self._fetched is None or self._clock() - self._fetched > _KEYS_LAST:
+            await self._fetch()
+            key = self._known(kid)
+        if key is None:
+            raise Unauthorised("the token is signed with a key that its issuer does not publish")
+        return key
+
+    def _known(self, kid: Any) -> Key | None:
+        if kid is None and len(self._public) == 1:
+            return self._public[0]
+        return next((key for key in self._public if key.kid == kid), None)
+
+    async def _fetch(self) -> None:
+        """Fetch the public keys, unless that has just been tried."""
+        async with self._fetching:
+            if self._clock() < self._not_before:
+                if self._fetched is None:
+                    raise KeysUnavailable("the keys of the identity provider could not be fetched")
+                return
+            try:
+                published = await self._download()
+                keys = KeySet.import_key_set(cast("Any", published)).keys
+            except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
+                self._not_before = self._clock() + _TRY_AGAIN_AFTER
+                if self._fetched is not None:
+                    # Keys of an hour ago are better than refusing every caller.
+                    return
+                raise KeysUnavailable(
+                    "the keys of the identity provider cannot be fetched"
+                ) from error
+            # A symmetric key that is published by mistake is not a secret.
+            self._public = [key for key in keys if key.key_type != "oct"]
+            self._fetched = self._clock()
+            self._not_before = self._fetched + _FETCH_AGAIN_AFTER
+
+    async def _download(self) -> object:
+        assert self._settings.jwks_url is not None
+        async with (
+            httpx.AsyncClient(transport=self._transport, timeout=5) as client,
+            client.stream("GET", self._settings.jwks_url) as answer,
+        ):
+            answer.raise_for_status()
+            body = bytearray()
+            async for block in answer.aiter_bytes():
+                body += block
+                if len(body) > _LARGEST_KEY_SET:
+                    raise ValueError("too many keys")
+        return httpx.Response(200, content=bytes(body)).json()
+
+
+def mint_token(
+    settings: TokenSettings,
+    *,
+    subject: str,
+    organisations: Sequence[int],
+    roles: Sequence[str] = ("importer",),
+    name: str | None = None,
+    email: str | None = None,
+    lasts: timedelta = timedelta(hours=12),
+) -> str:
+    """Make a token with the shared key: for development, tests and scripts.
+
+    Raises:
+        SettingsError: There is no shared key, a role is unknown, or the token would be refused.
+    """
+    if settings.key is None:
+        raise SettingsError(
+            "tokens come from your identity provider (DOCFLOW_JWT_JWKS_URL is set); "
+            "only with DOCFLOW_JWT_KEY they can be made here"
+        )
+    if unknown := sorted(set(roles) - ROLES):
+        raise SettingsError(f"unknown role {unknown[0]!r}; known are {', '.join(sorted(ROLES))}")
+    now = int(time.time())
+    claims: dict[str, Any] = {
+        "iss": settings.issuer,
+        "aud": settings.audience,
+        "sub": subject,
+        "iat": now,
+        "exp": now + int(lasts.total_seconds()),
+        "organisations": list(organisations),
+        "roles": list(roles),
+    }
+    claims |= {key: value for key, value in (("name", name), ("email", email)) if value}
+    minted = jwt.encode({"alg": SHARED_KEY}, claims, OctKey.import_key(settings.key))
+    try:
+        _refuse_long(minted)
+        _identity(claims)
+    except Unauthorised as error:
+        raise SettingsError(f"the gateway would refuse this token: {error}") from error
+    return minted
+
+
+def _refuse_long(token: str) -> None:
+    if len(token) > LONGEST_TOKEN:
+        raise Unauthorised(f"the token is longer than {LONGEST_TOKEN} characters")
+
+
+def _header(token: str) -> Mapping[str, Any]:
+    """The unverified header of a token: its algorithm and key."""
+    first = token.partition(".")[0]
+    try:
+        header: object = json.loads(base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)))
+    except (ValueError, RecursionError) as error:
+        raise Unauthorised("the token is not valid: it has no header") from error
+    if not isinstance(header, dict):
+        raise Unauthorised("the token is not valid: its header is not an object")
+    return cast("Mapping[str, Any]", header)
+
+
+def _identity(claims: Mapping[str, Any]) -> Identity:
+    subject = claims["sub"]
+    if not 0 < len(subject) <= _LONGEST_SUBJECT or not subject.isprintable():
+        raise Unauthorised(f"claim sub must have 1 to {_LONGEST_SUBJECT} printable characters")
+    organisations: object = claims.get("organisations", [])
+    if not _are_ids(organisations):
+        raise Unauthorised(
+            f"claim organisations must be a list of up to {_MOST_ORGANISATIONS} whole numbers "
+            f"from 1 to {_LARGEST_ID}"
+        )
+    roles: object = claims.get("roles", [])
+    if not isinstance(roles, list) or not all(
+        isinstance(role, str) for role in cast("list[object]", roles)
+    ):
+        raise Unauthorised("claim roles must be a list of words")
+    return Identity(
+        subject=subject,
+        organisations=tuple(dict.fromkeys(cast("list[int]", organisations))),
+        roles=frozenset(cast("list[str]", roles)) & ROLES,
+        name=_text(claims, "name"),
+        email=_text(claims, "email"),
+    )
+
+
+def _are_ids(value: object) -> bool:
+    if not isinstance(value, list):
+        return False
+    ids = cast("list[object]", value)
+    return len(ids) <= _MOST_ORGANISATIONS and all(
+        isinstance(id, int) and not isinstance(id, bool) and 0 < id <= _LARGEST_ID for id in ids
+    )
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str | None:
+    value = claims.get(name)
+    return value[:320] if isinstance(value, str) and value and value.isprintable() else None

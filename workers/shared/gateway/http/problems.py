@@ -1,0 +1,286 @@
+"""Every error as problem details (RFC 9457)."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi_problem.error import Problem
+from fastapi_problem.handler import ExceptionHandler
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Match
+
+from adapters.ports.errors import PortError
+from workers.shared.gateway.http.answers import SECURITY_HEADERS
+from workers.shared.gateway.http.auth import KeysUnavailable, Unauthorised
+from workers.shared.services.bodies import printable
+from workers.shared.services.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    NotFound,
+    Refused,
+    ServiceError,
+    ServiceUnavailable,
+    TooLarge,
+    TooManyRequests,
+    UnsupportedFile,
+    WrongState,
+)
+from workflows.shared.contracts import problem_text
+
+logger = logging.getLogger(__name__)
+
+MakeProblem = Callable[[Any], Problem]
+"""Makes the problem of a refusal of one class."""
+
+_TYPES: Final = "urn:docflow:problem:{type}"
+_ASKED: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+_RETRY_SECONDS: Final = "5"
+"""When to try again while something does not answer."""
+
+
+def handle_problems(
+    app: FastAPI,
+    further: Mapping[type[ServiceError], MakeProblem],
+    refusal: Callable[[Request], Awaitable[Exception | None]] | None = None,
+    for_people: Callable[[Response, Request], Awaitable[Response]] | None = None,
+) -> None:
+    """Answer every error of an application with a problem, and people with a page.
+
+    Args:
+        app: What raises them.
+        further: Refusals that say more than others.
+        refusal: Finds why the sender of a malformed request has no access; None where they have.
+        for_people: Makes a page of a problem where a person asks; else returns the problem. None:
+            the application has no pages.
+    """
+    handler = ExceptionHandler(
+        # The first that matches counts.
+        handlers={
+            **{kind: _handler(make) for kind, make in further.items()},
+            ServiceError: _of_service,
+            Unauthorised: _unauthorised,
+            KeysUnavailable: _unavailable,
+            PortError: _unavailable,
+            ClientDisconnect: _client_closed,
+            RequestValidationError: _malformed,
+            HTTPException: _of_http,
+            Exception: _unexpected,
+        },
+        documentation_uri_template=_TYPES,
+    )
+
+    async def answered(request: Request, error: Exception) -> Response:
+        problem = handler(request, error)
+        return problem if for_people is None else await for_people(problem, request)
+
+    async def malformed(request: Request, error: Exception) -> Response:
+        found = None if refusal is None else await refusal(request)
+        return await answered(request, found or error)
+
+    async def unexpected(request: Request, error: Exception) -> Response:
+        answer = await answered(request, error)
+        # The only answer that is made outside of what adds them.
+        for name, value in SECURITY_HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+    for kind in handler.handlers:
+        app.add_exception_handler(kind, answered)
+    app.add_exception_handler(RequestValidationError, malformed)
+    app.add_exception_handler(Exception, unexpected)
+
+
+def _handler(make: MakeProblem) -> Callable[[ExceptionHandler, Request, Any], Problem]:
+    def handle(handler: ExceptionHandler, request: Request, error: Any) -> Problem:
+        return make(error)
+
+    return handle
+
+
+def problem_of(error: ServiceError, headers: Mapping[str, str], **members: Any) -> Problem:
+    """The problem of a refusal.
+
+    Args:
+        error: What was refused, and why.
+        headers: Of the answer.
+        members: What the problem says beyond its title and sentence.
+    """
+    return Problem(
+        error.title,
+        type_=error.kind,
+        detail=str(error),
+        status=error.status,
+        headers=dict(headers),
+        **members,
+    )
+
+
+def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError) -> Problem:
+    match error:
+        case Conflict(version=int(version)):
+            return problem_of(error, {"etag": f'"{version}"'}, version=version)
+        case TooManyRequests(retry_after=seconds):
+            return problem_of(error, {"retry-after": str(seconds)})
+        case ServiceUnavailable():
+            logger.warning("%s: %s", error, error.__cause__)
+            return problem_of(error, {"retry-after": _RETRY_SECONDS})
+        case _:
+            return problem_of(error, {})
+
+
+def _of_http(handler: ExceptionHandler, request: Request, error: HTTPException) -> Problem:
+    title = HTTPStatus(error.status_code).phrase
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["allow"] = ", ".join(_methods(request))
+    return Problem(
+        title,
+        type_=_KINDS.get(error.status_code, title.lower().replace(" ", "-")),
+        detail=error.detail,
+        status=error.status_code,
+        headers=headers,
+    )
+
+
+def _methods(request: Request) -> Sequence[str]:
+    """Every method of the address, not only of the first route that has it."""
+    routes = cast("FastAPI", request.app).routes
+    asked = ((method, {**request.scope, "method": method}) for method in _ASKED)
+    return [
+        method
+        for method, scope in asked
+        if any(route.matches(scope)[0] is Match.FULL for route in routes)
+    ]
+
+
+def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthorised) -> Problem:
+    return Problem(
+        "A token is needed",
+        type_="unauthorised",
+        detail=str(error),
+        status=401,
+        headers={"www-authenticate": error.challenge},
+    )
+
+
+def _unavailable(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
+    logger.warning("not available: %s", error)
+    return Problem(
+        ServiceUnavailable.title,
+        type_=ServiceUnavailable.kind,
+        detail="something that the gateway needs does not answer; try again in a moment",
+        status=ServiceUnavailable.status,
+        headers={"retry-after": _RETRY_SECONDS},
+    )
+
+
+def _malformed(
+    handler: ExceptionHandler, request: Request, error: RequestValidationError
+) -> Problem:
+    errors = [
+        {"location": printable(".".join(map(str, each["loc"]))), "message": problem_text(each)}
+        for each in error.errors()[:20]
+    ]
+    return Problem(
+        "Unprocessable request",
+        type_="refused",
+        detail="; ".join(f"{each['location']}: {each['message']}" for each in errors[:5]),
+        status=422,
+        errors=errors,
+    )
+
+
+def _client_closed(handler: ExceptionHandler, request: Request, error: ClientDisconnect) -> Problem:
+    # The client is gone; this keeps an everyday event out of the log of failures.
+    return Problem("Client closed request", type_="gone-away", status=400)
+
+
+def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
+    # The server logs the error itself; its text may hold what outsiders must not read.
+    return Problem(
+        "Something went wrong",
+        type_="internal",
+        detail="this should not have happened; it is logged, and trying again may help",
+        status=500,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemDescription:
+    """How the OpenAPI document describes the problems of a status."""
+
+    kind: str
+    detail: str
+
+
+_KINDS: Final[Mapping[int, str]] = {
+    400: "bad-request",
+    **{
+        error.status: error.kind
+        for error in (Forbidden, NotFound, WrongState, Gone, TooLarge, UnsupportedFile, Refused)
+    },
+}
+"""Of refusals by the web framework."""
+_DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
+    400: ProblemDescription("bad-request", "the body is not text"),
+    401: ProblemDescription("unauthorised", "no token, or one that is not valid"),
+    403: ProblemDescription(Forbidden.kind, "the roles of the token do not allow it"),
+    410: ProblemDescription(Gone.kind, "removed after its retention"),
+    413: ProblemDescription(TooLarge.kind, "the body is too large"),
+    422: ProblemDescription(Refused.kind, "the request cannot be processed"),
+    429: ProblemDescription(TooManyRequests.kind, "too many uploads"),
+    503: ProblemDescription(
+        ServiceUnavailable.kind, "something that the gateway needs does not answer"
+    ),
+}
+
+
+def problem_responses(
+    *statuses: int, further: Mapping[int, ProblemDescription] | None = None
+) -> dict[int | str, dict[str, Any]]:
+    """Entries of an OpenAPI document for problems.
+
+    Args:
+        statuses: Of the problems.
+        further: Descriptions of statuses that mean something in one pipeline only.
+    """
+    descriptions = {**_DESCRIPTIONS, **(further or {})}
+    return {status: _response(status, descriptions[status]) for status in statuses}
+
+
+def _response(status: int, description: ProblemDescription) -> dict[str, Any]:
+    return {
+        "description": description.detail.capitalize(),
+        "content": {
+            "application/problem+json": {
+                "schema": {"$ref": "#/components/schemas/Problem"},
+                "example": {
+                    "type": _TYPES.format(type=description.kind),
+                    "title": HTTPStatus(status).phrase,
+                    "status": status,
+                    "detail": description.detail,
+                },
+            }
+        },
+    }
+
+
+PROBLEM_SCHEMA: Final[Mapping[str, Any]] = {
+    "title": "Problem",
+    "description": "Problem details (RFC 9457); what is open or wrong stands in further members",
+    "type": "object",
+    "required": ["type", "title", "status"],
+    "properties": {
+        "type": {"type": "string", "description": "A word for programs, as a URN"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "A sentence for people"},
+    },
+}

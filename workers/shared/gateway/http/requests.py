@@ -1,0 +1,197 @@
+"""What a request asks for and who sends it: preferences, access, cursors, identity.
+
+What a client would rather have (RFC 9110, 12.4.2 and 12.5.1).
+
+Cursors of lists as parameters of an address.
+
+Who asks an endpoint of the API.
+
+Access before content: a caller without access is not shown what is wrong with a body.
+
+Forms of the pages are taken from our own pages only.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Collection
+from typing import Annotated, Final, cast
+
+from fastapi import Depends, Query
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import AfterValidator
+from starlette.requests import Request
+
+from adapters.ports.errors import PortError
+from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
+from workers.shared.services.errors import Forbidden, ServiceError, no_role
+from workers.shared.services.identity import IMPORTER, OPERATOR, Identity
+from workers.shared.services.lists import Cursor
+
+_LONGEST: Final = 1_000
+"""Characters of an `Accept` that are read."""
+_PAGES: Final = ("text/html", "text/*", "*/*")
+_PROBLEMS: Final = ("application/problem+json", "application/json", "application/*", "*/*")
+"""Media ranges that a type is in, the one that says most first."""
+
+
+def quality(parameters: str) -> float:
+    """The quality of an item of a header: 0.8 of `q=0.8`, 1 where none is given, else 0."""
+    name, _, value = parameters.partition("=")
+    if not name.strip():
+        return 1.0
+    try:
+        found = float(value)
+    except ValueError:
+        return 0.0
+    return found if name.strip().lower() == "q" and 0 <= found <= 1 else 0.0
+
+
+def prefers_page(header: str) -> bool:
+    """Whether a client takes HTML rather than JSON, as browsers do that open an address.
+
+    A type that is named comes before one that a wildcard allows with the same quality. Who takes
+    anything, or both alike, is a program.
+
+    Args:
+        header: `Accept`: `text/html,application/xml;q=0.9,*/*;q=0.8`.
+    """
+    ranges: dict[str, float] = {}
+    for item in header[:_LONGEST].split(","):
+        name, *parameters = (part.strip().lower() for part in item.split(";"))
+        weight = next((each for each in parameters if each.startswith("q=")), "")
+        ranges[name] = quality(weight)
+    page = _best(ranges, _PAGES)
+    return page[0] > 0 and page > _best(ranges, _PROBLEMS)
+
+
+def _best(ranges: dict[str, float], names: tuple[str, ...]) -> tuple[float, bool]:
+    """Quality of a type, and whether more than `*/*` names it."""
+    found = next((name for name in names if name in ranges), None)
+    return (0.0, False) if found is None else (ranges[found], found != "*/*")
+
+
+_CURSORS_LONGEST: Final = 200
+
+
+def _checked(text: str) -> str:
+    try:
+        Cursor.read(text)
+    except ValueError as error:
+        raise ValueError("must be `next` of a page before, or a moment") from error
+    return text
+
+
+Before = Annotated[
+    str | None,
+    AfterValidator(lambda text: None if text is None else _checked(text)),
+    Query(
+        max_length=_CURSORS_LONGEST,
+        description="Those behind this cursor; a moment alone: those that changed before.",
+    ),
+]
+
+
+def cursor_of(before: str | None) -> Cursor | None:
+    """The cursor that a parameter names; None: the first page is asked for."""
+    return None if before is None else Cursor.read(before)
+
+
+BEARER: Final = HTTPBearer(
+    auto_error=False,
+    bearerFormat="JWT",
+    scheme_name="token",
+    description="A JSON Web Token with the claims sub, organisations and roles.",
+)
+
+
+async def identify(
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
+) -> Identity:
+    """Read the token of a request.
+
+    Raises:
+        Unauthorised: There is none, or it is not valid.
+        KeysUnavailable: It cannot be checked at the moment.
+    """
+    if credentials is None:
+        raise Unauthorised("send a token in the header Authorization: Bearer ...", missing=True)
+    tokens = cast("Tokens", request.app.state.tokens)
+    return await tokens.identify(credentials.credentials)
+
+
+Who = Annotated[Identity, Depends(identify)]
+
+
+Refusal = Unauthorised | KeysUnavailable | ServiceError | PortError
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+async def refusal_of(request: Request, importing: Collection[str]) -> Refusal | None:
+    """Why the caller of an endpoint has no access to it; None: nothing speaks against it so far.
+
+    The web framework reads a body before it asks who sent it, so this is asked when the body, or
+    another part of the request, cannot be read.
+
+    Args:
+        request: To an endpoint.
+        importing: Paths of endpoints where an importer may change something; of the others only
+            an operator may.
+    """
+    route = request.scope.get("route")
+    if not isinstance(route, APIRoute) or not _asks_who(route.dependant):
+        return None
+    try:
+        credentials: HTTPAuthorizationCredentials | None = await BEARER(request)
+        who = await identify(request, credentials)
+    except (Unauthorised, KeysUnavailable, PortError) as refused:
+        return refused
+    if not who.may_read:
+        return no_role()
+    if request.method in _READING:
+        return None
+    role = IMPORTER if route.path in importing else OPERATOR
+    may = who.may_write if role == IMPORTER else who.is_operator
+    return None if may else Forbidden(f"your roles do not allow this; ask for the role {role}")
+
+
+def _asks_who(dependant: Dependant) -> bool:
+    return dependant.call is identify or any(map(_asks_who, dependant.dependencies))
+
+
+FIELD: Final = "csrf"
+"""Name of the hidden field."""
+HEADER: Final = "x-csrf-token"
+"""Name of the header that scripts send it in."""
+_CONTEXT: Final = b"docflow form "
+
+
+def csrf_token(session: str) -> str:
+    """The token that forms of a session carry.
+
+    Only a client that can read the session's cookie can make it; alone it is useless.
+
+    Args:
+        session: Value of the session cookie.
+    """
+    salt = secrets.token_hex(8)
+    return f"{salt}.{_mac(session, salt)}"
+
+
+def csrf_valid(session: str, token: str | None) -> bool:
+    """Whether a token was made for this session."""
+    salt, dot, mac = (token or "").partition(".")
+    return bool(dot) and hmac.compare_digest(
+        mac.encode(errors="replace"), _mac(session, salt).encode()
+    )
+
+
+def _mac(session: str, salt: str) -> str:
+    # The cookie is a signed token: only its owner and the gateway know it. A salt per page keeps
+    # compressed answers from giving it away.
+    key = session.encode(errors="replace")
+    return hmac.new(key, _CONTEXT + salt.encode(errors="replace"), hashlib.sha256).hexdigest()

@@ -1,0 +1,250 @@
+"""What this machine lets a process use, and how much each process does at once.
+
+What this machine, or the container that this process is in, lets it use.
+
+The C library's allocator, set for processes that move large blocks between threads.
+
+The garbage collector, set for processes that handle many rows.
+
+How many processes a worker has, and how much each of them does at once.
+
+Everything follows from processors, memory and connections to the database, and is fixed when the
+worker starts: docs/processes.md has the table.
+"""
+
+import ctypes
+import gc
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from workers.shared.errors import SettingsError
+from workers.shared.register import Pipeline
+from workers.shared.settings.common import CONNECTIONS_SETTING, DatabaseSettings, WorkerSettings
+
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_OWN: Final = Path("/proc/self/cgroup")
+
+
+def cores(groups: Path = _CGROUPS, own: Path = _OWN) -> int:
+    """Processors that this process may use, at least one: those it is bound to, or its quota.
+
+    Args:
+        groups: Where the kernel shows control groups, version 2.
+        own: Which of them this process is in.
+    """
+    found = len(os.sched_getaffinity(0))
+    for text in _limits(groups, own, "cpu.max"):
+        quota, _, period = text.partition(" ")
+        if quota != "max":
+            found = min(found, int(quota) // int(period))
+    return max(1, found)
+
+
+def memory_bytes(groups: Path = _CGROUPS, own: Path = _OWN) -> int:
+    """Memory that this process and its children may use: that of the machine, or its limit.
+
+    Args:
+        groups: Where the kernel shows control groups, version 2.
+        own: Which of them this process is in.
+    """
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limits = (int(text) for text in _limits(groups, own, "memory.max") if text != "max")
+    return min((found, *limits))
+
+
+def _limits(groups: Path, own: Path, name: str) -> Iterator[str]:
+    """What a file says in the group of this process and in those above it, where there are any."""
+    for folder in _folders(groups, own):
+        try:
+            text = (folder / name).read_text().strip()
+        except OSError:
+            # Not in the root of a machine, and nowhere without version 2.
+            continue
+        if text:
+            yield text
+
+
+def _folders(groups: Path, own: Path) -> list[Path]:
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return []
+    path = next((line[3:] for line in lines if line.startswith("0::")), "/")
+    folder = groups / path.lstrip("/")
+    return [folder, *(each for each in folder.parents if each.is_relative_to(groups))]
+
+
+# Source: mallopt(3).
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
+ARENAS: Final = 2
+"""Python runs one thread at a time: further arenas only keep what was freed in them."""
+LARGE_BYTES: Final = 4 << 20
+"""Blocks of this size go back to the system at once. By default the threshold grows with what is
+freed, to 32 MB, and freed blocks stay with the process."""
+
+
+def tune_allocator() -> bool:
+    """Let memory go back to the system; call it before there are threads.
+
+    Returns:
+        Whether the C library knows how: others than glibc do not.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    settings = (
+        (_ARENA_MAX, ARENAS),
+        (_MMAP_THRESHOLD, LARGE_BYTES),
+        (_TRIM_THRESHOLD, 2 * LARGE_BYTES),
+    )
+    return all(mallopt(name, value) for name, value in settings)
+
+
+YOUNG_OBJECTS: Final = 20_000
+"""New containers between two collections. With Python's 700, the rows of one chunk are traversed
+so often that reading a table takes twice the time."""
+
+
+def tune_collector() -> None:
+    """Collect less often, and never look at what was made until now.
+
+    Call it once, when everything that lives as long as the process has been imported and opened.
+    Memory is freed as before: rows hold no cycles, and only cycles wait for the collector.
+    """
+    gc.collect()
+    gc.freeze()
+    # Runs that were evicted are old and hold cycles: they are looked for often enough to go.
+    gc.set_threshold(YOUNG_OBJECTS, 10, 2)
+
+
+MB: Final = 1 << 20
+PROCESS_BYTES: Final = 160 * MB
+"""Of a process that does nothing: modules, a third of them Temporal's SDK."""
+PARENT_BYTES: Final = 140 * MB
+"""Of the process that keeps several others running."""
+USUAL_CONNECTIONS: Final = 20
+"""Of a worker, divided among its processes."""
+FEWEST_CONNECTIONS: Final = 5
+"""Of each process where nothing else is set."""
+_LEAST_CONNECTIONS: Final = 2
+_LOCAL_PER_CONNECTION: Final = 2
+"""A short step uses a connection for milliseconds."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What there is to divide."""
+
+    cores: int
+    memory_bytes: int
+
+    @classmethod
+    def this(cls) -> "Machine":
+        """The machine, or the container, that this process is in."""
+        return cls(cores(), memory_bytes())
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one process of a worker has."""
+
+    processes: int
+    """Of the worker."""
+    memory_bytes: int
+    connections: int | None
+    """To the database at once; None: a file of SQLite, which needs no limit."""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """What one process does at once for one pipeline."""
+
+    activities: int
+    local: int
+    """Short steps."""
+
+
+def share_of(
+    pipelines: Sequence[Pipeline],
+    environment: Mapping[str, str],
+    asked: int | None = None,
+    of: Machine | None = None,
+) -> Share:
+    """What each process of a worker has.
+
+    Args:
+        pipelines: That it works on.
+        environment: Settings.
+        asked: Processes; None: one per core less one, as far as memory and connections allow, and
+            one where rows go to a file.
+        of: What there is; None: this machine.
+
+    Raises:
+        SettingsError: The settings of the database are wrong, or the connections too few.
+    """
+    of = of or Machine.this()
+    database = DatabaseSettings.read(environment)
+    if database.url.startswith("sqlite"):
+        processes = asked or 1
+        return Share(processes, _memory(processes, of), None)
+    processes = asked or _usual(pipelines, of, database.connections)
+    connections = _connections(processes, database.connections)
+    return Share(processes, _memory(processes, of), connections)
+
+
+def slots_of(
+    pipelines: Sequence[Pipeline], share: Share, settings: WorkerSettings | None = None
+) -> Mapping[str, Slots]:
+    """What a process does at once, by the name of the pipeline; at least one of everything.
+
+    Args:
+        pipelines: All that the process works on.
+        share: What it has.
+        settings: What takes the place of the computed numbers.
+    """
+    settings = settings or WorkerSettings.read({})
+    wanted = sum(each.activity_slots * each.activity_bytes for each in pipelines)
+    spare = max(0, share.memory_bytes - PROCESS_BYTES)
+    fits = min(1.0, spare / wanted)
+    return {each.name: _slots(each, share, settings, fits) for each in pipelines}
+
+
+def _slots(pipeline: Pipeline, share: Share, settings: WorkerSettings, fits: float) -> Slots:
+    activities, local = int(pipeline.activity_slots * fits), pipeline.local_slots
+    if share.connections is not None:
+        activities = min(activities, share.connections)
+        local = min(local, _LOCAL_PER_CONNECTION * share.connections)
+    return Slots(
+        activities=settings.activity_slots or max(1, activities),
+        local=settings.local_slots or local,
+    )
+
+
+def _usual(pipelines: Sequence[Pipeline], of: Machine, connections: int | None) -> int:
+    least = PROCESS_BYTES + 2 * max(each.activity_bytes for each in pipelines)
+    allowed = [of.cores - 1, (of.memory_bytes - PARENT_BYTES) // least]
+    if connections is not None:
+        allowed.append(connections // FEWEST_CONNECTIONS)
+    return max(1, min(allowed))
+
+
+def _memory(processes: int, of: Machine) -> int:
+    """Of each process."""
+    return of.memory_bytes if processes == 1 else (of.memory_bytes - PARENT_BYTES) // processes
+
+
+def _connections(processes: int, known: int | None) -> int:
+    if known is None:
+        return max(USUAL_CONNECTIONS // processes, FEWEST_CONNECTIONS)
+    each = known // processes
+    if each < _LEAST_CONNECTIONS:
+        raise SettingsError(
+            f"{CONNECTIONS_SETTING} is {known}, and {processes} processes need "
+            f"{_LEAST_CONNECTIONS * processes}: {_LEAST_CONNECTIONS} each"
+        )
+    return each

@@ -1,0 +1,376 @@
+"""What is known of a pipeline as a whole: the type of every register.
+
+A register is light: whatever needs Temporal's SDK, an adapter or an activity is imported inside
+the functions that it names, so that commands which only need a title or an id load none of it.
+What stands above a register, services, bridges, gateway and commands, uses the catalogue; a
+register names it by an entry point `module:attribute` and does not import it.
+"""
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from workers.shared.health import Health
+from workflows.shared.contracts import Contract
+from workflows.shared.dependencies import Dependency
+from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+    from activities.shared.dependencies import NamedProbe, Probe
+    from adapters.ports.records import KeptRows, OpenRows
+    from workers.shared.declared_schedules import Declared
+    from workers.shared.resources import Resources
+
+ReadSettings = Callable[[Mapping[str, str]], Any]
+"""Reads and checks one group of settings; raises `SettingsError`."""
+
+_ACTIVITY: Final = "__temporal_activity_definition"
+
+
+@dataclass(frozen=True)
+class RunKind:
+    """One kind of run of a pipeline, recognised by its workflow id."""
+
+    workflow: str
+    """Name of the workflow type, as its workers know it."""
+    pattern: re.Pattern[str]
+    """Matches the whole of a workflow id of this kind."""
+    parse: Callable[[re.Match[str]], Any]
+    """The typed key in an id that matched."""
+    title: Callable[[Any], str | None] = lambda key: None
+    """What a person knows the run by; None: its file name, or its id."""
+    page: Callable[[Any], str] | None = None
+    """Path of the gateway's own page of a run; None: Temporal's page is linked."""
+    identifier: Callable[[Any], str] | None = None
+    """What the HTTP API names a run by, where it has an interface for this kind."""
+    status: type[Contract] | None = None
+    """Result of the query `status`; None: the kind has no such query."""
+    answers: Mapping[str, type[Contract]] = field(default_factory=dict[str, type[Contract]])
+    """Updates that people send to a run (`retry`, `skip`, `fail`, `cancel`), and their argument."""
+    events: Mapping[str, type[Contract]] = field(default_factory=dict[str, type[Contract]])
+    """Verbs that reach a run as an event of its pipeline, where answers are updates; the event."""
+    report: bool = False
+    """It may have a report of rejected rows."""
+    states: Sequence[str] = ()
+    """Values of the search attribute `State` that `docflow status` counts, most urgent first."""
+    closed_may_need_attention: bool = False
+    """A run that has ended stays in the inbox while it needs attention, until its id runs again.
+
+    Its ids must need no quoting in a query.
+    """
+    parks_alike: bool = False
+    """Many of its runs may be parked for one cause: their notices are sent as few."""
+    scheduled: bool = False
+    """A schedule starts it: only Temporal knows of it."""
+    is_document: bool = True
+    """Its runs are documents, or what is made for them, and counted when they end."""
+
+    @property
+    def verbs(self) -> Sequence[str]:
+        """What people may do to a run, beyond looking at it."""
+        return (*self.answers, *self.events, *(("report",) if self.report else ()))
+
+    @property
+    def prefix(self) -> str:
+        """The text before the first slash, with which every id of this kind begins."""
+        return self.pattern.pattern.partition("/")[0]
+
+
+def scheduled(schedule: str, workflow: str) -> RunKind:
+    """The runs that a schedule starts: the server appends the time to the id that it is given."""
+    pattern = re.compile(f"schedule/{re.escape(schedule)}-(?P<at>[0-9].*)")
+    return RunKind(workflow, pattern, lambda found: found["at"], scheduled=True, is_document=False)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A workflow id, recognised."""
+
+    workflow_id: str
+    pipeline: "RunGroup"
+    """What it belongs to."""
+    kind: RunKind
+    key: Any
+
+
+class Audience(Enum):
+    """Who sees a pipeline's runs in the inbox."""
+
+    OPERATORS = "operators"
+    ORGANISATION = "organisation"
+    """Members of the organisation that the run belongs to, by `OrganisationId`."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a process has opened, for pipelines and bridges to open their own from."""
+
+    environment: Mapping[str, str]
+    client: "Client"
+    common: "Resources | None" = None
+    """None: nothing in this process needs them."""
+    health: Health = field(default_factory=Health)
+    """Where the process, or the bridge that this is for, says that it cannot work."""
+
+    @property
+    def resources(self) -> "Resources":
+        """Database, blobs and what else all pipelines share."""
+        assert self.common is not None, "this process opened no common resources"
+        return self.common
+
+
+@dataclass(frozen=True)
+class Resubmission:
+    """How messages that a bridge has rejected come to its queue again."""
+
+    setting: str
+    """Names the queue."""
+    queue: Callable[[Mapping[str, str]], str | None]
+    """Name of the queue, as in the record of rejected messages; None: the setting is not set."""
+    owns: Callable[[Mapping[str, str], str], bool] | None = None
+    """Whether a queue is one of many that the bridge receives from; None: it has one."""
+    sender: str | None = None
+    """Entry point of a `QueueSender`; None: docflow sends nothing to the queue."""
+    instead: str = ""
+    """What a person does where there is no sender."""
+    dead_letters: str | None = None
+    """Entry point of a function that opens its `DeadLetters` from the environment; None: the
+    messages that the queue itself gives up are seen by its own means alone."""
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """What turns the messages of one queue into runs; `docflow bridge NAME`."""
+
+    name: str
+    help: str
+    """Of its command: one sentence."""
+    settings: ReadSettings
+    run: str
+    """Entry point of what receives, a `Receive` (`workers/shared/process.py`)."""
+    with_worker: bool = True
+    """Part of `docflow worker PIPELINE --with-bridge`."""
+    needs_resources: bool = True
+    """It uses the resources that all pipelines share."""
+    former_names: Sequence[str] = ()
+    """Accepted with a warning."""
+    requirements: str | None = None
+    """Entry point of a function that opens what `docflow setup` checks for it (`Requirement`), from
+    the environment, as an asynchronous context; None: nothing."""
+    resubmission: Resubmission | None = None
+    """None: it records no rejected messages."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A task queue beside that of a pipeline, for activities that must not hold others up."""
+
+    name: str
+    """As in `docflow worker PIPELINE --lane NAME`."""
+    task_queue: str
+    slots: Callable[[Any], int]
+    """Activities at once of a worker, from the pipeline's own resources; its processes divide
+    them."""
+    activities: Callable[["Resources", Any], Sequence[object]]
+    """Objects whose methods are served there, over common and own resources."""
+    workflows: Callable[[], Sequence[type]] | None = None
+    """Workflows that run there, with all that a run needs; None: none does."""
+    tuned: Callable[[Any], bool] = lambda own: False
+    """Whether Temporal's tuner gives out fewer slots while memory or processor are scarce."""
+    rate: float | None = None
+    """Activities that all of its workers together begin in a second; None: no limit."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunGroup:
+    """Runs that people list, show and answer under one name."""
+
+    name: str
+    """Value of the search attribute `Pipeline`."""
+    title: str
+    """What a person calls one of its runs."""
+    runs: Sequence[RunKind]
+    audience: Audience = Audience.OPERATORS
+    verbs: str | None = None
+    """Entry point of its `RunVerbs`; None: what follows from the register itself."""
+    show: str | None = None
+    """Entry point of what `docflow show` does with its runs.
+
+    None: what Temporal knows, and the query `status`.
+    """
+
+    @property
+    def states(self) -> Sequence[str]:
+        """Values of the search attribute `State` of all kinds of run."""
+        return tuple(dict.fromkeys(str(state) for kind in self.runs for state in kind.states))
+
+    @property
+    def kinds(self) -> Sequence[RunKind]:
+        """Every kind of run, by which ids are recognised."""
+        return self.runs
+
+    def recognise(self, workflow_id: str) -> Run | None:
+        """The run of this group that an id names; None: it names none."""
+        for kind in self.kinds:
+            if found := kind.pattern.fullmatch(workflow_id):
+                return Run(workflow_id, self, kind, kind.parse(found))
+        return None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pipeline(RunGroup):
+    """Everything that is known of one pipeline as a whole.
+
+    Its name is the word that names its packages, its task queue and its commands.
+    """
+
+    task_queue: str
+    contracts: str
+    """Package of its contracts; the contract lock holds all of them."""
+    activities_package: str
+    """Package whose activities its workers must serve, all of them."""
+    workflows: Callable[[], Sequence[type]]
+    settings: ReadSettings
+    """What its workers need beyond the settings of the common resources."""
+    open: Callable[[Context, Any], AbstractAsyncContextManager[Any]]
+    """Opens the pipeline's own resources, with its settings."""
+    activities: Callable[["Resources", Any], Sequence[object]]
+    """Objects whose methods are its activities, over common and own resources."""
+    worker_help: str
+    """Of `docflow worker NAME`: one sentence."""
+    lanes: Sequence[Lane] = ()
+    """Task queues beside its own; its workers serve all of them, or one that is named."""
+    lanes_of_settings: Callable[[Mapping[str, str]], Sequence[Lane]] | None = None
+    """Those that an installation names; raises `SettingsError`. None: it names none."""
+    probes: Callable[[Any], Mapping[Dependency, "Probe"]] = lambda own: {}
+    """Checks of what its own resources depend on, beside what all pipelines share."""
+    named_probes: Callable[[Any], Mapping[Dependency, "NamedProbe"]] = lambda own: {}
+    """The same of what there are many, by name."""
+    open_rows: Callable[[Any], "OpenRows"] | None = None
+    """Its rows that runs leave open when they are terminated, from its own resources; a schedule
+    of its workers closes them. None: it keeps no rows of its runs."""
+    kept_rows: Callable[["Resources"], Sequence["KeptRows"]] | None = None
+    """Its rows that are kept for a time; a schedule of its workers removes them. None: it has
+    none, or a retention of its own."""
+    activity_slots: int = 4
+    """Heartbeating activities at once: each may hold a file and a database connection."""
+    activity_bytes: int = 64 << 20
+    """Memory of one of them, beyond that of the process: what `activity_slots` are bounded by."""
+    local_slots: int = 16
+    """Short steps at once."""
+    workflow_slots: int = 100
+    """Workflow tasks that each of its workers has at once, those that wait for a short step
+    included. With fewer of them, more of those that wait take turns by their fairness keys."""
+    cached_runs: int = 500
+    """Runs kept in memory; an evicted one costs 12 ms when it continues."""
+    enabled_by: str | None = None
+    """Setting without which `docflow worker all` leaves the pipeline out."""
+    optional: bool = True
+    """An installation may do without its workers; `docflow status` misses none."""
+    bridges: Sequence[Bridge] = ()
+    schedules: Callable[[], Mapping[str, "Declared"]] = dict
+    """Schedule id to what its workers keep Temporal in line with."""
+    schedules_of_settings: Callable[[Mapping[str, str]], Mapping[str, "Declared"] | None] = (
+        lambda environment: None
+    )
+    """Those that an installation declares; None: its settings name no file that does.
+
+    Raises `SettingsError`.
+    """
+    schedule_prefixes: Sequence[str] = ()
+    """What the ids of those begin with: one that is declared no longer is deleted."""
+    commands: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
+    submit: str | None = None
+    """Entry point of the typer app with its command in `docflow submit`; None: it has none."""
+    requirements: str | None = None
+    """Entry point of a function that opens what its workers need (`Requirement`), from the
+    environment, as an asynchronous context; None: nothing beyond what all pipelines need."""
+    parked: str | None = None
+    """Entry point of a function that reads the rows of parked runs for `docflow status`: reasons.
+
+    None: it shows what Temporal knows of them.
+    """
+    checks: str | None = None
+    """Entry point of a function that yields further checks of `docflow status`."""
+    gateway: str | None = None
+    """Entry point of a function that opens its `GatewayPart`: API and pages of its own.
+
+    None: the gateway shows its runs in the inbox only.
+    """
+    gateway_settings: str | None = None
+    """Entry point of the `Settings` that the function is given; None: it has none."""
+    replay_cases: str | None = None
+    """Module with `CASES_OF`, workflow to recorded cases; None: `tests.replay.NAME`."""
+
+    @property
+    def has_lanes(self) -> bool:
+        """Whether it has task queues beside its own."""
+        return bool(self.lanes) or self.lanes_of_settings is not None
+
+    def lanes_in(self, environment: Mapping[str, str]) -> Sequence[Lane]:
+        """All of its task queues beside its own.
+
+        Raises:
+            SettingsError: The settings that name some are wrong.
+        """
+        named = () if self.lanes_of_settings is None else self.lanes_of_settings(environment)
+        return (*self.lanes, *named)
+
+    def left_out(self, environment: Mapping[str, str]) -> str | None:
+        """Why a worker of all pipelines does not work on this one; None: it does."""
+        # A blank setting is not set: its settings are read by the same rule.
+        if self.enabled_by is None or environment.get(self.enabled_by, "").strip():
+            return None
+        return f"{self.enabled_by} is not set"
+
+    def available(self, environment: Mapping[str, str]) -> bool:
+        """Whether a worker of all pipelines works on this one."""
+        return self.left_out(environment) is None
+
+    @property
+    def sweep_id(self) -> str | None:
+        """Id of the schedule that closes the rows of terminated runs; None: there is none."""
+        return None if self.open_rows is None else f"{self.name}-run-sweeper"
+
+    @property
+    def retention_id(self) -> str | None:
+        """Id of the schedule that removes old rows; None: there is none."""
+        return None if self.kept_rows is None else f"{self.name}-retention"
+
+    @property
+    def kinds(self) -> Sequence[RunKind]:
+        """Its own, the sweeps of its rows and the removal of old ones."""
+        shared = ((self.sweep_id, RUN_SWEEPER), (self.retention_id, ROW_RETENTION))
+        return (*self.runs, *(scheduled(id, name) for id, name in shared if id is not None))
+
+
+def activities_of(*objects: object) -> Sequence[Callable[..., Any]]:
+    """The methods of some objects that are activities, found by what `activity.defn` leaves.
+
+    Looked up on the class, so that no property of an object is evaluated.
+    """
+    return [
+        getattr(each, name)
+        for each in objects
+        for name, method in inspect.getmembers(type(each), inspect.isfunction)
+        if hasattr(method, _ACTIVITY)
+    ]
+
+
+def load(entry: str) -> Any:
+    """What an entry point `module:attribute` names."""
+    module, _, attribute = entry.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def recognise(groups: Iterable[RunGroup], workflow_id: str) -> Run | None:
+    """The run that a workflow id names, of whichever group; None: it is of none."""
+    return next(filter(None, (each.recognise(workflow_id) for each in groups)), None)

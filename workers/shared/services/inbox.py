@@ -1,0 +1,268 @@
+"""Runs of every pipeline that wait for a person, and those that are answered together.
+
+All runs that are parked, of every pipeline, to be answered together.
+
+Runs of every pipeline that wait for a person, as Temporal's visibility knows them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
+from temporalio.service import RPCError
+
+from workers import catalogue
+from workers.shared.register import Audience, Pipeline, Run, recognise
+from workers.shared.services.errors import TemporalUnavailable, no_role
+from workers.shared.services.identity import Identity
+from workers.shared.services.outages import OutageView, open_outages
+from workers.shared.services.runs import PARKED, TemporalRuns, needing_attention
+from workers.shared.services.verbs import quoted
+from workflows.shared import attributes
+
+AT_ONCE: Final = 10
+"""Runs that are asked, or answered, at a time."""
+_DETAILS: Final = "__temporal_workflow_metadata"
+"""Query that every workflow answers, with the details that people see of it."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class ParkedRuns:
+    """Runs that were found."""
+
+    runs: Sequence[Run]
+    """The longest wait last."""
+    left_out: Sequence[str]
+    """Workflow ids of parked runs that do not offer the answer."""
+
+
+async def find_parked(
+    runs: TemporalRuns,
+    verb: str,
+    *,
+    pipelines: Sequence[Pipeline] | None = None,
+    document_type: str | None = None,
+    reason: str | None = None,
+) -> ParkedRuns:
+    """Find the open runs that are parked.
+
+    Args:
+        runs: Of the namespace.
+        verb: The answer that they have to offer.
+        pipelines: Only theirs; None: all.
+        document_type: Only runs of this type.
+        reason: Only runs whose reason holds this text, in upper or lower case; their workers are
+            asked for it.
+
+    Raises:
+        TemporalUnavailable: Temporal does not answer, or no worker does.
+    """
+    found: list[Run] = []
+    left_out: list[str] = []
+    for pipeline in catalogue.PIPELINES if pipelines is None else pipelines:
+        async for id in _ids(runs, pipeline, document_type):
+            run = pipeline.recognise(id)
+            if run is not None and verb in run.kind.answers:
+                found.append(run)
+            else:
+                left_out.append(id)
+    if reason is not None:
+        reasons = await gathered(found, lambda run: reason_of(runs, run))
+        wanted = reason.casefold()
+        found = [run for run, why in zip(found, reasons, strict=True) if wanted in why.casefold()]
+    return ParkedRuns(found, left_out)
+
+
+async def _ids(
+    runs: TemporalRuns, pipeline: Pipeline, document_type: str | None
+) -> AsyncIterator[str]:
+    query = f"Pipeline = '{pipeline.name}' AND ExecutionStatus = 'Running' AND State = '{PARKED}'"
+    if document_type is not None:
+        query += f" AND DocumentType = {quoted(document_type)}"
+    for execution in await runs.list(query, None):
+        yield execution.id
+
+
+def reports_reason(run: Run) -> bool:
+    """Whether the status of a run says why it waits, in a field of its own."""
+    status = run.kind.status
+    return status is not None and "reason" in status.model_fields
+
+
+async def reason_of(runs: TemporalRuns, run: Run) -> str:
+    """Why a run is parked; empty when it is not any more.
+
+    Raises:
+        TemporalUnavailable: Temporal does not answer, or no worker does.
+    """
+    status = run.kind.status
+    if status is not None and reports_reason(run):
+        found = await runs.query(run.workflow_id, "status", status)
+        return str(getattr(found, "reason", None) or "")
+    details = await runs.query(run.workflow_id, _DETAILS, WorkflowMetadata)
+    return "" if details is None else details.current_details
+
+
+async def gathered(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[Result]]
+) -> Sequence[Result]:
+    """Do the same for many runs, some at a time; the results in the order of the items."""
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def one(item: Item) -> Result:
+        async with turns:
+            return await work(item)
+
+    return await asyncio.gather(*map(one, items))
+
+
+StartedBy = Callable[[Identity], Awaitable[Collection[str]]]
+"""Finds the workflow ids of the waiting runs of a pipeline that a person has started."""
+
+MOST: Final = 1000
+"""Runs that an inbox names."""
+
+
+@dataclass(frozen=True, slots=True)
+class InboxEntry:
+    """A run that waits for a person, or ended and left something to one."""
+
+    workflow_id: str
+    run_id: str
+    pipeline: str
+    document_type: str
+    """Import type, or kind of document."""
+    state: str
+    waiting_since: datetime
+    waiting_for: str | None
+    """Subject of a person; None: any operator."""
+    organisation_id: int | None
+    project_id: str | None
+    filename: str | None
+    identifier: str | None
+    """What the HTTP API names it by."""
+    kind: str
+    """What its pipeline calls a run."""
+    title: str
+    """What a person knows it by."""
+    page: str | None
+    """Path of its page in the gateway."""
+    ended: bool = False
+    """The run has ended and left something that needs attention."""
+
+
+class Inbox:
+    """What of all pipelines waits for people.
+
+    Args:
+        client: Of Temporal.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(
+        self, who: Identity, started_by: Sequence[StartedBy] | None = None
+    ) -> Sequence[InboxEntry]:
+        """The runs that need attention and that this person may see; the longest wait first.
+
+        Operators see those of every pipeline, others those of their organisations.
+
+        Args:
+            who: The person.
+            started_by: Only runs that one of these finds; None: all.
+
+        Raises:
+            Forbidden: The person has no role.
+            TemporalUnavailable: Temporal does not answer.
+        """
+        if not who.may_read:
+            raise no_role()
+        scope = _scope(who)
+        if scope is None:
+            return ()
+        try:
+            runs = await needing_attention(self._client, scope, MOST)
+            found = [await _entry(execution) for execution in runs]
+        # A client that was never connected raises a RuntimeError.
+        except (RPCError, RuntimeError) as error:
+            raise TemporalUnavailable(
+                "the inbox cannot be read at the moment; try again"
+            ) from error
+        if started_by is not None:
+            own = {id for find in started_by for id in await find(who)}
+            found = [entry for entry in found if entry.workflow_id in own]
+        return sorted(found, key=lambda entry: (entry.waiting_since, entry.workflow_id))
+
+    async def outages(self, who: Identity) -> Sequence[OutageView]:
+        """What cannot be used at the moment, for operators; runs that need it wait by themselves.
+
+        Raises:
+            TemporalUnavailable: Temporal does not answer.
+        """
+        return await open_outages(TemporalRuns(self._client, {})) if who.is_operator else ()
+
+
+def _scope(who: Identity) -> str | None:
+    """A condition on visibility; None where nothing is theirs. Numbers only: no quoting needed."""
+    shared = [
+        pipeline.name
+        for pipeline in catalogue.PIPELINES
+        if pipeline.audience is Audience.ORGANISATION
+    ]
+    mine = ", ".join(f"'{organisation:d}'" for organisation in who.organisations)
+    alternatives = [
+        f"(Pipeline = '{name}' AND OrganisationId IN ({mine}))" for name in shared if mine
+    ]
+    if who.is_operator:
+        others = " AND ".join(f"Pipeline != '{name}'" for name in shared)
+        if not others:
+            return "Pipeline IS NOT NULL"
+        alternatives.append(f"({others})")
+    return f"({' OR '.join(alternatives)})" if alternatives else None
+
+
+def _recognise(workflow_id: str) -> Run | None:
+    return recognise(catalogue.run_groups(), workflow_id)
+
+
+async def _entry(execution: WorkflowExecution) -> InboxEntry:
+    found = execution.typed_search_attributes
+    organisation = found.get(attributes.ORGANISATION_ID)
+    name = found.get(attributes.PIPELINE) or ""
+    waiting_for = found.get(attributes.WAITING_FOR)
+    filename = (await execution.memo()).get("filename")
+    filename = filename if isinstance(filename, str) else None
+    run = _recognise(execution.id)
+    kind = run.kind if run is not None and run.pipeline.name == name else None
+    key = run.key if run is not None else None
+    title = kind.title(key) if kind is not None else None
+    return InboxEntry(
+        workflow_id=execution.id,
+        run_id=execution.run_id,
+        pipeline=name,
+        document_type=found.get(attributes.DOCUMENT_TYPE) or execution.workflow_type,
+        state=found.get(attributes.STATE) or "",
+        waiting_since=(found.get(attributes.WAITING_SINCE) or execution.start_time).astimezone(UTC),
+        waiting_for=None if waiting_for == attributes.OPERATORS else waiting_for,
+        organisation_id=int(organisation) if organisation and organisation.isdecimal() else None,
+        project_id=found.get(attributes.PROJECT_ID),
+        filename=filename,
+        identifier=kind.identifier(key) if kind is not None and kind.identifier else None,
+        kind=_kind(name),
+        title=title or filename or execution.id,
+        page=kind.page(key) if kind is not None and kind.page else None,
+        ended=execution.status is not WorkflowExecutionStatus.RUNNING,
+    )
+
+
+def _kind(name: str) -> str:
+    titles = {group.name: group.title for group in catalogue.run_groups()}
+    return titles.get(name, name or "Workflow")

@@ -1,0 +1,141 @@
+"""What the gateway serves of spreadsheets."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from workers.shared.gateway.app import GatewayPart
+from workers.shared.gateway.pages.renderer import N_, MenuEntry
+from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
+from workers.shared.register import Context
+from workers.shared.services.identity import Identity
+from workers.spreadsheets import api, mapping_api, review_api
+from workers.spreadsheets.api import still_open
+from workers.spreadsheets.pages import labels
+from workers.spreadsheets.pages.actions import (
+    DecisionPages,
+    HandlingPages,
+    MemoryPages,
+    ValueFilePages,
+)
+from workers.spreadsheets.pages.import_pages import ImportListPage, ImportPage, UploadPages
+from workers.spreadsheets.pages.review import ReviewPages
+from workers.spreadsheets.resources import spreadsheet_resources
+from workers.spreadsheets.runs import StillOpen
+from workers.spreadsheets.service import SpreadsheetService
+from workers.spreadsheets.settings import SpreadsheetSettings
+from workflows.spreadsheets.runs import workflow_id
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+_DESCRIPTION: Final = (
+    "Import spreadsheets: upload one, decide what its columns and values mean where docflow does "
+    "not know, and follow its rows. Every error is a problem (RFC 9457). Mapping statuses read "
+    "AUTO_MATCHED, MANUAL_MATCHED, UNRESOLVED and IGNORED."
+)
+_MENU: Final = (
+    MenuEntry("/imports", N_("Imports")),
+    MenuEntry("/imports/new", N_("New import"), True),
+)
+
+
+def open_part(context: Context, settings: SpreadsheetSettings) -> GatewayPart:
+    """The part over the resources of a gateway.
+
+    Args:
+        context: What the process has opened.
+        settings: Of uploads and answers.
+    """
+    resources = context.resources
+    sheets = spreadsheet_resources(resources.database)
+    return part_of(
+        SpreadsheetService(
+            context.client,
+            SqlSpreadsheetViews(resources.database),
+            sheets.store,
+            resources.blobs,
+            sheets.types,
+            settings,
+            resources.scratch,
+        )
+    )
+
+
+def part_of(service: SpreadsheetService) -> GatewayPart:
+    """The part over a service."""
+
+    def routes(site: Site) -> Sequence[PageRoute]:
+        return _routes(site, service)
+
+    def type_titles() -> Mapping[str, str]:
+        return {each.name: each.title for each in service.types()}
+
+    async def started_by(who: Identity) -> Collection[str]:
+        return [workflow_id(uuid) for uuid in await service.waiting_of(who)]
+
+    return GatewayPart(
+        service=service,
+        description=_DESCRIPTION,
+        routers=(
+            api.router,
+            mapping_api.router,
+            api.results_router,
+            mapping_api.memory_router,
+            review_api.router,
+            mapping_api.value_files_router,
+            api.templates_router,
+        ),
+        uploads=(
+            *("/api/imports", review_api.UPLOADS, mapping_api.UPLOADS),
+            *("/imports", "/imports/{uuid}/review/upload", "/imports/{uuid}/values/upload"),
+        ),
+        problems={StillOpen: still_open},
+        started_by=started_by,
+        pages=PipelinePages(
+            routes=routes,
+            templates=TEMPLATES,
+            names={"words": labels},
+            menu=_MENU,
+            type_titles=type_titles,
+            state_titles=labels.WAITING,
+        ),
+    )
+
+
+def _routes(site: Site, service: SpreadsheetService) -> Sequence[PageRoute]:
+    imports, upload = ImportListPage(site, service), UploadPages(site, service)
+    page = ImportPage(site, service)
+    memory = MemoryPages(site, service)
+    review = ReviewPages(site, service, page)
+    value_files = ValueFilePages(site, service, page)
+    decide, handle = DecisionPages(site, service, page), HandlingPages(site, service, page)
+    one = "/imports/{uuid}"
+    return (
+        ("GET", "/imports", imports.show),
+        ("GET", "/imports/new", upload.show),
+        ("GET", "/imports/memory", memory.show),
+        ("GET", "/imports/templates/{name}", upload.template),
+        ("POST", "/imports/memory", memory.change),
+        ("POST", "/imports", upload.submit),
+        ("GET", one, page.show),
+        ("GET", f"{one}/live", page.live),
+        ("POST", f"{one}/columns", decide.columns),
+        ("POST", f"{one}/layout", decide.layout),
+        ("POST", f"{one}/rows", decide.rows),
+        ("POST", f"{one}/values", decide.values),
+        ("GET", f"{one}/values/export", value_files.export),
+        ("POST", f"{one}/values/upload", value_files.upload),
+        ("GET", f"{one}/candidates", decide.candidates),
+        ("POST", f"{one}/review/rows", review.rows),
+        ("POST", f"{one}/review/preview", review.preview),
+        ("POST", f"{one}/review/change", review.change),
+        ("GET", f"{one}/review/export", review.export),
+        ("POST", f"{one}/review/upload", review.upload),
+        ("POST", f"{one}/retry", handle.retry),
+        ("POST", f"{one}/reassign", handle.reassign),
+        ("POST", f"{one}/cancel", handle.cancel),
+        ("POST", f"{one}/undo", handle.undo),
+        ("GET", f"{one}/undo-preview", handle.undo_preview),
+        ("GET", f"{one}/report", handle.report),
+        ("GET", f"{one}/decisions", handle.decisions),
+    )

@@ -1,0 +1,495 @@
+"""What can be read of spreadsheet imports: status, results, choices.
+
+What columns and values of an import may mean.
+
+What can be read of spreadsheet imports.
+
+The rows behind outcomes: whom each is about, and its cells, as long as they are kept.
+"""
+
+import asyncio
+import errno
+import uuid as uuids
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from activities.spreadsheets.analysis import fields_of, load_context
+from activities.spreadsheets.entities import CANDIDATES
+from activities.spreadsheets.import_rows import AvailableContext
+from activities.spreadsheets.records import (
+    CellsView,
+    ColumnsView,
+    Difference,
+    Page,
+    QuestionGroup,
+    ResultRow,
+    SpreadsheetRow,
+    SummaryView,
+    UndoConflict,
+)
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.staging import rows_of, staged_name
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.types.base import SheetType
+from activities.spreadsheets.types.people import EMAIL, FIRST_NAME, LAST_NAME
+from activities.spreadsheets.validation import SourceRow
+from activities.spreadsheets.value_mapping import resolver_of
+from activities.spreadsheets.value_store import EVERY_VALUE, ValueFilter
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound
+from workers.shared.services.errors import (
+    Forbidden,
+    Gone,
+    NotFound,
+    Refused,
+    ServiceUnavailable,
+    WrongState,
+    no_role,
+)
+from workers.shared.services.identity import Identity
+from workers.shared.services.lists import watched
+from workers.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
+from workflows.shared.cells import readable
+from workflows.spreadsheets.decisions import column_title, column_titles, record_title, shown_value
+from workflows.spreadsheets.edits import Edits
+from workflows.spreadsheets.fields import Entity, Preview, SheetField
+from workflows.spreadsheets.mappings import (
+    DECISIONS,
+    FINAL,
+    CellMapping,
+    DecisionRecord,
+    MappingStatus,
+    Outcome,
+    UndoState,
+)
+from workflows.spreadsheets.names import SAME_BIB
+from workflows.spreadsheets.people import PERSON
+from workflows.spreadsheets.runs import standing
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """A field that a column may fill."""
+
+    name: str
+    title: str
+    required: bool
+    resolver: str | None
+    """What its values refer to; None: nothing."""
+    creates: bool
+    """A person may have a missing candidate created."""
+    examples: tuple[str, ...]
+    either: str | None = None
+    """A file with a column for this other field can do without."""
+
+
+class Choices:
+    """Fields for columns, candidates for values."""
+
+    def __init__(self, store: SqlSpreadsheetStore, types: SheetTypes) -> None:
+        self._store = store
+        self._types = types
+
+    def types(self) -> Sequence[SheetType]:
+        """Every import type, by name."""
+        return sorted(self._types, key=lambda kind: kind.name)
+
+    async def fields(self, row: SpreadsheetRow) -> Sequence[FieldView]:
+        """The fields that columns of an import may fill, custom lists included.
+
+        Raises:
+            WrongState: The installation does not know the type any more.
+        """
+        return [
+            FieldView(
+                *(each.name, each.title, each.required, each.resolver),
+                *(each.creates, each.examples, each.either),
+            )
+            for each in await self.declared(row)
+        ]
+
+    async def values(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
+        """Some values of an import, and what they mean; unknown ids are left out."""
+        return await self._store.cell_mapping(uuid, ids)
+
+    async def find(self, row: SpreadsheetRow, field: str, query: str) -> Sequence[Entity]:
+        """Candidates for the values of a field, the likeliest first.
+
+        Raises:
+            WrongState: The installation does not know the type any more.
+            Refused: There is no such field, or its values refer to nothing.
+        """
+        if field == PERSON.name and self._types.get(row.import_type).is_about_people:
+            return await self._store.search_people(row.organisation_id, query, CANDIDATES)
+        if field == SAME_BIB.name:
+            # Who keeps a bib stands beside each question.
+            return ()
+        found = next((each for each in await self.declared(row) if each.name == field), None)
+        if found is None:
+            raise Refused("targetField: this import has no such field")
+        if found.resolver is None:
+            raise Refused(f"targetField: values of {found.title} refer to nothing")
+        today = datetime.now(UTC).date()
+        context = await load_context(self._store, self._types, row, today, only={field})
+        # A long list takes a while to go through.
+        return await asyncio.to_thread(resolver_of(found.resolver).candidates, context, query)
+
+    async def in_words(
+        self, row: SpreadsheetRow, differences: Sequence[Difference]
+    ) -> Sequence[Difference]:
+        """Differences with what people call their rows, columns and values."""
+        known = row.import_type in self._types
+        fields = column_titles(await self.declared(row) if known else ())
+
+        def one(each: Difference) -> Difference:
+            field = fields.get((each.table, each.column))
+            return replace(
+                each,
+                record=record_title(each.table),
+                title=column_title(each.column) if field is None else field.title,
+                before=shown_value(field, each.before),
+                after=shown_value(field, each.after),
+            )
+
+        return [one(each) for each in differences]
+
+    async def declared(self, row: SpreadsheetRow) -> Sequence[SheetField]:
+        if row.import_type not in self._types:
+            raise WrongState(f"imports of type {row.import_type} are not known here any more")
+        return await fields_of(self._store, self._types, row)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """An error report on the local disk; the caller deletes it."""
+
+    path: Path
+    filename: str
+
+
+class SpreadsheetQueries(SpreadsheetStatuses):
+    """Everything that changes nothing.
+
+    Each method is given who asks. An import of an organisation that is not theirs does not exist
+    for them (`NotFound`), and of one that was purged only status and trail are left (`Gone`).
+    """
+
+    def __init__(
+        self, views: SqlSpreadsheetViews, blobs: Blobs, choices: Choices, scratch: Path
+    ) -> None:
+        super().__init__(views)
+        self._views = views
+        self._blobs = blobs
+        self._choices = choices
+        self.scratch = scratch
+
+    async def contexts(self, who: Identity) -> Sequence[AvailableContext]:
+        """Events, membership periods and races that imports of theirs can belong to."""
+        if not who.may_read:
+            raise no_role()
+        return await self._views.contexts(who.organisations)
+
+    async def context_names(
+        self, who: Identity, rows: Sequence[SpreadsheetRow]
+    ) -> Mapping[str, str]:
+        """Name of the event, period or race of imports, by uuid; of those that have one."""
+        tables = {
+            each.name: each.context.table for each in self.types() if each.context is not None
+        }
+        wanted = {
+            row.uuid: (tables[row.import_type], row.context_id)
+            for row in rows
+            if row.context_id is not None and row.import_type in tables
+        }
+        names = await self._views.context_names(who.organisations, set(wanted.values()))
+        return {uuid: names[each] for uuid, each in wanted.items() if each in names}
+
+    async def columns(self, who: Identity, uuid: str) -> ColumnsView:
+        """Column mappings with sample values, and their version."""
+        await self.kept(who, uuid)
+        return await self._views.columns(uuid)
+
+    async def preview(self, who: Identity, uuid: str) -> Preview | None:
+        """The first rows of the file; None while it is still being analysed."""
+        await self.kept(who, uuid)
+        return await self._views.preview(uuid)
+
+    async def cells(
+        self,
+        who: Identity,
+        uuid: str,
+        wanted: ValueFilter = EVERY_VALUE,
+        *,
+        page: int = 0,
+        size: int = 50,
+    ) -> CellsView:
+        """A page of the distinct values and what they mean, and the version of the mappings."""
+        await self.kept(who, uuid)
+        return await self._views.cells(uuid, wanted, page=page, size=min(size, LARGEST_PAGE))
+
+    async def cell_counts(self, who: Identity, uuid: str, wanted: ValueFilter) -> Mapping[str, int]:
+        """How many values match, by field, in the order in which they were found."""
+        await self.kept(who, uuid)
+        return await self._views.cell_counts(uuid, wanted)
+
+    async def questions(self, who: Identity, uuid: str) -> Sequence[QuestionGroup]:
+        """Open questions about people, by kind: all of a kind can have the same answer."""
+        await self.kept(who, uuid)
+        return await self._views.questions(uuid)
+
+    async def cells_by_id(
+        self, who: Identity, uuid: str, ids: Sequence[int]
+    ) -> Sequence[CellMapping]:
+        """Some distinct values and what they mean, at most as many as an update decides."""
+        await self.kept(who, uuid)
+        return await self._choices.values(uuid, ids[:DECISIONS])
+
+    async def candidates(
+        self, who: Identity, uuid: str, field: str, query: str = ""
+    ) -> Sequence[Entity]:
+        """What a value of a field may mean, the likeliest first; at most 50.
+
+        Raises:
+            Refused: The field refers to nothing.
+        """
+        row = await self.kept(who, uuid)
+        return await self._choices.find(row, field, query)
+
+    async def results(
+        self,
+        who: Identity,
+        uuid: str,
+        *,
+        outcome: Outcome | None = None,
+        page: int = 0,
+        size: int = 50,
+    ) -> Page[ResultRow]:
+        """Outcome of the rows, by line."""
+        await self.kept(who, uuid)
+        return await self._views.results(
+            uuid, outcome=outcome, page=page, size=min(size, LARGEST_PAGE)
+        )
+
+    async def summary(self, who: Identity, uuid: str) -> SummaryView:
+        """Rows per outcome, rows that wait, and what was changed in rows that were there."""
+        row = await self.kept(who, uuid)
+        found = await self._views.summary(uuid)
+        if not found.differences:
+            return found
+        return replace(found, differences=await self._choices.in_words(row, found.differences))
+
+    async def report(self, who: Identity, uuid: str) -> ReportFile:
+        """Fetch the error report: the user's rows that did not go in, with comments.
+
+        Raises:
+            NotFound: There is none, as every row went in.
+            WrongState: The import has not ended yet.
+            ServiceUnavailable: There is no room for it here at the moment.
+        """
+        row = await self.kept(who, uuid)
+        if row.report is None:
+            if row.state not in FINAL:
+                said = standing(row.state)
+                raise WrongState(f"the report is written at the end; the import {said}")
+            raise NotFound("there is no error report: no row was refused")
+        path = self.scratch / f"report-{uuids.uuid4().hex}.xlsx"
+        try:
+            await self._blobs.download(row.report.name, path)
+        except BlobNotFound as error:
+            raise Gone("the error report has been removed after its retention") from error
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise ServiceUnavailable("the scratch disk is full; try again later") from error
+        stem = row.filename.rsplit(".", 1)[0] or "import"
+        return ReportFile(path, f"{stem}-errors.xlsx")
+
+    async def decisions(
+        self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
+    ) -> Page[DecisionRecord]:
+        """Who decided what, the newest first."""
+        await self.get(who, uuid)
+        return await self._views.decisions(uuid, page=page, size=min(size, LARGEST_PAGE))
+
+    async def fields(self, who: Identity, uuid: str) -> Sequence[FieldView]:
+        """The fields that columns of this import may fill, custom lists included."""
+        return await self._choices.fields(await self.kept(who, uuid))
+
+    def types(self) -> Sequence[SheetType]:
+        """The import types, by name."""
+        return self._choices.types()
+
+    def events(
+        self,
+        who: Identity,
+        uuid: str,
+        last_seen: int | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[SpreadsheetRow | None]:
+        """The status whenever it changes, until the import has ended.
+
+        Args:
+            who: Who asks.
+            uuid: The import.
+            last_seen: Revision that the asker has; None: begin with the status as it is.
+            stopping: Whether the process is about to end.
+        """
+        return watched(
+            lambda: self.get(who, uuid),
+            lambda row: row.revision,
+            settled,
+            last_seen=last_seen,
+            stopping=stopping,
+            look=lambda: self._views.changed(uuid),
+        )
+
+    async def undo_conflicts(
+        self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
+    ) -> Page[UndoConflict]:
+        """Records that an undo left alone, and why."""
+        await self.get(who, uuid)
+        return await self._views.undo_conflicts(uuid, page=page, size=min(size, LARGEST_PAGE))
+
+    async def writable(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The import, for a caller who may change it."""
+        row = await self.kept(who, uuid)
+        if not who.may_write:
+            raise Forbidden("your roles allow reading only; ask for the role importer")
+        return row
+
+    async def kept(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The import, if its rows and mappings are still kept."""
+        row = await self.get(who, uuid)
+        if row.purged_at is not None:
+            raise Gone("this import has been removed after its retention; only its trail is kept")
+        return row
+
+
+def settled(row: SpreadsheetRow) -> bool:
+    """Whether nothing more will happen to an import by itself."""
+    return row.state in FINAL and row.undo_state is not UndoState.RUNNING
+
+
+_SHOWN: Final = 200
+"""Characters of a cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """A cell of a mapped column that is not blank."""
+
+    column: str
+    """Header, as it stands in the file."""
+    field: str
+    """Name of the field that the column fills."""
+    title: str
+    """What people call the field."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row as it was imported, corrections of the review included."""
+
+    name: str
+    """Whom it is about, or else its first cell; "" where it is blank."""
+    cells: Sequence[ShownCell]
+
+
+class ResultRows:
+    """Reads some rows of an import.
+
+    Args:
+        store: Tables, rows of reviews.
+        views: Tables, columns.
+        blobs: Where staged rows are.
+        choices: Titles of fields.
+    """
+
+    def __init__(
+        self,
+        store: SqlSpreadsheetStore,
+        views: SqlSpreadsheetViews,
+        blobs: Blobs,
+        choices: Choices,
+    ) -> None:
+        self._reviews, self._views, self._blobs = store.reviews, views, blobs
+        self._choices = choices
+
+    async def read(self, row: SpreadsheetRow, lines: Sequence[int]) -> Mapping[int, ShownRow]:
+        """Rows by their numbers; none when the rows of the import are no longer kept."""
+        if not lines:
+            return {}
+        wanted = frozenset(lines)
+        is_reviewed = await self._reviews.state(row.uuid) is not None
+        found = await (self._reviewed if is_reviewed else self._staged)(row, wanted)
+        if not found:
+            return {}
+        operations = await self._reviews.operations(row.uuid) if is_reviewed else ()
+        titles = {each.name: each.title for each in await self._choices.fields(row)}
+        columns = (await self._views.columns(row.uuid)).mappings
+        edits = Edits(columns, operations, titles)
+        return {
+            each.line: _shown(
+                each._replace(cells=edits.cells(each.line, each.cells)), edits, titles
+            )
+            for each in found
+        }
+
+    async def _reviewed(self, row: SpreadsheetRow, wanted: Collection[int]) -> Sequence[SourceRow]:
+        blocks = await self._reviews.blocks_with(row.uuid, sorted(wanted))
+        return [each for block in blocks for each in rows_of(block) if each.line in wanted]
+
+    async def _staged(self, row: SpreadsheetRow, wanted: Collection[int]) -> Sequence[SourceRow]:
+        """Stream the staged rows up to the last that is wanted; memory stays bounded."""
+        found: list[SourceRow] = []
+        first, last = min(wanted), max(wanted)
+        rest = b""
+        try:
+            async with aclosing(self._blobs.read(staged_name(row.uuid, row.layout))) as pieces:
+                async for piece in pieces:
+                    end = piece.rfind(b"\n") + 1
+                    if not end:
+                        rest += piece
+                        continue
+                    block, rest = rest + piece[:end], piece[end:]
+                    reached = _last_line(block)
+                    if reached < first:
+                        continue
+                    found += await asyncio.to_thread(_picked, block, wanted)
+                    if reached >= last:
+                        break
+        except BlobNotFound:
+            return ()
+        return found
+
+
+def _picked(block: bytes, wanted: Collection[int]) -> Sequence[SourceRow]:
+    return [row for row in rows_of(block) if row.line in wanted]
+
+
+def _last_line(block: bytes) -> int:
+    begins = block.rfind(b"\n", 0, len(block) - 1) + 1
+    return next(iter(rows_of(block[begins:]))).line
+
+
+def _shown(row: SourceRow, edits: Edits, titles: Mapping[str, str]) -> ShownRow:
+    cells: dict[str, ShownCell] = {}
+    for column in edits.columns:
+        if column.target is None or column.status is MappingStatus.IGNORED:
+            continue
+        cell = row.cells[column.index] if column.index < len(row.cells) else None
+        if text := readable(cell, _SHOWN):
+            title = titles.get(column.target, column.header)
+            cells[column.target] = ShownCell(column.header, column.target, title, text)
+    named = [cells[each.name].text for each in (FIRST_NAME, LAST_NAME) if each.name in cells]
+    if not named:
+        rest = [cells[EMAIL.name]] if EMAIL.name in cells else list(cells.values())
+        named = [each.text for each in rest[:1]]
+    return ShownRow(" ".join(named), list(cells.values()))

@@ -1,0 +1,163 @@
+"""The register of `spreadsheets`: one spreadsheet, with pauses in which a person maps it."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from workers.shared.register import Audience, Context, Pipeline, RunKind, scheduled
+from workflows.shared.dependencies import WAITING
+from workflows.spreadsheets.mappings import SpreadsheetState
+from workflows.spreadsheets.runs import (
+    TASK_QUEUE,
+    Answer,
+    RetentionOrder,
+    SpreadsheetStatus,
+    undo_id,
+    workflow_id,
+)
+
+if TYPE_CHECKING:
+    from adapters.ports.records import OpenRows
+    from workers.shared.declared_schedules import Declared
+    from workers.shared.resources import Resources
+    from workers.spreadsheets.resources import SpreadsheetResources
+
+NAME = "spreadsheets"
+_UUID = "(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+
+
+def _workflows() -> Sequence[type]:
+    from workflows.spreadsheets.aftercare import SpreadsheetRetention, SpreadsheetUndo
+    from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+
+    return (SpreadsheetImport, SpreadsheetUndo, SpreadsheetRetention)
+
+
+def _settings(environment: Mapping[str, str]) -> None:
+    """None beyond those of the common resources."""
+
+
+@asynccontextmanager
+async def _open(context: Context, settings: None) -> AsyncGenerator["SpreadsheetResources"]:
+    from workers.spreadsheets.resources import spreadsheet_resources
+
+    yield spreadsheet_resources(context.resources.database)
+
+
+def _open_rows(own: "SpreadsheetResources") -> "OpenRows":
+    return own.store
+
+
+def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[object]:
+    """What a worker of spreadsheets runs."""
+    from activities.spreadsheets.analysis import SpreadsheetAnalysis
+    from activities.spreadsheets.lifecycle import (
+        SpreadsheetLifecycle,
+        SpreadsheetNotices,
+        SpreadsheetRetentionSteps,
+    )
+    from activities.spreadsheets.review import SpreadsheetReview
+    from activities.spreadsheets.rows import (
+        SpreadsheetReports,
+        SpreadsheetRows,
+        SpreadsheetUndoSteps,
+    )
+    from activities.spreadsheets.staging import SpreadsheetStaging
+    from activities.spreadsheets.values import SpreadsheetValues
+
+    store, types, blobs, scratch = own.store, own.types, common.blobs, common.scratch
+    return (
+        SpreadsheetLifecycle(store),
+        SpreadsheetAnalysis(store, blobs, common.documents, types, scratch),
+        SpreadsheetStaging(store, blobs, common.documents, scratch),
+        SpreadsheetValues(store, blobs, types, scratch),
+        SpreadsheetReview(store, blobs, types, scratch),
+        SpreadsheetRows(store, blobs, types, scratch),
+        SpreadsheetReports(store, blobs, common.reports, scratch),
+        SpreadsheetUndoSteps(store),
+        SpreadsheetRetentionSteps(store, blobs),
+        SpreadsheetNotices(common.notices, common.policies),
+    )
+
+
+def _schedules() -> Mapping[str, "Declared"]:
+    from workers.shared.declared_schedules import Declared, daily
+
+    return {
+        "spreadsheet-retention": Declared(
+            pipeline=NAME,
+            workflow="SpreadsheetRetention",
+            task_queue=TASK_QUEUE,
+            input=RetentionOrder(),
+            at=daily(2),
+        )
+    }
+
+
+def _uuid(found: re.Match[str]) -> str:
+    return found["uuid"]
+
+
+def _page(uuid: str) -> str:
+    return f"/imports/{uuid}"
+
+
+_ANSWERS: Mapping[str, Any] = {"retry": Answer, "cancel": Answer}
+
+SPREADSHEETS = Pipeline(
+    name=NAME,
+    title="Spreadsheet",
+    task_queue=TASK_QUEUE,
+    contracts="workflows.spreadsheets",
+    activities_package="activities.spreadsheets",
+    runs=(
+        RunKind(
+            workflow="SpreadsheetImport",
+            pattern=re.compile(workflow_id(_UUID)),
+            parse=_uuid,
+            page=_page,
+            identifier=str,
+            status=SpreadsheetStatus,
+            answers=_ANSWERS,
+            report=True,
+            states=(
+                "parked",
+                WAITING,
+                SpreadsheetState.COLUMN_MAPPING,
+                SpreadsheetState.CELL_MAPPING,
+                SpreadsheetState.UPLOADED,
+                SpreadsheetState.PROCESSING,
+                SpreadsheetState.FAILED,
+                SpreadsheetState.TERMINATED,
+                SpreadsheetState.CANCELLED,
+                SpreadsheetState.COMPLETED,
+            ),
+        ),
+        RunKind(
+            workflow="SpreadsheetUndo",
+            pattern=re.compile(undo_id(_UUID)),
+            parse=_uuid,
+            page=_page,
+            identifier=str,
+            answers={"retry": Answer},
+            is_document=False,
+        ),
+        scheduled("spreadsheet-retention", "SpreadsheetRetention"),
+    ),
+    workflows=_workflows,
+    settings=_settings,
+    open=_open,
+    activities=activities,
+    open_rows=_open_rows,
+    worker_help="Work on spreadsheet imports, and maintain their schedules.",
+    # Most of them wait for a person for days: they need no place in memory.
+    cached_runs=50,
+    schedules=_schedules,
+    audience=Audience.ORGANISATION,
+    verbs="workers.spreadsheets.verbs:VERBS",
+    show="workers.spreadsheets.commands:show_run",
+    commands={NAME: "workers.spreadsheets.commands:app"},
+    gateway="workers.spreadsheets.part:open_part",
+    gateway_settings="workers.spreadsheets.settings:SpreadsheetSettings",
+)

@@ -1,0 +1,513 @@
+"""Everything that people do in the review of an import.
+
+Changes of a review on their way to its run.
+"""
+
+import asyncio
+import uuid as uuids
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from activities.spreadsheets.records import Page, SpreadsheetRow
+from activities.spreadsheets.review_rules import (
+    PROBLEMS,
+    RememberedEdit,
+    ReviewedRow,
+    ReviewState,
+    StoredOperation,
+)
+from activities.spreadsheets.review_store import SqlReviewStore
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from workers.shared.services.errors import Conflict, Refused, TemporalUnavailable, WrongState
+from workers.shared.services.identity import Identity
+from workers.spreadsheets.queries import Choices, ReportFile, SpreadsheetQueries
+from workers.spreadsheets.review_files import (
+    Corrections,
+    ReviewRows,
+    RowFilter,
+    corrections_of,
+    write_export,
+)
+from workers.spreadsheets.runs import SpreadsheetRuns
+from workers.spreadsheets.statuses import LARGEST_PAGE
+from workers.spreadsheets.upload_form import Upload, problems_of
+from workflows.spreadsheets.decisions import missing_fields
+from workflows.spreadsheets.edits import Edits
+from workflows.spreadsheets.mappings import FINAL, ColumnMapping, MappingsAnswer
+from workflows.spreadsheets.names import remarks_on
+from workflows.spreadsheets.reviews import (
+    REVIEW,
+    Operation,
+    ReviewChange,
+    ReviewChanged,
+    ReviewOperation,
+    SetCells,
+    described,
+    undone,
+)
+from workflows.spreadsheets.runs import Confirmation, standing
+
+NAMED: Final = 3
+"""Changes of others that a refusal names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOutcome:
+    """What an operation has changed, or would change."""
+
+    changed: ReviewChanged
+    stored: StoredOperation
+
+
+class ReviewChanges:
+    """Sends changes to the runs of imports, and reads what reviews are made of."""
+
+    def __init__(
+        self,
+        queries: SpreadsheetQueries,
+        reviews: SqlReviewStore,
+        views: SqlSpreadsheetViews,
+        runs: SpreadsheetRuns,
+        choices: Choices,
+    ) -> None:
+        self._queries, self._reviews, self._views = queries, reviews, views
+        self._runs, self._choices = runs, choices
+
+    async def send(
+        self,
+        who: Identity,
+        uuid: str,
+        operation: Operation,
+        expected_version: int | None,
+        *,
+        preview: bool = False,
+        key: str | None = None,
+    ) -> ChangeOutcome:
+        """Have the run apply an operation, or find out what it would change.
+
+        Raises:
+            Conflict: Another person has changed the rows since; the message says who and what.
+            WrongState: The rows are not being reviewed.
+            Refused: It cannot be applied, or the key stands for another change.
+            TemporalUnavailable: Whether it is applied is not known.
+        """
+        row = await self._queries.writable(who, uuid)
+        state = await self.state(row)
+        proposed = ReviewOperation(
+            id=0, version=0, operation=operation, by=who.subject, at=datetime.now(UTC)
+        )
+        if key is None:
+            self._refuse_closed(row, state)
+        id = await self._reviews.propose(uuid, proposed, key)
+        if id is None:
+            raise Refused("this Idempotency-Key was used for another change; take a new one")
+        if key is not None and (known := await self._applied(uuid, id)) is not None:
+            return ChangeOutcome(_changed(known, state), known)
+        change = ReviewChange(
+            by=who.subject, expected_version=expected_version, operation=id, preview=preview
+        )
+        try:
+            self._refuse_closed(row, state)
+            changed = await self._runs.update(row, "change_review", change, ReviewChanged)
+            stored = await self._reviews.operation(uuid, id)
+        except (Conflict, Refused, WrongState) as error:
+            # The first request of this key may have reached the run meanwhile.
+            if (known := await self._applied(uuid, id)) is not None:
+                return ChangeOutcome(_changed(known, state), known)
+            await self._reviews.forget(id)
+            if isinstance(error, Conflict):
+                raise await self.explained(row, error, expected_version) from error
+            raise
+        except TemporalUnavailable as error:
+            if preview:
+                await self._reviews.forget(id)
+                raise
+            if key is None:
+                more = "look at the list of changes before you request it again"
+            else:
+                more = "request it again as it was: it is made once"
+            raise TemporalUnavailable(
+                f"{error}; whether the change was made is not known yet: {more}"
+            ) from error
+        if preview:
+            await self._reviews.forget(id)
+        assert stored is not None
+        return ChangeOutcome(changed, stored)
+
+    async def _applied(self, uuid: str, id: int) -> StoredOperation | None:
+        """An operation that counts; None: it was not applied.
+
+        Raises:
+            Refused: It was taken back since.
+        """
+        stored = await self._reviews.operation(uuid, id)
+        if stored is None or not stored.operation.version:
+            return None
+        version = stored.operation.version
+        if version in undone(await self._reviews.operations(uuid)):
+            raise Refused(
+                f"this change was made, as version {version}, and taken back since; request it "
+                "as a new one to make it again"
+            )
+        return stored
+
+    @staticmethod
+    def _refuse_closed(row: SpreadsheetRow, state: ReviewState) -> None:
+        if has_stopped(row):
+            raise WrongState(f"the import has stopped, {row.step}: {row.reason}; retry that first")
+        if not state.is_open:
+            raise WrongState("the rows are not being reviewed any more")
+
+    async def explained(
+        self, row: SpreadsheetRow, conflict: Conflict, expected: int | None
+    ) -> Conflict:
+        """A conflict that says who changed what since."""
+        state = await self._reviews.state(row.uuid)
+        if state is None or expected is None:
+            return conflict
+        edits = await self.edits(row)
+        headers = {column.id: column.header for column in edits.columns}
+        later = [
+            each for each in await self._reviews.operations(row.uuid) if each.version > expected
+        ]
+        if not later:
+            return Conflict(str(conflict), state.version)
+        named = [
+            f"{each.by} at {each.at:%H:%M} UTC: {' '.join(described(each.operation, headers))}"
+            for each in later[-NAMED:]
+        ]
+        more = f" (and {len(later) - NAMED} changes before)" if len(later) > NAMED else ""
+        return Conflict(
+            f"the rows were changed since version {expected}: {'; '.join(named)}{more}; "
+            "look at them again",
+            state.version,
+        )
+
+    async def state(self, row: SpreadsheetRow) -> ReviewState:
+        """The review of an import.
+
+        Raises:
+            WrongState: There is none, or not yet.
+        """
+        state = await self._reviews.state(row.uuid)
+        if state is None:
+            raise WrongState(
+                f"the rows of this import are not reviewed, or not yet; it {standing(row.state)}"
+            )
+        # Rows are stored before they are checked; a step that failed in between has to be repeated.
+        return replace(state, is_open=False) if has_stopped(row) else state
+
+    async def edits(self, row: SpreadsheetRow, version: int | None = None) -> Edits:
+        """The corrections as they are, or as they were at a version."""
+        columns = (await self._views.columns(row.uuid)).mappings
+        titles = {each.name: each.title for each in await self._choices.fields(row)}
+        operations = await self._reviews.operations(row.uuid)
+        counted = [each for each in operations if version is None or each.version <= version]
+        return Edits(columns, counted, titles)
+
+
+def _changed(stored: StoredOperation, state: ReviewState) -> ReviewChanged:
+    """What the run has answered when it applied an operation."""
+    return ReviewChanged(
+        version=stored.operation.version, effect=stored.effect, counts=state.counts
+    )
+
+
+def has_stopped(row: SpreadsheetRow) -> bool:
+    """Whether a step has failed and waits to be tried again."""
+    return row.state not in FINAL and row.waiting_since is not None and bool(row.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewColumn:
+    """A column of a review.
+
+    Attributes:
+        column: The column.
+        title: What people call its field; None: it fills none.
+        problems: Cells that something is wrong with.
+        made: An operation has made it.
+    """
+
+    column: ColumnMapping
+    title: str | None
+    problems: int
+    made: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewOverview:
+    """A review as a whole.
+
+    Attributes:
+        state: Its figures, and whether corrections are accepted.
+        columns: By place.
+        row_problems: Problems of rows as a whole.
+        missing: Required fields without a column.
+        dry_run: Nothing is written unless it is asked for.
+        check_failure: Why all rows could not be checked, or why the import has stopped at it; None:
+            they are checked, or are being checked.
+    """
+
+    state: ReviewState
+    columns: Sequence[ReviewColumn]
+    row_problems: int
+    missing: Sequence[str]
+    dry_run: bool
+    check_failure: str | None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether rows further down may have problems that are not stored."""
+        return self.row_problems + sum(each.problems for each in self.columns) >= PROBLEMS
+
+
+class SpreadsheetReviewService:
+    """Reviews of imports; a refusal is a `ServiceError`.
+
+    Each method is given who asks, as those of `SpreadsheetService` are.
+    """
+
+    def __init__(
+        self,
+        queries: SpreadsheetQueries,
+        store: SqlSpreadsheetStore,
+        views: SqlSpreadsheetViews,
+        runs: SpreadsheetRuns,
+        choices: Choices,
+        scratch: Path,
+    ) -> None:
+        self._queries, self._views, self._runs = queries, views, runs
+        self._reviews, self._choices, self._scratch = store.reviews, choices, scratch
+        self._rows = ReviewRows(store.reviews, views.reviews)
+        self._changes = ReviewChanges(queries, store.reviews, views, runs, choices)
+        self.explained = self._changes.explained
+
+    async def overview(self, who: Identity, uuid: str) -> ReviewOverview:
+        """Figures and columns.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        row = await self._queries.kept(who, uuid)
+        state = await self._changes.state(row)
+        edits = await self._changes.edits(row)
+        fields = await self._choices.fields(row)
+        titles = {each.name: each.title for each in fields}
+        counts = await self._views.reviews.problem_counts(uuid)
+        made = {id for ids in edits.made.values() for id in ids}
+        return ReviewOverview(
+            state,
+            [
+                ReviewColumn(
+                    each,
+                    titles.get(each.target) if each.target else None,
+                    counts.get(each.id, 0),
+                    each.id in made,
+                )
+                for each in edits.columns
+            ],
+            counts.get(0, 0),
+            list(missing_fields(edits.columns, fields)),
+            row.dry_run,
+            row.reason if has_stopped(row) else state.check_failure,
+        )
+
+    async def check_has_failed(self, row: SpreadsheetRow) -> bool:
+        """Whether all rows of a review could not be checked, and nothing checks them now."""
+        if row.step != REVIEW or has_stopped(row):
+            return False
+        state = await self._reviews.state(row.uuid)
+        return state is not None and state.check_failure is not None
+
+    async def rows(
+        self,
+        who: Identity,
+        uuid: str,
+        *,
+        wanted: RowFilter = RowFilter.ALL,
+        column: int | None = None,
+        page: int = 0,
+        size: int = 50,
+    ) -> tuple[ReviewState, Sequence[ColumnMapping], Page[ReviewedRow]]:
+        """The columns and a page of rows, those with problems first.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        row = await self._queries.kept(who, uuid)
+        state = await self._changes.state(row)
+        edits = await self._changes.edits(row)
+        found = await self._rows.page(
+            uuid, edits, state.counts, wanted, column, page, min(size, LARGEST_PAGE)
+        )
+        declared = {each.name: each for each in await self._choices.declared(row)}
+        fields = {
+            each.id: declared[each.target] for each in edits.columns if each.target in declared
+        }
+        rows = [replace(each, remarks=remarks_on(fields, each.cells)) for each in found.items]
+        return state, edits.columns, replace(found, items=rows)
+
+    async def corrections(
+        self, row: SpreadsheetRow, lines: Sequence[int]
+    ) -> tuple[dict[int, str], dict[int, ReviewedRow]]:
+        """Header of each column, and the rows among these that a review has changed."""
+        if not lines or await self._reviews.state(row.uuid) is None:
+            return {}, {}
+        edits = await self._changes.edits(row)
+        if not edits:
+            return {}, {}
+        found = await self._rows.some(row.uuid, edits, lines)
+        changed = {line: each for line, each in found.items() if each.corrections}
+        return {column.id: column.header for column in edits.columns}, changed
+
+    async def operations(
+        self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
+    ) -> tuple[dict[int, str], Page[StoredOperation]]:
+        """Header of each column, and the operations, the newest first."""
+        row = await self._queries.kept(who, uuid)
+        await self._changes.state(row)
+        edits = await self._changes.edits(row)
+        found = await self._views.reviews.operations(uuid, page=page, size=min(size, LARGEST_PAGE))
+        return {column.id: column.header for column in edits.columns}, found
+
+    async def remembered(self, who: Identity, uuid: str) -> Sequence[RememberedEdit]:
+        """What was done to columns of these headers in earlier imports, to be done again."""
+        row = await self._queries.kept(who, uuid)
+        await self._changes.state(row)
+        columns = (await self._views.columns(uuid)).columns
+        headers = [(each.id, each.header) for each in columns]
+        found = await self._reviews.remembered(row.organisation_id, row.import_type, headers)
+        done = [each.operation for each in await self._reviews.operations(uuid)]
+        return [each for each in found if each.operation.operation not in done]
+
+    async def preview(self, who: Identity, uuid: str, operation: Operation) -> ChangeOutcome:
+        """Find out what an operation would change; nothing is changed.
+
+        Raises:
+            WrongState: The rows are not being reviewed.
+            Refused: It cannot be applied.
+        """
+        return await self._changes.send(who, uuid, operation, None, preview=True)
+
+    async def change(
+        self,
+        who: Identity,
+        uuid: str,
+        operation: Operation,
+        expected_version: int | None = None,
+        *,
+        key: str | None = None,
+    ) -> ChangeOutcome:
+        """Apply an operation to the rows.
+
+        Args:
+            who: Who requests it.
+            uuid: The import.
+            operation: What is to be changed.
+            expected_version: Of the rows that it is based on.
+            key: Idempotency key: a second request with it is answered as the first one, and changes
+                nothing more.
+
+        Raises:
+            Conflict: Another person has changed them since; the message says who and what.
+            WrongState: The rows are not being reviewed.
+            Refused: It cannot be applied.
+        """
+        return await self._changes.send(who, uuid, operation, expected_version, key=key)
+
+    async def import_now(
+        self, who: Identity, uuid: str, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Confirm the rows and write them, those of a dry run too.
+
+        Raises:
+            Conflict: Another person has changed them since; the message says who and what.
+            WrongState: The rows are not being reviewed.
+            Refused: A required field has no column.
+        """
+        row = await self._queries.writable(who, uuid)
+        answer = Confirmation(by=who.subject, expected_version=expected_version, import_now=True)
+        try:
+            return await self._runs.update(row, "confirm_cell_mappings", answer)
+        except Conflict as conflict:
+            raise await self._changes.explained(row, conflict, expected_version) from conflict
+
+    async def export(self, who: Identity, uuid: str, wanted: RowFilter) -> ReportFile:
+        """The rows as a spreadsheet with their numbers, to be corrected and sent back.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        row = await self._queries.kept(who, uuid)
+        version = (await self._changes.state(row)).version
+        edits = await self._changes.edits(row, version)
+        path = self._scratch / f"review-{uuids.uuid4().hex}.xlsx"
+        await write_export(
+            path, self._reviews, self._views.reviews, self._rows, uuid, version, edits, wanted
+        )
+        stem = row.filename.rsplit(".", 1)[0] or "import"
+        return ReportFile(path, f"{stem}-review.xlsx")
+
+    async def upload(
+        self, who: Identity, uuid: str, upload: Upload, expected_version: int | None = None
+    ) -> ChangeOutcome | None:
+        """Take a corrected export in: cells that were corrected in it are set; None: none was.
+
+        An export of an earlier version sets what was corrected in it, and nothing else.
+
+        Raises:
+            Conflict: Another person has changed the rows since `expected_version`, or the same
+                cells since the export; the message says who and what.
+            WrongState: The rows are not being reviewed.
+            Refused: It is not an export of this import, or too much differs.
+        """
+        row = await self._queries.writable(who, uuid)
+        version = (await self._changes.state(row)).version
+        edits = await self._changes.edits(row, version)
+        path = self._scratch / f"corrected-{uuids.uuid4().hex}"
+        try:
+            await upload.open()
+            with path.open("wb") as file:
+                async for piece in upload.file():
+                    file.write(piece)
+            await upload.finish()
+            found = await corrections_of(
+                path,
+                upload.filename,
+                self._reviews,
+                uuid,
+                edits,
+                version,
+                lambda version: self._changes.edits(row, version),
+            )
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+        if found.conflicts:
+            raise _in_conflict(found, version)
+        if not found.cells:
+            return None
+        try:
+            operation = SetCells(cells=tuple(found.cells))
+        except ValidationError as error:
+            raise Refused(problems_of(error)) from None
+        # What was compared is what has to be there still when the cells are set.
+        expected = version if expected_version is None else expected_version
+        return await self._changes.send(who, uuid, operation, expected)
+
+
+def _in_conflict(found: Corrections, version: int) -> Conflict:
+    more = len(found.conflicts) - NAMED
+    others = f" (and {more} more)" if more > 0 else ""
+    return Conflict(
+        f"cells of the file were changed here, too, since it was exported at version "
+        f"{found.version}: {'; '.join(found.conflicts[:NAMED])}{others}; nothing of the file was "
+        "taken: export the rows again, or give these cells their new values in the file",
+        version,
+    )

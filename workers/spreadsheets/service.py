@@ -1,0 +1,422 @@
+"""Everything that people do with spreadsheet imports, whatever page or program they do it through.
+
+How fast an import works through its rows, and when it will be done; about.
+
+Everything that people do with spreadsheet imports, whatever page or program they do it through.
+
+Nothing is kept between calls: what an import is like stands in the database, and what people
+decide goes to its run as an update. Any number of gateways behind a balancer behave as one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+from temporalio.client import Client
+
+from activities.spreadsheets.records import SpreadsheetRow, UndoConflict
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.ports.blobs import Blobs
+from workers.shared.services.errors import Conflict, Forbidden, Refused, WrongState
+from workers.shared.services.identity import Identity
+from workers.spreadsheets.memory import SpreadsheetMemory, SpreadsheetValueFiles
+from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
+from workers.spreadsheets.reviews import SpreadsheetReviewService
+from workers.spreadsheets.runs import SpreadsheetRuns
+from workers.spreadsheets.settings import SpreadsheetSettings
+from workers.spreadsheets.upload_form import Upload, problems_of
+from workers.spreadsheets.uploads import SpreadsheetUploads
+from workflows.shared.contracts import Contract
+from workflows.spreadsheets.edits import Edits
+from workflows.spreadsheets.fields import SkippedRow
+from workflows.spreadsheets.mappings import (
+    FINAL,
+    CellDecision,
+    CellDecisions,
+    CellRule,
+    ColumnDecision,
+    ColumnDecisions,
+    Layout,
+    LayoutChange,
+    MappingsAnswer,
+    SpreadsheetState,
+    UndoState,
+)
+from workflows.spreadsheets.reviews import CheckAgain, Exclude, RowDecisions, active
+from workflows.spreadsheets.runs import (
+    Answer,
+    Confirmation,
+    Reassignment,
+    UndoOrder,
+    UndoPreview,
+    standing,
+)
+
+_LEAST: Final = timedelta(seconds=3)
+"""Work that has just begun says nothing about its speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What the counts and times of an import say about its speed.
+
+    Attributes:
+        rows_per_second: Rows read or processed, since the step began.
+        seconds_left: Until the last row is processed; None: it is not known how many come.
+    """
+
+    rows_per_second: float
+    seconds_left: int | None = None
+
+
+def pace_of(row: SpreadsheetRow, now: datetime) -> Pace | None:
+    """The pace of an import that works; None: it does not, or nothing can be said.
+
+    While rows are read it is not known how many there are. Of rows that had waited for a value
+    the moment at which they were taken up is not known row by row, so nothing is said of them.
+    """
+    working = now - row.state_since
+    if row.waiting_since is not None or working < _LEAST:
+        return None
+    if row.state is SpreadsheetState.COLUMN_MAPPING and row.total:
+        return Pace(row.total / working.total_seconds())
+    if row.state is not SpreadsheetState.PROCESSING or row.round or not row.total:
+        return None
+    done = row.counts.done + row.parked
+    if not done or done >= row.total:
+        return None
+    rate = done / working.total_seconds()
+    return Pace(rate, round((row.total - done) / rate))
+
+
+Order = TypeVar("Order", bound=Contract)
+
+
+class SpreadsheetService(SpreadsheetQueries):
+    """Every operation on spreadsheet imports; a refusal is a `ServiceError`.
+
+    Each method is given who asks. An import of an organisation that is not theirs does not exist
+    for them (`NotFound`). What a person decides may be answered with `TemporalUnavailable`, too.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        views: SqlSpreadsheetViews,
+        store: SqlSpreadsheetStore,
+        blobs: Blobs,
+        types: SheetTypes,
+        settings: SpreadsheetSettings,
+        scratch: Path,
+    ) -> None:
+        super().__init__(views, blobs, Choices(store, types), scratch)
+        self.settings = settings
+        self._store = store
+        self.memory = SpreadsheetMemory(store, types)
+        """What was learnt of people's decisions."""
+        self._runs = SpreadsheetRuns(client)
+        self.review = SpreadsheetReviewService(
+            self, store, views, self._runs, self._choices, scratch
+        )
+        """Reviews of rows before they are written."""
+        self.result_rows = ResultRows(store, views, blobs, self._choices)
+        """The rows behind outcomes."""
+        self.value_files = SpreadsheetValueFiles(self, store, types, scratch)
+        """Values out as a spreadsheet, and their meanings back in."""
+        self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)
+
+    async def create(
+        self, who: Identity, upload: Upload, *, key: str | None = None
+    ) -> SpreadsheetRow:
+        """Stream an uploaded file into the blob store and start its import.
+
+        Answers with COLUMN_MAPPING where the columns are known in half a second, else UPLOADED.
+
+        Args:
+            who: Who uploads.
+            upload: The form as it arrives.
+            key: Idempotency key: a second request with it is answered with the first one's import,
+                unless the run of that one was terminated.
+
+        Raises:
+            Forbidden: The roles do not allow it.
+            TooManyRequests: The person uploads too often.
+            TooLarge: More bytes than an upload may have.
+            UnsupportedFile: The content is not a spreadsheet.
+            Refused: A field is missing or wrong, or the key belongs to another upload.
+            TemporalUnavailable: Temporal does not take the start.
+        """
+        if not who.may_write:
+            raise _reads_only()
+        return await self._uploads.create(who, upload, key)
+
+    async def update_columns(
+        self,
+        who: Identity,
+        uuid: str,
+        decisions: Sequence[ColumnDecision],
+        expected_version: int | None = None,
+    ) -> MappingsAnswer:
+        """Take decisions about columns, all or none; what is open afterwards is in the answer.
+
+        Raises:
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Columns are not being mapped.
+            Refused: A decision cannot be applied; none was saved.
+        """
+        row = await self.writable(who, uuid)
+        order = ColumnDecisions(
+            by=who.subject, expected_version=expected_version, decisions=tuple(decisions)
+        )
+        return await self._answer(row, "update_column_mappings", order)
+
+    async def confirm_columns(
+        self,
+        who: Identity,
+        uuid: str,
+        expected_version: int | None = None,
+        *,
+        incomplete: bool = False,
+    ) -> MappingsAnswer:
+        """Confirm all column mappings; values are collected next.
+
+        With `incomplete` the columns of required fields are made in the review.
+
+        Raises:
+            StillOpen: Required fields have no column; nothing has changed.
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Columns are not being mapped.
+            Refused: There is no row below the headers.
+        """
+        row = await self._with_rows(await self.writable(who, uuid))
+        order = Confirmation(
+            by=who.subject, expected_version=expected_version, incomplete=incomplete
+        )
+        return await self._answer(row, "confirm_column_mappings", order)
+
+    async def change_layout(
+        self, who: Identity, uuid: str, layout: Layout, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Read the file in another way: sheet, header line, encoding, delimiter.
+
+        Raises:
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Columns are not being mapped.
+            Refused: The file cannot be read in that way.
+        """
+        row = await self.writable(who, uuid)
+        order = LayoutChange(by=who.subject, expected_version=expected_version, layout=layout)
+        return await self._answer(row, "change_layout", order)
+
+    async def decide_rows(
+        self,
+        who: Identity,
+        uuid: str,
+        rows: Sequence[int],
+        expected_version: int | None = None,
+        *,
+        keep: bool,
+    ) -> MappingsAnswer:
+        """Keep rows that look like no people, or leave rows out.
+
+        Raises:
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Columns are not being mapped.
+        """
+        row = await self.writable(who, uuid)
+        order = RowDecisions(
+            by=who.subject, expected_version=expected_version, rows=tuple(rows), keep=keep
+        )
+        return await self._answer(row, "decide_rows", order)
+
+    async def skipped_rows(self, who: Identity, uuid: str) -> Sequence[SkippedRow]:
+        """Rows that are no people, or may be none, as people have decided about them."""
+        preview = await self.preview(who, uuid)
+        operations = await self._store.reviews.operations(uuid)
+        excluding = [each for each in active(operations) if isinstance(each.operation, Exclude)]
+        excluded = Edits((), excluding).excluded
+        return [
+            row._replace(is_skipped=row.line in excluded)
+            for row in (preview.skipped if preview else ())
+            if row.cells
+        ]
+
+    async def update_cells(
+        self,
+        who: Identity,
+        uuid: str,
+        decisions: Sequence[CellDecision],
+        expected_version: int | None = None,
+        *,
+        rules: Sequence[CellRule] = (),
+    ) -> MappingsAnswer:
+        """Take decisions and rules about values, all or none; what is open afterwards is answered.
+
+        Raises:
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Values are not being mapped.
+            Refused: A decision cannot be applied; none was saved.
+        """
+        row = await self.writable(who, uuid)
+        order = CellDecisions(
+            by=who.subject,
+            expected_version=expected_version,
+            decisions=tuple(decisions),
+            rules=tuple(rules),
+        )
+        return await self._answer(row, "update_cell_mappings", order)
+
+    async def confirm_cells(
+        self, who: Identity, uuid: str, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Confirm all value mappings; rows are processed next.
+
+        Raises:
+            StillOpen: Values have no meaning yet; nothing has changed.
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Values are not being mapped.
+        """
+        row = await self.writable(who, uuid)
+        order = Confirmation(by=who.subject, expected_version=expected_version)
+        return await self._answer(row, "confirm_cell_mappings", order)
+
+    async def start(
+        self, who: Identity, uuid: str, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Confirm whatever matched by itself and process the rows.
+
+        Raises:
+            StillOpen: Something required has no mapping; nothing has changed.
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Nothing is being mapped.
+            Refused: There is no row below the headers.
+        """
+        row = await self._with_rows(await self.writable(who, uuid))
+        order = Confirmation(by=who.subject, expected_version=expected_version)
+        return await self._answer(row, "start", order)
+
+    async def cancel(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
+        """End an import; rows that are in stay in, and can be undone.
+
+        Raises:
+            Refused: The reason is too long.
+            WrongState: It has ended already.
+        """
+        row = await self.writable(who, uuid)
+        order = _order(Answer, by=who.subject, reason=reason)
+        return await self._answer(row, "cancel", order)
+
+    async def reassign(
+        self, who: Identity, uuid: str, to: str, notify: str | None = None
+    ) -> MappingsAnswer:
+        """Assign an import to another person.
+
+        Raises:
+            Refused: Person or address is empty or too long.
+            WrongState: It has ended already.
+        """
+        row = await self.writable(who, uuid)
+        order = _order(Reassignment, to=to, notify=notify, by=who.subject)
+        return await self._answer(row, "reassign", order)
+
+    async def retry(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
+        """Try the step again that an import is parked at, or the check of all rows of its review.
+
+        Raises:
+            WrongState: Nothing has failed.
+        """
+        row = await self.writable(who, uuid)
+        if await self.review.check_has_failed(row):
+            return await self._answer(row, "check_review", CheckAgain(by=who.subject))
+        return await self._answer(row, "retry", Answer(by=who.subject, reason=reason))
+
+    async def undo(self, who: Identity, uuid: str) -> None:
+        """Begin to take the rows of an import back; see `undo_view` for how far it is.
+
+        Raises:
+            WrongState: It has not ended, was a dry run, is too old or undone already.
+        """
+        row = await self._undone_by(who, uuid)
+        now = datetime.now(UTC)
+        within = self.settings.patience.undo_within
+        _refuse_undo(row, now, within)
+        order = UndoOrder(
+            uuid=uuid,
+            organisation_id=row.organisation_id,
+            by=who.subject,
+            filename=row.filename,
+            requested_at=now,
+            within=within,
+            notices=True,
+        )
+        # Noted before it begins: what is needed for it is kept from here on.
+        refusal = await self._store.begin_undo(order)
+        if refusal is not None:
+            raise WrongState(refusal)
+        await self._runs.undo(order)
+
+    async def preview_undo(
+        self, who: Identity, uuid: str
+    ) -> tuple[UndoPreview, Sequence[UndoConflict]]:
+        """What an undo would do now, and the first rows that it would leave alone and why.
+
+        Raises:
+            WrongState: It has not ended, was a dry run, is too old or undone already.
+        """
+        row = await self._undone_by(who, uuid)
+        _refuse_undo(row, datetime.now(UTC), self.settings.patience.undo_within)
+        return await self._store.preview_undo(uuid)
+
+    async def _undone_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The import, whether or not its rows are still kept, for a caller who may change it."""
+        row = await self.get(who, uuid)
+        if not who.may_write:
+            raise _reads_only()
+        return row
+
+    async def _with_rows(self, row: SpreadsheetRow) -> SpreadsheetRow:
+        mapping = row.state is SpreadsheetState.COLUMN_MAPPING
+        if mapping and (await self._views.columns(row.uuid)).are_empty:
+            raise Refused(
+                "the sheet holds headers and no rows below them; read another sheet, or upload a"
+                " file with rows"
+            )
+        return row
+
+    async def _answer(self, row: SpreadsheetRow, name: str, order: Contract) -> MappingsAnswer:
+        try:
+            return await self._runs.update(row, name, order)
+        except Conflict as conflict:
+            now = await self._views.get(row.uuid, (row.organisation_id,))
+            expected = getattr(order, "expected_version", None)
+            known = Conflict(str(conflict), now.version if now else None)
+            raise await self.review.explained(row, known, expected) from conflict
+
+
+def _order(kind: type[Order], **fields: object) -> Order:
+    """What a run is sent; what its contract does not allow is refused here."""
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        raise Refused(problems_of(error)) from None
+
+
+def _refuse_undo(row: SpreadsheetRow, now: datetime, within: int) -> None:
+    if row.state not in FINAL or row.finished_at is None:
+        said = standing(row.state)
+        raise WrongState(f"only an import that has ended can be undone; it {said}")
+    if row.dry_run:
+        raise WrongState("a dry run has written nothing that could be undone")
+    if row.undo_state is UndoState.UNDONE:
+        raise WrongState("the import is undone already")
+    if (now - row.finished_at).total_seconds() > within:
+        raise WrongState(f"an import can be undone for {within // 86_400} days after its end")
+
+
+def _reads_only() -> Forbidden:
+    return Forbidden("your roles allow reading only; ask for the role importer")

@@ -1,0 +1,129 @@
+"""What an upload consists of: a file and its fields, wherever they come from."""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Annotated, Final, Protocol
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from adapters.files.tables.formats import refuse_head
+from adapters.ports.errors import UnreadableDocument
+from workers.shared.services.bodies import Body
+from workers.shared.services.errors import Refused, UnsupportedFile
+from workflows.shared.contracts import problem_text
+from workflows.spreadsheets.mappings import EntityId, Layout, TypeName
+
+EMPTY_FILE: Final = "the file is empty; choose another"
+
+
+class Upload(Protocol):
+    """A form with one file: some fields are known after `open`, all of them after `finish`."""
+
+    filename: str
+    """As the sender named it, without folders."""
+
+    async def open(self) -> None:
+        """Read up to the beginning of the file."""
+        ...
+
+    def file(self) -> AsyncGenerator[bytes]:
+        """The bytes of the file, once their beginning has passed `check_beginning`."""
+        ...
+
+    async def finish(self) -> Mapping[str, str]:
+        """Read what follows the file; all fields."""
+        ...
+
+
+def check_beginning(head: bytes, filename: str) -> None:
+    """Refuse a file whose beginning is not that of a spreadsheet.
+
+    Args:
+        head: The first `HEAD_BYTES` of the file, or all of it.
+        filename: As the sender named it.
+
+    Raises:
+        Refused: It is empty.
+        UnsupportedFile: It looks like something else.
+    """
+    if not head:
+        raise Refused(EMPTY_FILE)
+    try:
+        refuse_head(head, filename)
+    except UnreadableDocument as error:
+        raise UnsupportedFile(str(error)) from error
+
+
+def problems_of(error: ValidationError) -> str:
+    """What is wrong with some input, in a sentence that repeats none of it."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[:5]
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc'])) or 'body'}: {problem_text(each)}" for each in first
+    )
+
+
+def _blank_is_absent(value: object) -> object:
+    return None if value == "" else value
+
+
+def _tab(value: object) -> object:
+    return "\t" if value in ("tab", "\\t") else _blank_is_absent(value)
+
+
+_ENCODING = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}$"
+_Absent = BeforeValidator(_blank_is_absent)
+
+
+class LayoutBody(Body):
+    """How a file is read; what is absent is found out."""
+
+    sheet: Annotated[Annotated[str, Field(max_length=100)] | None, _Absent] = Field(
+        None, description="Sheet that is read", examples=["Registrations"]
+    )
+    encoding: Annotated[Annotated[str, Field(pattern=_ENCODING)] | None, _Absent] = Field(
+        None, description="Encoding of a text file", examples=["cp1252"]
+    )
+    delimiter: Annotated[
+        Annotated[str, Field(min_length=1, max_length=1)] | None, BeforeValidator(_tab)
+    ] = Field(None, description="What separates cells of a text file", examples=[";"])
+    header_line: Annotated[Annotated[int, Field(ge=1, le=1_048_576)] | None, _Absent] = Field(
+        None, description="Line of the headers, from 1", examples=[3]
+    )
+
+    no_header: Annotated[bool, BeforeValidator(lambda value: value or False)] = Field(
+        False,
+        description="There is no header row: columns are called by their letters",
+        examples=[True],
+    )
+
+    def layout(self) -> Layout:
+        """As runs know it."""
+        return Layout(
+            sheet=self.sheet,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            header_line=None if self.no_header else self.header_line,
+            no_header=self.no_header,
+        )
+
+
+class UploadFields(LayoutBody):
+    """Fields of an upload beside its file; every one of them is text there."""
+
+    import_type: TypeName
+    context_id: Annotated[EntityId | None, _Absent] = None
+    organisation_id: Annotated[EntityId | None, _Absent] = None
+    auto_start: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
+    dry_run: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
+    review: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
+
+
+def read_fields(fields: Mapping[str, str]) -> UploadFields:
+    """Check the fields of an upload.
+
+    Raises:
+        Refused: One is missing, wrong or unknown; the message names it.
+    """
+    try:
+        return UploadFields.model_validate(dict(fields))
+    except ValidationError as error:
+        raise Refused(problems_of(error)) from error

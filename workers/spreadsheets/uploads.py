@@ -1,0 +1,237 @@
+"""From an upload, a file and its fields, to a run.
+
+From an upload to a run: what makes an import.
+"""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import uuid as uuids
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from activities.shared.records import reason_of
+from activities.spreadsheets.records import SpreadsheetRow
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import PortError
+from workers.shared.services.errors import Gone, Refused, TemporalUnavailable, TooManyRequests
+from workers.shared.services.identity import Identity
+from workers.spreadsheets.runs import SpreadsheetRuns, StartedBefore
+from workers.spreadsheets.settings import SpreadsheetSettings
+from workers.spreadsheets.upload_form import Upload, UploadFields, read_fields
+from workflows.shared.contracts import BlobRef
+from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
+from workflows.spreadsheets.runs import SpreadsheetOrder, workflow_id
+
+logger = logging.getLogger(__name__)
+
+_WINDOW: Final = timedelta(minutes=1)
+"""What uploads of one person are counted over."""
+_LONGEST_KEY: Final = 255
+_QUICK_SECONDS: Final = 0.5
+"""How long an answer waits for the columns of a file."""
+_LOOK_SECONDS: Final = 0.03
+_KEYS: Final = uuids.UUID("5b0d0f3e-7b1c-4c0f-9f1e-3a2f4c1d6e8b")
+"""Namespace of import uuids that stand for an idempotency key."""
+
+
+class SpreadsheetUploads:
+    """Takes uploads in."""
+
+    def __init__(
+        self,
+        runs: SpreadsheetRuns,
+        views: SqlSpreadsheetViews,
+        store: SqlSpreadsheetStore,
+        blobs: Blobs,
+        types: SheetTypes,
+        settings: SpreadsheetSettings,
+    ) -> None:
+        self._runs = runs
+        self._views = views
+        self._store = store
+        self._blobs = blobs
+        self._types = types
+        self._settings = settings
+
+    async def create(self, who: Identity, upload: Upload, key: str | None) -> SpreadsheetRow:
+        """Stream a file into the blob store and start its import; see `SpreadsheetService.create`.
+
+        The note of an upload is written before the first byte, and goes when the import is there:
+        whatever breaks in between, the purge finds the file by it.
+        """
+        if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
+            raise Refused(f"Idempotency-Key must have 1 to {_LONGEST_KEY} printable characters")
+        uuid = str(uuids.uuid4())
+        name = f"spreadsheets/{uuid}/{secrets.token_hex(16)}"
+        await self._admit(who, uuid, name)
+        await upload.open()
+        source = await self._blobs.write(name, upload.file())
+        try:
+            fields = read_fields(await upload.finish())
+            order = await self._order(who, uuid, source, upload.filename, fields, key)
+        except BaseException:
+            await self._discard(name)
+            raise
+        return await self._start(who, order)
+
+    async def _admit(self, who: Identity, uuid: str, name: str) -> None:
+        """Take note of an upload, and count it: noted first, so that uploads at once count too."""
+        now = datetime.now(UTC)
+        await self._views.note_upload(uuid, name, who.subject, now)
+        most = self._settings.create_per_minute
+        if await self._views.created_since(who.subject, now - _WINDOW) > most:
+            await self._store.forget_upload(name)
+            raise TooManyRequests(
+                f"at most {most} uploads a minute; try again later",
+                retry_after=int(_WINDOW.total_seconds()),
+            )
+
+    async def _order(
+        self,
+        who: Identity,
+        uuid: str,
+        source: BlobRef,
+        filename: str,
+        fields: UploadFields,
+        key: str | None,
+    ) -> SpreadsheetOrder:
+        organisation = self._organisation(who, fields)
+        await self._check_context(fields, organisation)
+        fingerprint = None
+        if key is not None:
+            uuid = await self._uuid_of(f"{organisation}\n{who.subject}\n{key}", organisation)
+            fingerprint = _fingerprint(source, filename, fields)
+            # An import that opens removes the notes of its uuid: this one belongs to it now.
+            await self._store.forget_upload(source.name)
+            await self._views.note_upload(uuid, source.name, who.subject, datetime.now(UTC))
+        public = self._settings.public_url
+        return SpreadsheetOrder(
+            uuid=uuid,
+            organisation_id=organisation,
+            import_type=fields.import_type,
+            context_id=fields.context_id,
+            source=source,
+            filename=filename,
+            by=who.subject,
+            notify=who.email,
+            auto_start=fields.auto_start,
+            dry_run=fields.dry_run,
+            review=fields.review,
+            layout=fields.layout(),
+            patience=self._settings.patience,
+            fingerprint=fingerprint,
+            link=f"{public}/imports/{uuid}" if public else None,
+            notices=True,
+        )
+
+    async def _uuid_of(self, key: str, organisation: int) -> str:
+        """The import that a key stands for: another one after each whose run was terminated."""
+        uuid = str(uuids.uuid5(_KEYS, key))
+        while await self._is_terminated(uuid, organisation):
+            uuid = str(uuids.uuid5(_KEYS, uuid))
+        return uuid
+
+    async def _is_terminated(self, uuid: str, organisation: int) -> bool:
+        row = await self._views.get(uuid, (organisation,))
+        if row is None or row.state in FINAL:
+            return row is not None and row.state is SpreadsheetState.TERMINATED
+        run = workflow_id(uuid)
+        end = await self._runs.ends.end(run)
+        return end is not None and await self._store.terminate(run, reason_of(run, end))
+
+    def _organisation(self, who: Identity, fields: UploadFields) -> int:
+        if not who.organisations:
+            raise Refused("your token names no organisation to import for")
+        organisation = fields.organisation_id or who.organisations[0]
+        if organisation not in who.organisations:
+            raise Refused(f"organisationId: {organisation} is not one of your organisations")
+        return organisation
+
+    async def _check_context(self, fields: UploadFields, organisation: int) -> None:
+        if fields.import_type not in self._types:
+            known = ", ".join(sorted(kind.name for kind in self._types))
+            raise Refused(f"importType: there is no {fields.import_type}; there are {known}")
+        kind = self._types.get(fields.import_type)
+        spec = kind.context
+        if fields.context_id is None:
+            if spec is not None and spec.required:
+                raise Refused(f"contextId: {kind.title} needs one: {spec.title}")
+            return
+        if spec is None:
+            raise Refused(f"contextId: {kind.title} takes none; leave it out")
+        if not await self._store.context_exists(spec.table, fields.context_id, organisation):
+            raise Refused(
+                f"contextId: there is no {spec.title} {fields.context_id} in your organisation"
+            )
+
+    async def _start(self, who: Identity, order: SpreadsheetOrder) -> SpreadsheetRow:
+        if order.fingerprint is not None:
+            before = await self._views.get(order.uuid, who.organisations)
+            if before is not None:
+                return await self._replay(order, before.fingerprint, before)
+        try:
+            await self._runs.start(order)
+        except StartedBefore as started:
+            return await self._replay(order, started.fingerprint, None)
+        return await self._first_look(order)
+
+    async def _first_look(self, order: SpreadsheetOrder) -> SpreadsheetRow:
+        """The import as it is once its columns are known, or half a second later.
+
+        The row is opened here too, so that the import can be seen while no worker is there.
+        """
+        await self._store.open(order, workflow_id(order.uuid), datetime.now(UTC))
+        return await self._look(order, lambda row: row.state is not SpreadsheetState.UPLOADED)
+
+    async def _look(
+        self, order: SpreadsheetOrder, enough: Callable[[SpreadsheetRow], bool]
+    ) -> SpreadsheetRow:
+        """Look at an import until there is enough to see, but not for long."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + _QUICK_SECONDS
+        while True:
+            row = await self._views.get(order.uuid, (order.organisation_id,))
+            if row is not None and (enough(row) or clock() > until):
+                return row
+            if clock() > until:
+                raise TemporalUnavailable(
+                    "the import was started, but cannot be seen yet; try again"
+                )
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _replay(
+        self, order: SpreadsheetOrder, fingerprint: str | None, row: SpreadsheetRow | None
+    ) -> SpreadsheetRow:
+        """Answer a request whose key was used before, with the import that it made."""
+        await self._discard(order.source.name)
+        if row is not None and row.purged_at is not None:
+            raise Gone("the import of this Idempotency-Key was removed after its retention")
+        if fingerprint != order.fingerprint:
+            logger.warning("the key of import %s came with another upload: refused", order.uuid)
+            raise Refused(
+                "this Idempotency-Key was used for another upload; take a new one for each"
+            )
+        # The request that won the race opens the row.
+        return row or await self._look(order, lambda row: True)
+
+    async def _discard(self, name: str) -> None:
+        """Remove a file that no import will use; its note stays and counts as an upload."""
+        try:
+            await self._blobs.delete(name)
+        except PortError as error:
+            logger.warning("a refused upload is left to the purge: %s", error)
+
+
+def _fingerprint(source: BlobRef, filename: str, fields: UploadFields) -> str:
+    digest = hashlib.sha256()
+    # A key stays good across releases: what a former one did not know counts only when it is used.
+    exclude = {name for name in ("no_header", "review") if not getattr(fields, name)}
+    for part in (source.sha256 or "", filename, fields.model_dump_json(exclude=exclude)):
+        digest.update(f"{len(part)}:{part}".encode())
+    return digest.hexdigest()

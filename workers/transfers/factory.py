@@ -1,0 +1,267 @@
+"""The services of transfers over what a process has opened.
+
+The service of partners over the database alone.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from activities.transfers.operators_files import Queue
+from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.store import SqlTransferStore
+from adapters.database.engine import Database
+from adapters.database.records import SqlRejectedMessages
+from adapters.files.openpgp.keyring import GnuPg
+from adapters.ports.records import RejectedMessages
+from adapters.ports.transfers import TransferStore
+from workers.shared.services.identity import OPERATOR, Identity
+from workers.shared.services.runs import TemporalRuns
+from workers.shared.tables import open_tables
+from workers.transfers.partners import PartnerService
+from workers.transfers.resources import partner_places, partner_secrets
+from workers.transfers.routes import RouteService
+from workers.transfers.service import TransferService
+from workers.transfers.settings import queues_of
+from workers.transfers.starts import TransferIntake, TransferStarts
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+    from adapters.ports.blobs import Blobs
+    from workers.transfers.clocks import ClockService
+    from workers.transfers.redrive import ParkedGroups, Redrives, TransferPageService
+    from workers.transfers.service import TransferAnswers
+
+
+_SECONDS_TO_ANSWER: Final = 5.0
+
+
+def transfer_service(
+    environment: Mapping[str, str], client: "Client", database: Database
+) -> TransferService:
+    """The service of transfers.
+
+    Raises:
+        SettingsError: The file of queues is missing or wrong.
+    """
+    return TransferService(
+        SqlTransferStore(database),
+        SqlPartnerStore(database),
+        _runs(environment, client),
+        TransferStarts(client),
+        queues_of(environment),
+        SqlRejectedMessages(database),
+    )
+
+
+def transfer_page_service(
+    environment: Mapping[str, str],
+    client: "Client",
+    database: Database,
+    service: TransferService,
+    blobs: Callable[[], "Blobs"],
+) -> "TransferPageService":
+    """What the page of one transfer asks.
+
+    Args:
+        environment: For links into Temporal's Web UI.
+        client: Of Temporal.
+        database: With the rows.
+        service: Of transfers.
+        blobs: Opens what holds receipts.
+    """
+    from workers.transfers.redrive import Redrives, StoredReceipts, TransferPageService
+
+    store = SqlTransferStore(database)
+    return TransferPageService(
+        service,
+        store,
+        _runs(environment, client),
+        StoredReceipts(blobs),
+        lambda: Redrives(service, store, TransferStarts(client), client, blobs),
+        _answers(environment, client),
+    )
+
+
+def parked_groups(
+    environment: Mapping[str, str], client: "Client", service: TransferService
+) -> "ParkedGroups":
+    """What answers transfers that wait for one cause.
+
+    Args:
+        environment: For links into Temporal's Web UI.
+        client: Of Temporal.
+        service: Of transfers.
+    """
+    from workers.transfers.redrive import ParkedGroups
+
+    return ParkedGroups(service, _answers(environment, client))
+
+
+def _answers(environment: Mapping[str, str], client: "Client") -> "TransferAnswers":
+    from workers.transfers.service import TransferAnswers
+
+    return TransferAnswers(_runs(environment, client))
+
+
+def _runs(environment: Mapping[str, str], client: "Client") -> TemporalRuns:
+    return TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER)
+
+
+def intake_of(
+    client: "Client",
+    rejected: RejectedMessages,
+    queues: Mapping[str, Queue],
+    known: TransferStore,
+) -> Callable[[str], TransferIntake]:
+    """What decides about the messages of a queue or hub, by its name.
+
+    Args:
+        client: Of Temporal.
+        rejected: Keeps messages that can never be accepted.
+        queues: Those whose messages are routed already; all others are routed by the rules.
+        known: Rows of the events that came before.
+    """
+    return lambda name: TransferIntake(
+        client, rejected, way_in=name, queue=queues.get(name), known=known
+    )
+
+
+@asynccontextmanager
+async def open_transfers(
+    environment: Mapping[str, str], user: str | None
+) -> AsyncGenerator[tuple[TransferService, Identity]]:
+    """The service for an operator at a terminal: who has the settings may do everything.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    async with _opened(environment) as (client, database):
+        yield transfer_service(environment, client, database), _operator(user)
+
+
+@asynccontextmanager
+async def open_groups(
+    environment: Mapping[str, str], user: str | None
+) -> AsyncGenerator[tuple["ParkedGroups", Identity]]:
+    """What answers transfers that wait for one cause, for an operator at a terminal.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    async with _opened(environment) as (client, database):
+        service = transfer_service(environment, client, database)
+        yield parked_groups(environment, client, service), _operator(user)
+
+
+@asynccontextmanager
+async def open_redrives(
+    environment: Mapping[str, str], user: str | None
+) -> AsyncGenerator[tuple["Redrives", Identity]]:
+    """What starts failed transfers anew, for an operator at a terminal.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from workers.shared.settings.common import BlobSettings
+    from workers.shared.tables import open_blobs
+    from workers.transfers.redrive import Redrives
+
+    async with _opened(environment) as (client, database):
+        yield (
+            Redrives(
+                transfer_service(environment, client, database),
+                SqlTransferStore(database),
+                TransferStarts(client),
+                client,
+                lambda: open_blobs(BlobSettings.read(environment)),
+            ),
+            _operator(user),
+        )
+
+
+@asynccontextmanager
+async def open_routes(
+    environment: Mapping[str, str], user: str | None = None
+) -> AsyncGenerator[tuple[RouteService, Identity]]:
+    """The service of routes for an operator at a terminal.
+
+    Args:
+        environment: Settings.
+        user: Who asks, for the trail.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    from workers.shared.tables import open_tables
+    from workers.transfers.resources import route_store
+
+    queues = tuple(queues_of(environment))
+    async with open_tables(environment) as database:
+        store = route_store(environment, database)
+        yield RouteService(store, SqlTransferStore(database), queues), _operator(user)
+
+
+@asynccontextmanager
+async def open_clocks(environment: Mapping[str, str]) -> AsyncGenerator["ClockService"]:
+    """Watches and expected files, for an operator at a terminal.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
+    from workers.shared.connect import connect
+    from workers.shared.errors import SettingsError
+    from workers.shared.tables import open_tables
+    from workers.transfers.clocks import ClockService
+    from workers.transfers.settings import WATCHES, clocks_of
+
+    clocks = clocks_of(environment)
+    if clocks is None:
+        raise SettingsError(f"{WATCHES} is not set: no watch and nothing expected is declared")
+    async with open_tables(environment) as database:
+        stores = SqlWatchStore(database), SqlExpectedStore(database)
+        yield ClockService(await connect(), clocks, *stores)
+
+
+@asynccontextmanager
+async def _opened(
+    environment: Mapping[str, str],
+) -> AsyncGenerator[tuple["Client", Database]]:
+    from workers.shared.connect import connect
+    from workers.shared.tables import open_tables
+
+    async with open_tables(environment) as database:
+        yield await connect(), database
+
+
+def _operator(user: str | None) -> Identity:
+    return Identity(user or "operator", (), frozenset({OPERATOR}))
+
+
+@asynccontextmanager
+async def open_partners(
+    environment: Mapping[str, str], user: str | None
+) -> AsyncGenerator[tuple[PartnerService, Identity]]:
+    """The service, and who asks it: a user who may use the database is an operator.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    secrets = partner_secrets(environment)
+    async with open_tables(environment) as database:
+        store = SqlPartnerStore(database)
+        places = partner_places(environment, store, secrets)
+        service = PartnerService(store, places, GnuPg(secrets))
+        yield service, Identity(user or "operator", (), frozenset({OPERATOR}))

@@ -1,0 +1,496 @@
+"""What the gateway serves of transfers: one, groups of them, and routes.
+
+The page of transfers that wait for one cause: one answer for all of them.
+
+The page of routes: rules, what nothing matched, and which rule takes an event.
+
+The page of one transfer: its actions, its receipt, and what a person can have done with it.
+
+What the gateway serves of transfers.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from activities.transfers.store import SqlTransferStore
+from workers.shared.gateway.app import GatewayPart
+from workers.shared.gateway.pages.renderer import N_, MenuEntry, gettext
+from workers.shared.gateway.pages.site import (
+    Alert,
+    Alike,
+    Form,
+    PageRoute,
+    PipelinePages,
+    Site,
+    Visitor,
+    sentence,
+)
+from workers.shared.register import Context
+from workers.shared.services.errors import NotFound, Refused, ServiceError
+from workers.shared.services.identity import Identity
+from workers.transfers import api, labels
+from workers.transfers.factory import parked_groups, transfer_page_service, transfer_service
+from workers.transfers.redrive import Answered, ParkedGroups, TransferPageService
+from workers.transfers.resources import route_store
+from workers.transfers.routes import RouteListing, RouteService, read_key
+from workers.transfers.service import Rerouted, TransferService
+from workers.transfers.settings import queues_of
+from workflows.shared.notices import cause_key, cause_of
+from workflows.shared.parking import Decision
+from workflows.transfers.events import EVENT_BYTES
+from workflows.transfers.routes import ANY, RouteRule
+
+GROUPS: Final = "/transfers/waiting"
+_SHOWN: Final = 100
+_REASON: Final = 500
+_DECISIONS: Final = (Decision.RETRY, Decision.FAIL)
+
+
+class GroupPage:
+    """Shows what waits for one cause, and answers all of it.
+
+    Args:
+        site: The context of the pages.
+        groups: Of transfers.
+    """
+
+    def __init__(self, site: Site, groups: ParkedGroups) -> None:
+        self._site = site
+        self._groups = groups
+
+    async def show(self, request: Request, group: str) -> Response:
+        """The cause, and the transfers that have waited longest."""
+        visitor = await self._site.visitor(request)
+        found = await self._groups.get(visitor.who, group)
+        return self._site.page(
+            request,
+            visitor,
+            "transfer_group.html",
+            group=found,
+            rows=found.rows[:_SHOWN],
+            address=f"{GROUPS}/{found.key}",
+        )
+
+    async def answer(self, request: Request, group: str) -> Response:
+        """Give all of them one answer; how many have taken it, and why others have not."""
+        visitor = await self._site.visitor(request)
+        form = await self._site.form(request, visitor)
+        decision = form.text("decision", 20)
+        if decision not in _DECISIONS:
+            raise Refused(gettext("“%(text)s” is no answer to a transfer", text=decision))
+        reason = form.text("reason", _REASON) or None
+        done = await self._groups.answer(visitor.who, group, Decision(decision), reason)
+        problems = _problems(done)
+        return self._site.page(
+            request,
+            visitor,
+            "transfer_group_answered.html",
+            503 if problems else 200,
+            answered=len(done) - len(problems),
+            problems=problems[:_SHOWN],
+            more=max(len(problems) - _SHOWN, 0),
+        )
+
+
+def _problems(done: Sequence[Answered]) -> Sequence[Answered]:
+    return [each for each in done if each.problem is not None]
+
+
+_PAGE: Final = 100
+_FIELDS: Final = ("queue", "rule", "account_id", "source", "type", "subject", "priority")
+
+Text = Annotated[str, Query(max_length=500)]
+
+
+class RoutesPage:
+    """Shows rules and what people do with them.
+
+    Args:
+        site: The context of the pages.
+        service: Of routes.
+        reroute: Has the rules looked at again for every event that waits for a queue.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        service: RouteService,
+        reroute: Callable[[Identity], Awaitable[Sequence[Rerouted]]],
+    ) -> None:
+        self._site = site
+        self._service = service
+        self._reroute = reroute
+
+    async def show(
+        self,
+        request: Request,
+        queue: Text = "",
+        find: Text = "",
+        page: Annotated[int, Query(ge=0, le=10_000)] = 0,
+    ) -> Response:
+        """Rules, filtered; further parameters fill the form of a new rule."""
+        visitor = await self._site.visitor(request)
+        draft = {name: request.query_params.get(f"new_{name}", "")[:500] for name in _FIELDS}
+        return await self._page(request, visitor, queue, find, page, draft=draft)
+
+    async def add(self, request: Request) -> Response:
+        """Add a rule; what is refused stays in the form."""
+        visitor, form = await self._form(request)
+        draft = {name: form.text(f"new_{name}", 500) for name in _FIELDS}
+        given: dict[str, Any] = {name: value for name, value in draft.items() if value}
+        try:
+            added = await self._service.add(visitor.who, given)
+        except Refused as error:
+            refused = Alert("This rule was not added", _sentence(error))
+            return await self._page(
+                request, visitor, draft=draft, problem=refused, status=error.status
+            )
+        return RedirectResponse(f"/routes?{urlencode({'queue': added.queue})}#rules", 303)
+
+    async def change(self, request: Request) -> Response:
+        """Enable, disable or remove a rule."""
+        visitor, form = await self._form(request)
+        queue, rule, verb = (form.text(name) for name in ("queue", "rule", "verb"))
+        try:
+            if verb == "remove":
+                await self._service.remove(visitor.who, queue, rule)
+            else:
+                await self._service.enable(visitor.who, queue, rule, enabled=verb == "enable")
+        except Refused as error:
+            refused = Alert("This rule was not changed", _sentence(error))
+            return await self._page(request, visitor, queue, problem=refused, status=error.status)
+        return RedirectResponse(f"/routes?{urlencode({'queue': queue})}#rules", 303)
+
+    async def test(self, request: Request) -> Response:
+        """Which rule takes an event that was pasted."""
+        visitor, form = await self._form(request)
+        event = form.text("event", EVENT_BYTES)
+        try:
+            verdict = await self._service.test(visitor.who, read_key(event.encode()))
+        except Refused as error:
+            refused = Alert("This event cannot be routed", _sentence(error))
+            return await self._page(
+                request, visitor, event=event, problem=refused, status=error.status
+            )
+        return await self._page(request, visitor, event=event, verdict=verdict)
+
+    async def reroute(self, request: Request) -> Response:
+        """Look at the rules again for the events that none has matched."""
+        visitor, _ = await self._form(request)
+        done = await self._reroute(visitor.who)
+        failed = [each for each in done if each.problem is not None]
+        if failed:
+            first = f"{failed[0].transfer_id[:12]}: {failed[0].problem}"
+            few = Alert(f"{len(failed)} of {len(done)} events were not routed again", first)
+            return await self._page(request, visitor, problem=few, status=503)
+        return await self._page(request, visitor, rerouted=len(done))
+
+    async def _form(self, request: Request) -> tuple[Visitor, Any]:
+        visitor = await self._site.visitor(request)
+        return visitor, await self._site.form(request, visitor)
+
+    async def _page(
+        self,
+        request: Request,
+        visitor: Visitor,
+        queue: str = "",
+        find: str = "",
+        page: int = 0,
+        status: int = 200,
+        **context: Any,
+    ) -> Response:
+        found = await self._service.listing(visitor.who, queue or None)
+        rules = [each for each in found.rules if _holds(each, find)]
+        address = "/routes?" + "".join(
+            urlencode({name: value}) + "&"
+            for name, value in (("queue", queue), ("find", find))
+            if value
+        )
+        return self._site.page(
+            request,
+            visitor,
+            "routes.html",
+            status,
+            None,
+            **{
+                "draft": dict.fromkeys(_FIELDS, ""),
+                "event": "",
+                "verdict": None,
+                "problem": None,
+                "rerouted": None,
+                **context,
+            },
+            queue=queue,
+            find=find,
+            queues=self._service.queues,
+            rules=rules[page * _PAGE : (page + 1) * _PAGE],
+            total=len(rules),
+            page=page,
+            size=_PAGE,
+            address=address,
+            remarks=_remarks(found),
+            unmatched=await self._service.unmatched(visitor.who),
+            trail=await self._service.trail(visitor.who, 20),
+            any=ANY,
+        )
+
+
+def _holds(rule: RouteRule, find: str) -> bool:
+    wanted = find.strip().casefold()
+    texts = (rule.queue, rule.rule, rule.account_id, rule.source, rule.type, rule.subject)
+    return not wanted or any(wanted in each.casefold() for each in texts)
+
+
+def _remarks(found: RouteListing) -> list[str]:
+    """What is wrong with rules, in words."""
+    unusable = [
+        f"{each.queue}/{each.rule} never takes an event: {each.reason}." for each in found.unusable
+    ]
+    ties = [
+        f"{one.queue}/{one.rule} and {other.queue}/{other.rule} could take the same event; "
+        "the first of them gets it."
+        for one, other in found.ties
+    ]
+    return unusable + ties
+
+
+def _sentence(error: Refused) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+_CORRECTION: Final = 20_000
+"""Characters of the corrected settings of an action."""
+_DRAFT: Final = ("reason", "correction", "queue", "partner")
+"""Fields that keep what was typed where an answer is refused."""
+
+
+class TransferPage:
+    """Shows a transfer in whatever state it is.
+
+    Args:
+        site: The context of the pages.
+        service: What it shows and does.
+    """
+
+    def __init__(self, site: Site, service: TransferPageService) -> None:
+        self._site = site
+        self._service = service
+
+    async def show(self, request: Request, transfer: str) -> Response:
+        """The page; of an event that no worker has checked, what Temporal knows."""
+        visitor = await self._site.visitor(request)
+        try:
+            return await self._page(request, visitor, transfer)
+        except NotFound:
+            accepted = await self._service.accepted(visitor.who, transfer)
+        return self._site.page(request, visitor, "transfer_accepted.html", accepted=accepted)
+
+    async def answer(self, request: Request, transfer: str) -> Response:
+        """Answer a run that is parked."""
+        visitor, form = await self._form(request)
+        decision = form.text("decision", 20)
+        if decision not in tuple(Decision):
+            raise Refused(gettext("“%(text)s” is no answer to a transfer", text=decision))
+        done = self._service.answer(
+            visitor.who,
+            transfer,
+            Decision(decision),
+            reason=form.text("reason", _REASON) or None,
+            correction=form.text("correction", _CORRECTION),
+            settings=form.text("settings") == "again",
+        )
+        return await self._done(request, visitor, transfer, form, done)
+
+    async def assign(self, request: Request, transfer: str) -> Response:
+        """Name the queue of it."""
+        visitor, form = await self._form(request)
+        reason = form.text("reason", _REASON) or None
+        done = self._service.assign(visitor.who, transfer, form.text("queue"), reason)
+        return await self._done(request, visitor, transfer, form, done)
+
+    async def reroute(self, request: Request, transfer: str) -> Response:
+        """Have the rules looked at again."""
+        visitor, form = await self._form(request)
+        [found] = await self._service.reroute(visitor.who, transfer)
+        if found.problem is not None:
+            alert = Alert(gettext("The rules were not looked at again"), found.problem)
+            return await self._page(request, visitor, transfer, alert, form, status=503)
+        return RedirectResponse(_address(transfer), 303)
+
+    async def cancel(self, request: Request, transfer: str) -> Response:
+        """Begin no further action."""
+        visitor, form = await self._form(request)
+        done = self._service.cancel(visitor.who, transfer, form.text("reason", _REASON) or None)
+        return await self._done(request, visitor, transfer, form, done)
+
+    async def resend(self, request: Request, transfer: str) -> Response:
+        """Send the kept copy again; the page of the transfer that does."""
+        visitor, form = await self._form(request)
+        partner = form.text("partner") or None
+        try:
+            sent = await self._service.resend(visitor.who, transfer, partner)
+        except ServiceError as error:
+            return await self._refused(request, visitor, transfer, form, error)
+        return RedirectResponse(_address(sent.transfer_id), 303)
+
+    async def redrive(self, request: Request, transfer: str) -> Response:
+        """Carry out a failed one anew; the page of the transfer that does."""
+        visitor, form = await self._form(request)
+        first = form.whole("from_action")
+        try:
+            id = await self._service.redrive(visitor.who, transfer, first)
+        except ServiceError as error:
+            return await self._refused(request, visitor, transfer, form, error)
+        return RedirectResponse(_address(id), 303)
+
+    async def _form(self, request: Request) -> tuple[Visitor, Form]:
+        visitor = await self._site.visitor(request)
+        return visitor, await self._site.form(request, visitor)
+
+    async def _done(
+        self,
+        request: Request,
+        visitor: Visitor,
+        transfer: str,
+        form: Form,
+        work: Awaitable[object],
+    ) -> Response:
+        try:
+            await work
+        except ServiceError as error:
+            return await self._refused(request, visitor, transfer, form, error)
+        return RedirectResponse(_address(transfer), 303)
+
+    async def _refused(
+        self, request: Request, visitor: Visitor, transfer: str, form: Form, error: ServiceError
+    ) -> Response:
+        """The page as it is now, with what was typed and why it was not done."""
+        alert = Alert(error.title, sentence(error))
+        return await self._page(request, visitor, transfer, alert, form, status=error.status)
+
+    async def _page(
+        self,
+        request: Request,
+        visitor: Visitor,
+        transfer: str,
+        problem: Alert | None = None,
+        form: Form | None = None,
+        status: int = 200,
+    ) -> Response:
+        found = await self._service.get(visitor.who, transfer)
+        typed: dict[str, Any] = {} if form is None else dict(form.fields)
+        return self._site.page(
+            request,
+            visitor,
+            "transfer.html",
+            status,
+            found=found,
+            row=found.details.row,
+            run=found.details.view,
+            address=_address(found.details.row.transfer_id),
+            queues=self._service.queues,
+            problem=problem,
+            draft={name: typed.get(name, "") for name in _DRAFT},
+        )
+
+
+def _address(transfer: str) -> str:
+    return f"/transfers/{transfer}"
+
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+_DESCRIPTION: Final = (
+    "Have files moved: send an event that says that one is there, and see what became of it."
+)
+
+
+def open_part(context: Context, settings: None) -> GatewayPart:
+    """The part over the resources of a gateway.
+
+    Args:
+        context: What the process has opened.
+        settings: None.
+    """
+    database = context.resources.database
+    routes = RouteService(
+        route_store(context.environment, database),
+        SqlTransferStore(database),
+        tuple(queues_of(context.environment)),
+    )
+    service = transfer_service(context.environment, context.client, database)
+    blobs = context.resources.blobs
+    one = transfer_page_service(
+        context.environment, context.client, database, service, lambda: blobs
+    )
+    groups = parked_groups(context.environment, context.client, service)
+    return part_of(service, routes, one, groups)
+
+
+def part_of(
+    service: TransferService,
+    routes: RouteService,
+    one: TransferPageService,
+    groups: ParkedGroups,
+) -> GatewayPart:
+    """The part over services.
+
+    Args:
+        service: Of transfers.
+        routes: Of routes.
+        one: Of the page of one transfer.
+        groups: Of those that wait for one cause.
+    """
+
+    def pages(site: Site) -> Sequence[PageRoute]:
+        page = RoutesPage(site, routes, service.reroute)
+        transfer, at = TransferPage(site, one), "/transfers/{transfer}"
+        group = GroupPage(site, groups)
+        return (
+            ("GET", f"{GROUPS}/{{group}}", group.show),
+            ("POST", f"{GROUPS}/{{group}}", group.answer),
+            ("GET", at, transfer.show),
+            ("POST", f"{at}/answer", transfer.answer),
+            ("POST", f"{at}/assign", transfer.assign),
+            ("POST", f"{at}/reroute", transfer.reroute),
+            ("POST", f"{at}/cancel", transfer.cancel),
+            ("POST", f"{at}/resend", transfer.resend),
+            ("POST", f"{at}/redrive", transfer.redrive),
+            ("GET", "/routes", page.show),
+            ("POST", "/routes/add", page.add),
+            ("POST", "/routes/change", page.change),
+            ("POST", "/routes/test", page.test),
+            ("POST", "/routes/reroute", page.reroute),
+        )
+
+    return GatewayPart(
+        service=service,
+        description=_DESCRIPTION,
+        routers=(api.router,),
+        pages=PipelinePages(
+            routes=pages,
+            templates=TEMPLATES,
+            names={"transfer_words": labels},
+            menu=(MenuEntry("/routes", N_("Routes"), operators=True),),
+            type_titles=lambda: {name: f"queue {name}" for name in service.queues},
+            questions=service.parked,
+            command=_command,
+            alike=_alike,
+            answer_at="#answer",
+        ),
+    )
+
+
+def _command(workflow_id: str) -> str:
+    """Of what has no page, as a gap in what is expected."""
+    return f"docflow show {workflow_id}"
+
+
+def _alike(queue: str, question: str) -> Alike:
+    """Transfers of a queue that wait for one cause."""
+    return Alike(f"{GROUPS}/{cause_key(queue, question)}", cause_of(question))

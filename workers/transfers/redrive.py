@@ -1,0 +1,516 @@
+"""Failed and parked transfers: carried out anew, answered together, their receipts.
+
+Carrying out a failed transfer anew, from the action that failed.
+
+Receipts of transfers as they are stored: read, compared with the row, verified.
+
+Transfers that wait for a person for one cause, answered together.
+
+One transfer as its page shows it, and what a person has done with it there.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from pydantic import ValidationError
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound, Unavailable
+from adapters.ports.transfers import StatusRow, TransferStore
+from workers.shared.services.errors import (
+    InvalidRequest,
+    NotFound,
+    Refused,
+    ServiceError,
+    TemporalUnavailable,
+    WrongState,
+)
+from workers.shared.services.identity import Identity
+from workers.shared.services.inbox import gathered
+from workers.shared.services.runs import TemporalRuns, temporal_errors
+from workers.transfers.service import (
+    Offer,
+    TransferAnswers,
+    TransferDetails,
+    TransferService,
+    offers,
+)
+from workers.transfers.starts import StartedTransfer, TransferStarts
+from workers.transfers.verbs import SHOWN, parked_reason, run_of
+from workflows.shared.notices import cause_key, cause_of
+from workflows.shared.parking import Decision
+from workflows.transfers.events import TransferStatus
+from workflows.transfers.receipts import Receipt, read_digest, verify
+from workflows.transfers.runs import (
+    ActionDetail,
+    ActionDetails,
+    ActionView,
+    FileJobOrder,
+    file_job_id,
+    receipt_blob,
+    redrive_id,
+    resend_id,
+    standing,
+    where_of,
+)
+
+REDRIVES: Final = 100
+_EFFECTS: Final = frozenset({"WriteFile", "FireEvent", "CallHttp"})
+"""Actions that others see; the rest only makes the files, which are removed with a failed run."""
+_DONE: Final = (None, "done before")
+_READS: Final = "ReadFile"
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """A failed transfer that is carried out anew."""
+
+    started: StartedTransfer
+    from_action: int
+    """From 1."""
+    done_before: Sequence[str]
+    """Actions that the failed one has done: they are not repeated, unless the settings, which the
+    new one reads, send elsewhere in their place."""
+
+
+class Redrives:
+    """Starts failed transfers anew.
+
+    Args:
+        service: Finds transfers.
+        store: Their rows.
+        starts: Starts runs.
+        client: Of Temporal, which has what a job was started with.
+        blobs: Opens what holds receipts.
+    """
+
+    def __init__(
+        self,
+        service: TransferService,
+        store: TransferStore,
+        starts: TransferStarts,
+        client: Client,
+        blobs: Callable[[], Blobs],
+    ) -> None:
+        self._service, self._store, self._starts = service, store, starts
+        self._client, self._blobs = client, blobs
+
+    async def redrive(self, who: Identity, name: str, from_action: int | None = None) -> Redriven:
+        """Carry out a failed transfer anew, as a transfer of its own whose receipt names it.
+
+        Files are read, decrypted and scanned again, since they were removed with the failed run;
+        what it has written, sent or called before the action is not repeated, and the run parks
+        where the source has changed since.
+
+        Args:
+            who: Who asks.
+            name: The transfer.
+            from_action: The first action whose effects are wanted again, from 1; None: the one
+                that failed.
+
+        Raises:
+            InvalidRequest: There is no such action.
+            WrongState: It has not failed, or it is no longer known what it was started with.
+            Refused: It is carried out anew already, or was.
+        """
+        row = await self._service.row(who, name)
+        if row.status is not TransferStatus.FAILED:
+            said = standing(row.status)
+            raise WrongState(f"only what has failed is carried out anew; this {said}")
+        if run_of(row) != file_job_id(row.transfer_id):
+            raise WrongState(
+                "no job of it has begun: send its event again, with another id or after Temporal "
+                "has forgotten its run"
+            )
+        order = await self._order_of(row)
+        receipt = await self._receipt_of(row)
+        first = _first(receipt) if from_action is None else from_action - 1
+        if first < 0:
+            raise InvalidRequest("actions are counted from 1")
+        done = tuple(each for each in _effects(receipt) if each[0] < first)
+        # What it has itself passed over, or would have, had it come so far.
+        inherited = (each for each in order.done_before if from_action is None or each[0] < first)
+        done = tuple(sorted({*done, *inherited}))
+        started = await self._started(
+            order.model_copy(
+                update={
+                    "redriven_from": row.transfer_id,
+                    "done_before": done,
+                    "done_where": tuple(_sent_to(order, receipt).items()) if done else (),
+                    "read_before": tuple((_reads(order, receipt)).items()) if done else (),
+                    "arrived": datetime.now(UTC),
+                    "way_in": "redrive",
+                    "notices": True,
+                }
+            )
+        )
+        await self._store.note(
+            StatusRow(
+                transfer_id=row.transfer_id,
+                status=TransferStatus.FAILED,
+                at=datetime.now(UTC),
+                source=row.source,
+                event_id=row.event_id,
+                queue=row.queue,
+                job=row.job,
+                file=row.file,
+                reason=f"redriven from action {first + 1} as {started.transfer_id[:SHOWN]}",
+                by=who.subject,
+            )
+        )
+        return Redriven(started, first + 1, [f"{index + 1}. {action}" for index, action in done])
+
+    async def _started(self, order: FileJobOrder) -> StartedTransfer:
+        """Start it under the first number of which no run has failed."""
+        failed = order.redriven_from or ""
+        queue = self._service.queues.get(order.queue)
+        for number in range(1, REDRIVES + 1):
+            id = redrive_id(failed, number)
+            row = await self._store.get(id)
+            if row is not None and row.status is TransferStatus.FAILED:
+                continue
+            if row is not None:
+                raise Refused(f"it was redriven as {id[:SHOWN]}, which {standing(row.status)}")
+            numbered = order.model_copy(update={"transfer_id": id})
+            with temporal_errors():
+                started = await self._starts.start_job(numbered, queue and queue.priority)
+            if not started.created:
+                raise Refused(f"it was redriven as {id[:SHOWN]}, which no worker has begun yet")
+            return started
+        raise Refused(f"it was redriven {REDRIVES} times: send its event anew")
+
+    async def _order_of(self, row: StatusRow) -> FileJobOrder:
+        handle = self._client.get_workflow_handle(file_job_id(row.transfer_id))
+        with temporal_errors():
+            try:
+                async for event in handle.fetch_history_events(page_size=1):
+                    payloads = event.workflow_execution_started_event_attributes.input.payloads
+                    [order] = await self._client.data_converter.decode(payloads, [FileJobOrder])
+                    return order
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+        raise WrongState("Temporal has forgotten its run: send its event again")
+
+    async def _receipt_of(self, row: StatusRow) -> Receipt | None:
+        """What it has done; None: no action has begun."""
+        if row.receipt is None:
+            return None
+        name = receipt_blob(row.transfer_id)
+        try:
+            content = b"".join([piece async for piece in self._blobs().read(name)])
+        except BlobNotFound:
+            raise WrongState(
+                "its receipt is missing, so what it has done is not known: send its event again"
+            ) from None
+        return Receipt.model_validate_json(content)
+
+
+def _first(receipt: Receipt | None) -> int:
+    """The action at which a transfer has failed."""
+    steps = () if receipt is None else receipt.steps
+    failed = [step.index for step in steps if step.outcome == "failed"]
+    return failed[-1] if failed else max((step.index + 1 for step in steps), default=0)
+
+
+def _reads(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
+    """Place of each action that has read files, and the digest of what it has read."""
+    steps = () if receipt is None else receipt.steps
+    return {
+        **dict(order.read_before),
+        **{
+            step.index: read_digest(step.files)
+            for step in steps
+            if step.action == _READS and step.outcome is None
+        },
+    }
+
+
+def _sent_to(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
+    """Place of each action that has sent something, and the partner or queue that it went to."""
+    steps = () if receipt is None else receipt.steps
+    sent = {
+        step.index: where
+        for step in steps
+        if step.outcome is None and step.action in _EFFECTS and (where := where_of(step))
+    }
+    return {**dict(order.done_where), **sent}
+
+
+def _effects(receipt: Receipt | None) -> Sequence[tuple[int, str]]:
+    steps = () if receipt is None else receipt.steps
+    return [
+        (step.index, step.action)
+        for step in steps
+        if step.outcome in _DONE and step.action in _EFFECTS
+    ]
+
+
+LARGEST: Final = 2 << 20
+"""Bytes of a receipt that is shown: of about 5,000 files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReceipt:
+    """What a receipt says, or why it cannot be shown."""
+
+    receipt: Receipt | None = None
+    problem: str | None = None
+    """Why it is not shown, or is not as it was written."""
+
+
+class StoredReceipts:
+    """Reads receipts.
+
+    Args:
+        blobs: Opens what holds them.
+    """
+
+    def __init__(self, blobs: Callable[[], Blobs]) -> None:
+        self._blobs = blobs
+
+    async def of(self, row: StatusRow) -> ShownReceipt | None:
+        """The receipt of a transfer; None: it has none yet."""
+        if row.receipt is None:
+            return None
+        if row.receipt.size > LARGEST:
+            return ShownReceipt(
+                problem=f"it has {row.receipt.size:,} bytes: `docflow transfers receipt "
+                f"{row.transfer_id[:12]}` shows it"
+            )
+        try:
+            content = b"".join([piece async for piece in self._blobs().read(row.receipt.name)])
+        except BlobNotFound as error:
+            return ShownReceipt(problem=f"it is gone: {error}")
+        except Unavailable as error:
+            return ShownReceipt(problem=f"it cannot be read at the moment: {error}")
+        return _read(content, row.receipt.sha256)
+
+
+def _read(content: bytes, recorded: str | None) -> ShownReceipt:
+    try:
+        receipt = Receipt.model_validate_json(content)
+        finding = verify(json.loads(content))
+    except (ValidationError, ValueError, RecursionError):
+        return ShownReceipt(problem="what is stored is not a receipt")
+    problem = finding.problem and f"it is not as it was written: {finding.problem}"
+    if problem is None and recorded not in (None, hashlib.sha256(content).hexdigest()):
+        problem = "it holds together and is not the one of this transfer: it was written anew"
+    return ShownReceipt(receipt, problem)
+
+
+MOST: Final = 5_000
+"""Transfers that are looked at, and answered by one command."""
+EVENT: Final = "event"
+"""Kind of an event that has no queue, as its search attribute `DocumentType` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedGroup:
+    """Transfers of a queue that wait for one cause."""
+
+    key: str
+    kind: str
+    """Their queue; `event`: no rule has matched them."""
+    cause: str
+    """Partner and failure, without names of files."""
+    rows: Sequence[StatusRow]
+    """The longest wait first."""
+
+    @property
+    def since(self) -> datetime:
+        """When the first of them was parked."""
+        return self.rows[0].at
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What became of one transfer of a group."""
+
+    transfer_id: str
+    problem: str | None
+    """Why it was not answered; None: it was."""
+
+
+def kind_of(row: StatusRow) -> str:
+    """What tells the answers of transfers apart: whether they have a queue, and which."""
+    return EVENT if row.status is TransferStatus.NO_ASSIGNED else row.queue or EVENT
+
+
+class ParkedGroups:
+    """Finds transfers that wait for one cause, and answers them.
+
+    Args:
+        service: Of transfers.
+        answers: Sends answers to their runs.
+    """
+
+    def __init__(self, service: TransferService, answers: TransferAnswers) -> None:
+        self._service, self._answers = service, answers
+
+    async def all(self, who: Identity) -> Sequence[ParkedGroup]:
+        """Every group, the largest first.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+        """
+        found: dict[tuple[str, str], list[StatusRow]] = defaultdict(list)
+        for row in await self._service.parked_rows(who, MOST):
+            found[kind_of(row), cause_of(parked_reason(row) or "")].append(row)
+        groups = [
+            ParkedGroup(cause_key(kind, cause), kind, cause, sorted(rows, key=lambda row: row.at))
+            for (kind, cause), rows in found.items()
+        ]
+        return sorted(groups, key=lambda group: (-len(group.rows), group.since))
+
+    async def get(self, who: Identity, key: str) -> ParkedGroup:
+        """One group.
+
+        Raises:
+            NotFound: No transfer waits for this cause, or none does any more.
+        """
+        for group in await self.all(who):
+            if group.key == key:
+                return group
+        raise NotFound("no transfer waits for this cause now")
+
+    async def answer(
+        self, who: Identity, key: str, decision: Decision, reason: str | None = None
+    ) -> Sequence[Answered]:
+        """Give every transfer of a group the same answer, by the update of each run.
+
+        Raises:
+            NotFound: No transfer waits for this cause.
+        """
+        group = await self.get(who, key)
+
+        async def one(row: StatusRow) -> Answered:
+            try:
+                await self._answers.answer(who, row, decision, reason=reason)
+            except ServiceError as error:
+                return Answered(row.transfer_id, str(error))
+            return Answered(row.transfer_id, None)
+
+        return await gathered(group.rows, one)
+
+
+_FOLLOWING: Final = 10
+"""Transfers that a page links as those that sent it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferOverview:
+    """All that is known of one transfer."""
+
+    details: TransferDetails
+    actions: Sequence[tuple[ActionView, ActionDetail]]
+    """Of its job, in order; as long as a worker of its queue answers."""
+    offers: Sequence[Offer]
+    receipt: ShownReceipt | None
+    before: str | None
+    """The transfer that it sends again, or carries out anew."""
+    following: Sequence[StatusRow]
+    """Those that have sent it again, or carried it out anew."""
+
+
+class TransferPageService:
+    """What the page of a transfer asks, and does.
+
+    Args:
+        service: Of transfers.
+        store: Their rows.
+        runs: Of Temporal.
+        receipts: As they are stored.
+        redrives: Start failed ones anew.
+        answers: Send answers to their runs.
+    """
+
+    def __init__(
+        self,
+        service: TransferService,
+        store: TransferStore,
+        runs: TemporalRuns,
+        receipts: StoredReceipts,
+        redrives: Callable[[], Redrives],
+        answers: TransferAnswers,
+    ) -> None:
+        self._service, self._store, self._runs = service, store, runs
+        self._receipts, self._redrives, self._answers = receipts, redrives, answers
+        self.queues = tuple(service.queues)
+        self.accepted = service.accepted
+        self.assign = service.assign
+        self.reroute = service.reroute
+        self.resend = service.resend
+
+    async def get(self, who: Identity, name: str) -> TransferOverview:
+        """A transfer.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: There is none.
+        """
+        details = await self._service.get(who, name)
+        receipt = await self._receipts.of(details.row)
+        known = receipt and receipt.receipt
+        return TransferOverview(
+            details,
+            await self._actions(details),
+            offers(details),
+            receipt,
+            known and (known.resent_from or known.redriven_from),
+            await self._following(details.row),
+        )
+
+    async def _actions(self, details: TransferDetails) -> Sequence[tuple[ActionView, ActionDetail]]:
+        views = () if details.view is None else details.view.actions
+        found: ActionDetails | None = None
+        if views:
+            # A worker of an earlier release does not know the query.
+            with suppress(TemporalUnavailable):
+                found = await self._runs.query(run_of(details.row), "actions", ActionDetails)
+        known = [] if found is None else [*found.actions]
+        return list(zip(views, [*known, *[ActionDetail()] * len(views)], strict=False))
+
+    async def _following(self, row: StatusRow) -> Sequence[StatusRow]:
+        name = {TransferStatus.SUCCEEDED: resend_id, TransferStatus.FAILED: redrive_id}.get(
+            row.status
+        )
+        found: list[StatusRow] = []
+        while name is not None and len(found) < _FOLLOWING:
+            following = await self._store.get(name(row.transfer_id, len(found) + 1))
+            if following is None:
+                break
+            found.append(following)
+        return found
+
+    async def answer(
+        self,
+        who: Identity,
+        name: str,
+        decision: Decision,
+        *,
+        reason: str | None = None,
+        correction: str = "",
+        settings: bool = False,
+    ) -> None:
+        """Answer a run that waits for a person; see `TransferAnswers.answer`."""
+        row = await self._service.row(who, name)
+        await self._answers.answer(
+            who, row, decision, reason=reason, correction=correction, settings=settings
+        )
+
+    async def cancel(self, who: Identity, name: str, reason: str | None = None) -> None:
+        """Begin no further action of its job; see `TransferAnswers.cancel`."""
+        await self._answers.cancel(who, await self._service.row(who, name), reason)
+
+    async def redrive(self, who: Identity, name: str, from_action: int | None = None) -> str:
+        """Carry out a failed transfer anew; the id of the new one."""
+        return (await self._redrives().redrive(who, name, from_action)).started.transfer_id

@@ -1,0 +1,509 @@
+"""Everything that people and programs do with transfers, whatever way they come.
+
+Events that Temporal has accepted and that have no row yet: no worker has checked them.
+
+Answers of people to runs of transfers, of one or of many.
+
+Which answers a transfer takes now: what pages and commands offer.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.transfers.cloud_events import NoEvent, head_of, read_event
+from activities.transfers.operators_files import Queue
+from adapters.ports.records import RejectionRecord
+from adapters.ports.transfers import PartnerStore, StatusRow, TransferStore
+from workers.shared.services.bodies import RefusedMessage, correction_of
+from workers.shared.services.errors import (
+    InvalidRequest,
+    NotFound,
+    Refused,
+    ServiceError,
+    TemporalUnavailable,
+    WrongState,
+)
+from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.lists import Cursor
+from workers.shared.services.runs import TemporalRuns, temporal_errors
+from workers.shared.services.runs import standing as standing_of
+from workers.transfers.starts import StartedTransfer, TransferStarts
+from workers.transfers.verbs import WAITING, parked_reason, run_of
+from workflows.shared.contracts import Answer, Contract, Retry
+from workflows.shared.parking import Decision
+from workflows.transfers.events import FileNotice, TransferStatus
+from workflows.transfers.job_settings import LEFT_OUT
+from workflows.transfers.paths import printable
+from workflows.transfers.runs import (
+    FileEventOrder,
+    FileJobOrder,
+    TransferAssign,
+    TransferRetry,
+    TransferView,
+    file_job_id,
+    resend_id,
+    standing,
+    transfer_workflow_id,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedEvent:
+    """An event whose run is known to Temporal alone."""
+
+    transfer_id: str
+    at: datetime
+    """When it arrived."""
+    event: FileNotice | None
+    """None: the message is not an event, which its run will say."""
+    ended: str | None
+    """How its run ended before it wrote a row, as in `was terminated`; None: it is open."""
+
+
+async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | None:
+    """The event that a run was started with; None: Temporal knows of no such run.
+
+    Raises:
+        RPCError: Temporal does not answer.
+    """
+    handle = client.get_workflow_handle(transfer_workflow_id(transfer_id))
+    try:
+        found = await handle.describe()
+        order = await _order_of(client, handle)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    status = found.status or WorkflowExecutionStatus.RUNNING
+    ended = None if status is WorkflowExecutionStatus.RUNNING else standing_of(status)
+    return AcceptedEvent(transfer_id, order.arrived.astimezone(UTC), _event_of(order), ended)
+
+
+async def _order_of(client: Client, handle: WorkflowHandle[Any, Any]) -> FileEventOrder:
+    async for event in handle.fetch_history_events(page_size=1):
+        payloads = event.workflow_execution_started_event_attributes.input.payloads
+        [order] = await client.data_converter.decode(payloads, [FileEventOrder])
+        return order
+    raise AssertionError("a history without its first event")
+
+
+def _event_of(order: FileEventOrder) -> FileNotice | None:
+    try:
+        return read_event(order.body, order.arrived)
+    except NoEvent:
+        return None
+
+
+_PIPELINE: Final = "transfers"
+
+
+class TransferAnswers:
+    """Sends answers to runs of transfers, as the updates that commands send.
+
+    Args:
+        runs: Of Temporal.
+    """
+
+    def __init__(self, runs: TemporalRuns) -> None:
+        self._runs = runs
+
+    async def answer(
+        self,
+        who: Identity,
+        row: StatusRow,
+        decision: Decision,
+        *,
+        reason: str | None = None,
+        correction: str = "",
+        settings: bool = False,
+    ) -> None:
+        """Answer a run that waits for a person.
+
+        Args:
+            who: Who decides.
+            row: Of the transfer.
+            decision: What is to be done.
+            reason: Why, for its trail; a retry has none.
+            correction: Of a retry: settings of the failed action that change, a JSON object.
+            settings: Of a retry: read the settings of the job again.
+
+        Raises:
+            InvalidRequest: The correction is not a JSON object.
+            Refused: The run does not take this answer; nothing has changed.
+            TemporalUnavailable: No worker answered.
+        """
+        by = who.subject
+        if decision is not Decision.RETRY:
+            await self._send(row, decision.value, Answer(by=by, reason=reason))
+        elif run_of(row) == file_job_id(row.transfer_id):
+            action = correction_of(correction.encode() or None, "settings of the action")
+            retry = TransferRetry(by=by, action=action, settings=settings)
+            await self._send(row, decision.value, retry)
+        else:
+            await self._send(row, decision.value, Retry(by=by))
+
+    async def cancel(self, who: Identity, row: StatusRow, reason: str | None = None) -> None:
+        """Begin no further action of a job.
+
+        Raises:
+            NotFound: No run of it is open.
+            Refused: It is too late.
+        """
+        await self._send(row, "cancel", Answer(by=who.subject, reason=reason))
+
+    async def _send(self, row: StatusRow, verb: str, answer: Contract) -> None:
+        await self._runs.update(run_of(row), verb, answer, TransferView, _PIPELINE)
+
+
+class Offer(StrEnum):
+    """Something that a person can have done with a transfer."""
+
+    ASSIGN = "assign"
+    """Name its queue."""
+    REROUTE = "reroute"
+    """Look at the rules again."""
+    RETRY = "retry"
+    CORRECT = "correct"
+    """Try again with other settings of the action that failed, or those that the file has now."""
+    SKIP = "skip"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    RESEND = "resend"
+    REDRIVE = "redrive"
+
+
+def offers(found: "TransferDetails") -> Sequence[Offer]:
+    """What a person can have done with a transfer, as its row and its run say."""
+    return [*_answers(found), *_others(found)]
+
+
+def _answers(found: "TransferDetails") -> Sequence[Offer]:
+    """Of a run that waits for a person; of another one, none."""
+    view = found.view
+    if view is None or view.since is None:
+        return ()
+    if view.status is TransferStatus.NO_ASSIGNED:
+        return (Offer.ASSIGN, Offer.REROUTE, Offer.SKIP, Offer.FAIL)
+    parked = [each for each in view.actions if each.state == "parked"]
+    offered = [Offer.RETRY]
+    if parked:
+        offered.append(Offer.CORRECT)
+    elif not view.actions:
+        # Parked at `settings`: no action has begun.
+        offered.insert(0, Offer.ASSIGN)
+    if any(each.action in LEFT_OUT for each in parked):
+        offered.append(Offer.SKIP)
+    return (*offered, Offer.FAIL)
+
+
+def _others(found: "TransferDetails") -> Sequence[Offer]:
+    row, view = found.row, found.view
+    match row.status:
+        case TransferStatus.READ_MESSAGE if view is not None:
+            return (Offer.CANCEL,)
+        case TransferStatus.SUCCEEDED if row.kept is not None:
+            return (Offer.RESEND,) if row.kept.until >= datetime.now(UTC).date() else ()
+        case TransferStatus.FAILED if run_of(row) == file_job_id(row.transfer_id):
+            return (Offer.REDRIVE,)
+        case _:
+            return ()
+
+
+PAGE: Final = 50
+LARGEST_PAGE: Final = 500
+RESENDS: Final = 1_000
+MOST: Final = 1_000
+"""Transfers that wait for a person whose reasons the inbox shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferDetails:
+    """One transfer, as it is now."""
+
+    row: StatusRow
+    trail: Sequence[StatusRow]
+    view: TransferView | None
+    """What its run says; None: it has ended, or no worker answers."""
+    link: str | None = None
+    """To its run in the Web UI."""
+
+    @property
+    def is_parked(self) -> bool:
+        """It waits for a person."""
+        if self.row.status is TransferStatus.NO_ASSIGNED:
+            return True
+        return self.view is not None and self.view.since is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Rerouted:
+    """What became of one event whose rules were looked at again."""
+
+    transfer_id: str
+    problem: str | None
+    """Why it was not done; None: the rules are looked at again now."""
+
+
+class TransferService:
+    """Every operation on transfers; a refusal is a `ServiceError`.
+
+    Args:
+        store: Rows of transfers.
+        partners: Their records.
+        runs: Of Temporal.
+        starts: Starts runs.
+        queues: That there are, by name.
+        rejected: Keeps messages that are refused.
+    """
+
+    def __init__(
+        self,
+        store: TransferStore,
+        partners: PartnerStore,
+        runs: TemporalRuns,
+        starts: TransferStarts,
+        queues: Mapping[str, Queue],
+        rejected: RejectionRecord,
+    ) -> None:
+        self._store, self._partners = store, partners
+        self._runs, self._starts, self._rejected = runs, starts, rejected
+        self.queues = queues
+
+    async def list(
+        self,
+        who: Identity,
+        *,
+        status: TransferStatus | None = None,
+        queue: str | None = None,
+        account_id: str | None = None,
+        before: Cursor | None = None,
+        limit: int = PAGE,
+    ) -> Sequence[StatusRow]:
+        """Transfers, the newest change first."""
+        require_operator(who, "transfers")
+        return await self._store.newest(
+            limit=min(limit, LARGEST_PAGE),
+            status=status,
+            queue=queue,
+            account_id=account_id,
+            before=before and before.at,
+            behind=before and before.id,
+        )
+
+    async def parked(self, who: Identity) -> Mapping[str, str]:
+        """Why transfers wait for a person, by workflow id; those that changed last, of many."""
+        require_operator(who, "transfers")
+        found = await self.parked_rows(who, MOST)
+        return {run_of(row): reason for row in found if (reason := parked_reason(row))}
+
+    async def parked_rows(self, who: Identity, limit: int) -> Sequence[StatusRow]:
+        """Transfers that wait for a person; of more than the limit, those that changed last."""
+        require_operator(who, "transfers")
+        rows: list[StatusRow] = []
+        for status, beginning in WAITING.items():
+            rows += await self._store.newest(limit=limit, status=status, reason=beginning)
+        return rows
+
+    async def row(self, who: Identity, name: str) -> StatusRow:
+        """The row of a transfer.
+
+        Args:
+            who: Who asks.
+            name: Its id, the beginning of it (8 characters or more), or its workflow id.
+
+        Raises:
+            NotFound: There is none.
+            Refused: There are several.
+        """
+        require_operator(who, "transfers")
+        text = name.removeprefix("transfer/").removesuffix("/job")
+        match await self._store.find(text):
+            case []:
+                raise NotFound(f"there is no transfer {name!r}")
+            case [one]:
+                return one
+            case several:
+                named = ", ".join(each.transfer_id[:12] for each in several)
+                raise Refused(f"{name!r} may be {named}; give more of the id")
+
+    async def get(self, who: Identity, name: str) -> TransferDetails:
+        """A transfer: every state that it was in, and what its run says now."""
+        row = await self.row(who, name)
+        trail = await self._store.trail(row.transfer_id)
+        try:
+            view = await self._runs.query(run_of(row), "status", TransferView)
+        except TemporalUnavailable:
+            view = None
+        return TransferDetails(row, trail, view, self._runs.link(run_of(row)))
+
+    async def accepted(self, who: Identity, transfer_id: str) -> AcceptedEvent:
+        """An event that has no row yet: no worker has checked it.
+
+        Raises:
+            NotFound: Temporal knows of none with this id, in full.
+        """
+        require_operator(who, "transfers")
+        with temporal_errors():
+            found = await accepted_event(self._runs.client, transfer_id)
+        if found is None:
+            raise NotFound(f"there is no transfer {transfer_id!r}")
+        return found
+
+    async def submit(self, who: Identity, body: str, way_in: str = "submit") -> StartedTransfer:
+        """Have an event carried out; one that is refused is recorded as rejected.
+
+        Raises:
+            InvalidRequest: Another event came with its source and id.
+            TemporalUnavailable: Temporal does not take it.
+        """
+        require_operator(who, "transfers")
+        with temporal_errors():
+            try:
+                return await self._starts.start(body, way_in)
+            except RefusedMessage as refused:
+                await self._rejected.record(
+                    way_in,
+                    head_of(body).transfer_id,
+                    refused.reason,
+                    refused.description,
+                    body.encode(),
+                )
+                raise InvalidRequest(str(refused)) from refused
+
+    async def assign(
+        self, who: Identity, name: str, queue: str, reason: str | None = None
+    ) -> StatusRow:
+        """Name the queue of an event that no rule matches, or another one for a job without any.
+
+        Raises:
+            InvalidRequest: There is no such queue.
+            WrongState: It does not wait for one, or actions of its job have begun.
+            TemporalUnavailable: No worker answers.
+        """
+        row = await self._assignable(who, name)
+        if queue not in self.queues:
+            raise InvalidRequest(
+                f"there is no queue {queue}; there are {', '.join(sorted(self.queues))}"
+            )
+        answer = TransferAssign(queue=queue, by=who.subject, reason=reason)
+        await self._runs.update(run_of(row), "assign", answer, TransferView, _PIPELINE)
+        return row
+
+    async def _assignable(self, who: Identity, name: str) -> StatusRow:
+        """A transfer that waits for a queue, or whose job is parked."""
+        row = await self.row(who, name)
+        if row.status in WAITING and parked_reason(row) is not None:
+            return row
+        raise _no_queue(row)
+
+    async def reroute(self, who: Identity, name: str | None = None) -> Sequence[Rerouted]:
+        """Have the rules looked at again.
+
+        Args:
+            who: Who asks.
+            name: The transfer; None: all that no rule has matched.
+        """
+        require_operator(who, "transfers")
+        if name is not None:
+            return [await self._reroute(who, await self._unassigned(who, name))]
+        return [await self._reroute(who, row) async for row in self._all_unassigned()]
+
+    async def _all_unassigned(self) -> AsyncGenerator[StatusRow]:
+        """By the page: those that are rerouted meanwhile do not come again."""
+        last: StatusRow | None = None
+        while True:
+            rows = await self._store.newest(
+                limit=LARGEST_PAGE,
+                status=TransferStatus.NO_ASSIGNED,
+                before=last and last.at,
+                behind=last and last.transfer_id,
+            )
+            for row in rows:
+                yield row
+            if len(rows) < LARGEST_PAGE:
+                return
+            last = rows[-1]
+
+    async def _reroute(self, who: Identity, row: StatusRow) -> Rerouted:
+        run = transfer_workflow_id(row.transfer_id)
+        try:
+            await self._runs.update(run, "retry", Retry(by=who.subject), TransferView, _PIPELINE)
+        except ServiceError as error:
+            return Rerouted(row.transfer_id, str(error))
+        return Rerouted(row.transfer_id, None)
+
+    async def resend(self, who: Identity, name: str, partner: str | None = None) -> StartedTransfer:
+        """Send the kept copy of a transfer again, as a transfer of its own.
+
+        Args:
+            who: Who asks.
+            name: The transfer.
+            partner: Where to; None: where its job's settings say.
+
+        Raises:
+            InvalidRequest: There is no such partner.
+            WrongState: It has not succeeded, or no copy of it is kept (any more).
+        """
+        row = await self.row(who, name)
+        kept = row.kept
+        if row.status is not TransferStatus.SUCCEEDED or row.queue is None:
+            said = standing(row.status)
+            raise WrongState(f"only what has succeeded can be sent again; this {said}")
+        if kept is None:
+            raise WrongState("no copy was kept of it: set KeepCopyDays in the settings of its job")
+        if kept.until < _today():
+            raise WrongState(f"its copy was kept until {kept.until:%Y-%m-%d}")
+        if partner is not None and await self._partners.get(partner) is None:
+            raise InvalidRequest(
+                f"there is no partner {printable(partner)}; see `docflow partners list`"
+            )
+        order = FileJobOrder(
+            transfer_id=row.transfer_id,
+            queue=row.queue,
+            event=kept.event,
+            digest=row.digest or "",
+            arrived=datetime.now(UTC),
+            way_in="resend",
+            resent_from=row.transfer_id,
+            resend_to=partner,
+            files=kept.files,
+            notices=True,
+        )
+        return await self._started_anew(order)
+
+    async def _started_anew(self, order: FileJobOrder) -> StartedTransfer:
+        """Start the run of a copy under the first number that no other has taken meanwhile."""
+        queue = self.queues.get(order.queue)
+        for number in range(1, RESENDS + 1):
+            id = resend_id(order.transfer_id, number)
+            if await self._store.get(id) is not None:
+                continue
+            numbered = order.model_copy(update={"transfer_id": id, "resend": number})
+            with temporal_errors():
+                started = await self._starts.start_job(numbered, queue and queue.priority)
+            if started.created:
+                return started
+        raise Refused(f"it was sent again {RESENDS:,} times: send its event anew")
+
+    async def _unassigned(self, who: Identity, name: str) -> StatusRow:
+        row = await self.row(who, name)
+        if row.status is not TransferStatus.NO_ASSIGNED:
+            raise _no_queue(row)
+        return row
+
+
+def _no_queue(row: StatusRow) -> WrongState:
+    return WrongState(
+        f"it waits for no queue: it {standing(row.status)}",
+        workflow_id=transfer_workflow_id(row.transfer_id),
+    )
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

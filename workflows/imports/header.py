@@ -1,0 +1,662 @@
+"""The header of a table: where it is, and what each of its columns means.
+
+Rows at the top of a table that may name its columns, by words that such a row must hold.
+
+What a title of a column means: names, units in brackets, titles in two rows.
+
+Titles that come close to a field without meaning it: a suggestion, never a guess.
+
+Tables that lie on their side: titles in a column, and one record in each column beside it.
+
+Finds the header of a table, in one row or two, and what each of its columns means.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from enum import IntEnum
+from functools import lru_cache
+from itertools import accumulate
+from types import MappingProxyType
+from typing import Final, NamedTuple, cast
+
+from workflows.imports.types import TableSpec
+from workflows.shared.cells import Cell, column_letters, readable
+from workflows.shared.errors import InvalidDocument
+from workflows.shared.fields import FieldSpec, normalise
+from workflows.shared.notations import CURRENCIES
+
+HEADER_CHARACTERS: Final = 80
+"""Of a title, as far as it is looked at."""
+
+
+def title_text(cell: Cell) -> str:
+    """A cell as a title, in one line."""
+    return readable(cell, HEADER_CHARACTERS) if cell is not None else ""
+
+
+def marks_of(
+    required: Collection[str], spec: TableSpec, names: Mapping[str, str]
+) -> Sequence[Sequence[str]]:
+    """For each required field one word of every title that names it, the longest."""
+    required_titles = [(title, name) for title, name in names.items() if name in required]
+    return [
+        [*spec.title_words[field]]
+        + [
+            max(title.split(), key=len, default="")
+            for title, name in required_titles
+            if name == field
+        ]
+        for field in sorted(required)
+    ]
+
+
+def rows_worth_reading(
+    top: Sequence[tuple[int, Sequence[Cell]]], marks: Sequence[Sequence[str]]
+) -> Iterable[int]:
+    """Rows that may be a header, alone or with the one below, by what they must hold for that.
+
+    What a title means is looked up cell by cell; most rows are data, and lack such a word.
+    """
+    texts = [_folded(cells) for _, cells in top]
+    together = "\n".join(texts)
+    begins = [*accumulate((len(text) + 1 for text in texts), initial=0)]
+    found = [_rows_with(words, together, begins) for words in marks]
+    for index in range(len(texts)):
+        if all(index in rows or index + 1 in rows for rows in found):
+            yield index
+
+
+def _rows_with(words: Sequence[str], together: str, begins: Sequence[int]) -> set[int]:
+    """Which rows hold one of these words, by where each begins; words hold no blanks."""
+    if "" in words:
+        return set(range(len(begins)))
+    rows: set[int] = set()
+    for word in words:
+        place = together.find(word)
+        while place >= 0:
+            row = bisect_right(begins, place) - 1
+            rows.add(row)
+            place = together.find(word, begins[row + 1])
+    return rows
+
+
+def _folded(cells: Sequence[Cell]) -> str:
+    """A text that holds every word of a row's titles as `normalise` writes them."""
+    try:
+        text = "\n".join(cast("Sequence[str]", cells))
+    except TypeError:  # a cell that is no text
+        text = "\n".join(cell if isinstance(cell, str) else title_text(cell) for cell in cells)
+    return text.casefold() if text.isascii() else normalise(text)
+
+
+_BRACKETS: Final = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]|\{([^{}]*)\}")
+_OPENING: Final = re.compile(r"[(\[{]")
+_REMEMBERED: Final = 200
+"""Characters of a title up to which it is remembered: a hostile one would take up memory."""
+_SCALES: Final = frozenset(
+    (
+        *("k", "tsd", "teur", "tusd", "keur", "kusd", "kchf", "kgbp", "mn", "mio", "meur", "musd"),
+        *("000", "000s", "1000", "x1000", "thousand", "thousands", "tausend", "million"),
+        *("millions", "mill", "milliers", "dozen", "dozens", "dutzend", "hundred", "hundreds"),
+    )
+)
+"""Words of a title that say that its values are to be multiplied."""
+_SCALE_SIGNS: Final = ("k\u20ac", "k$", "m\u20ac", "m$", "'000", "\u2019000", "t\u20ac")
+_PER: Final = re.compile(r"/|\b(?:per|je|pro)\b")
+_RATES: Final = ("rate", "price", "per_hour", "burden")
+"""Ends of the names of fields whose values are per something; no other field's are."""
+_UNITS: Final = frozenset(
+    (
+        *("ea", "each", "pc", "pcs", "no", "nos", "st", "stk", "stck", "stuck", "lot", "set", "ls"),
+        *("m", "mm", "cm", "km", "lm", "lfm", "rm", "ft", "lf", "in", "inch", "dn", "nps"),
+        *("m2", "sqm", "qm", "sm", "m\u00b2", "sf", "sft", "sqft", "ft2", "m3", "cbm", "cy", "cum"),
+        *("kg", "t", "to", "mt", "lb", "lbs", "ton", "tons", "tonnes", "g", "l", "ltr"),
+        *("h", "hr", "hrs", "hours", "std", "mh", "d", "day", "days", "tage"),
+        *("pct", "percent", "prozent"),
+    )
+)
+_LINKS: Final = frozenset(("in", "per", "je", "pro", "en"))
+
+
+class Specificity(IntEnum):
+    """How exactly a title names a field."""
+
+    SPLIT = 1
+    """Only without the unit or currency that it names as well."""
+    WORD = 2
+    """One word that is another name."""
+    WORDS = 3
+    """Several words that are another name."""
+    NAME = 4
+    """The field's own name."""
+    MAPPED = 5
+    """The message says what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a title means."""
+
+    field: FieldSpec
+    specificity: Specificity
+
+
+def plain_title(title: str) -> str:
+    """A title as `normalise` writes it; remembered, for documents of a kind have the same ones."""
+    return _remembered(title) if len(title) <= _REMEMBERED else normalise(title)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(title: str) -> str:
+    return normalise(title)
+
+
+def meaning_of(title: str, spec: TableSpec) -> Meaning | None:
+    """The field that a title names: exact names first, then without units; no similarity.
+
+    Args:
+        title: As it stands in the header.
+        spec: What the table holds.
+    """
+    name = plain_title(title)
+    if (field := spec.by_header.get(name)) is not None:
+        return Meaning(field, _specificity(field, name))
+    if not _OPENING.search(title) and not _is_unit(name.rpartition(" ")[2]):
+        # Nothing but a unit, which it does not name, can be left out of it.
+        return None
+    bare, units = _without_brackets(title)
+    words = normalise(bare).split()
+    while words and " ".join(words) not in spec.by_header and _is_unit(words[-1]):
+        units.append(words.pop())
+        if words and words[-1] in _LINKS:
+            words.pop()
+    field = spec.by_header.get(" ".join(words))
+    if field is None or not units or not _keeps(field, title, units):
+        return None
+    return Meaning(field, Specificity.SPLIT)
+
+
+def _specificity(field: FieldSpec, name: str) -> Specificity:
+    if name == plain_title(field.name):
+        return Specificity.NAME
+    return Specificity.WORDS if " " in name else Specificity.WORD
+
+
+def _without_brackets(title: str) -> tuple[str, list[str]]:
+    inside = ["".join(groups) for groups in _BRACKETS.findall(title)]
+    return _BRACKETS.sub(" ", title), inside
+
+
+def _is_unit(word: str) -> bool:
+    return word in _UNITS or word in CURRENCIES
+
+
+def _keeps(field: FieldSpec, title: str, units: list[str]) -> bool:
+    """Whether values under a title with these units are those of the field, and not multiples."""
+    lowered = title.lower()
+    if any(sign in lowered for sign in _SCALE_SIGNS):
+        return False
+    if _PER.search(lowered) and not field.name.endswith(_RATES):
+        return False
+    words = [word for unit in units for word in normalise(unit).split()]
+    if not _SCALES.isdisjoint(words):
+        return False
+    if field.units is None:
+        return True
+    return all(not name or name in field.units for name in map(normalise, units))
+
+
+def is_unit_cell(text: str) -> bool:
+    """Whether a cell holds a unit or currency and nothing else: `EA`, `[m]`, `USD`, `%`."""
+    words = plain_title(text).split()
+    return bool(text.strip()) and all(
+        _is_unit(word) or word in _LINKS or word in _SCALES for word in words
+    )
+
+
+CLOSE: Final = 0.7
+"""Share of letters in which a title has to agree with a name of the field."""
+
+
+def nearest(missing: Sequence[str], titles: Sequence[str], spec: TableSpec) -> dict[str, str]:
+    """The closest title to each field that no title means, where one comes close.
+
+    Args:
+        missing: Names of fields.
+        titles: As they stand in the file.
+        spec: What the table holds.
+    """
+    by_name = {normalise(title): title for title in titles if normalise(title)}
+    found: dict[str, str] = {}
+    for name in missing:
+        for header in (normalise(name), *sorted(spec.by_name[name].headers)):
+            if close := get_close_matches(header, by_name, 1, CLOSE):
+                found[name] = by_name[close[0]]
+                break
+    return found
+
+
+def suggestion(missing: Sequence[str], titles: Sequence[str], spec: TableSpec) -> str:
+    """The same as the end of a sentence; empty where nothing comes close."""
+    found = nearest(missing, titles, spec)
+    if not found:
+        return ""
+    near = " and ".join(f"{title!r} comes close to {name}" for name, title in found.items())
+    options = " ".join(f'--map "{title}={name}"' for name, title in found.items())
+    return f"; {near}: retry with {options} if it is meant"
+
+
+SIDEWAYS: Final = "seems to lie on its side"
+_WITHIN: Final = 3
+"""Columns that may hold the titles."""
+_LEAST: Final = 2
+_TITLES_NAMED: Final = 4
+
+
+def sideways(
+    top: Sequence[tuple[int, Sequence[Cell]]],
+    spec: TableSpec,
+    names: Mapping[str, str],
+    fields: int,
+) -> str | None:
+    """What is said of a table whose titles stand below each other; None: it is not one.
+
+    Most texts of a column name fields, those that are required and more than any row names.
+
+    Args:
+        top: The first rows of a sheet, with their line numbers.
+        spec: What the table should hold.
+        names: Normalised title to the field that the message says it means.
+        fields: How many fields its best header row names.
+    """
+    required = {each.name for each in spec.fields if each.required}
+    for place in range(_WITHIN):
+        rows = [cells for _, cells in top if place < len(cells) and title_text(cells[place])]
+        titles = [title_text(cells[place]) for cells in rows]
+        known = {title: name for title in titles if (name := _field(title, spec, names))}
+        named = set(known.values())
+        beside = sum(any(map(title_text, cells[place + 1 :])) for cells in rows)
+        enough = len(named) >= max(_LEAST, fields + 1) and 2 * len(known) > len(titles)
+        if enough and required <= named and 2 * beside > len(titles):
+            listed = ", ".join(map(repr, list(known)[:_TITLES_NAMED]))
+            return (
+                f"{SIDEWAYS}: column {column_letters(place)} holds the titles ({listed}), and "
+                "each column beside it a record; transpose it (in Excel: copy it, Paste Special, "
+                "Transpose), so that each record is a row, and send it again"
+            )
+    return None
+
+
+def _field(title: str, spec: TableSpec, names: Mapping[str, str]) -> str | None:
+    if (mapped := names.get(plain_title(title))) is not None:
+        return mapped if mapped in spec.by_name else None
+    meaning = meaning_of(title, spec)
+    return None if meaning is None else meaning.field.name
+
+
+HEADER_WITHIN: Final = 50
+"""Rows that may stand above the header: titles, logos, revision blocks."""
+WRONG: Final = "what is wrong"
+"""First header of the report of rejected rows, which may be sent again as it is."""
+NOT_USED: Final = "-"
+"""What a message maps a title to whose column is to be left out."""
+_COLUMNS_OF_TABLE: Final = 2
+"""Columns that a table and its rows have at least, where a better header stands below."""
+_FIELDS_OF_SIDEWAYS: Final = 2
+"""Fields that a row of a table names at most that lies on its side."""
+_HEADERS_IN_MESSAGE: Final = 30
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TableHeader:
+    """A header, understood.
+
+    Attributes:
+        line: Line number of its last row.
+        titles: Its cells as they stand, in one line each.
+        positions: Field to position of its column.
+        ignored: Titles that mean nothing for this table.
+        candidates: Field to every column that its title fits, the one that fits best first,
+            where there are several.
+        meanings: Position to what the title there means.
+        rows: Cells of its rows as read: what repeats them further down is not data.
+        wrong: Position of the report's column that says what is wrong.
+    """
+
+    line: int
+    titles: tuple[str, ...]
+    positions: Mapping[str, int]
+    ignored: tuple[str, ...]
+    candidates: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
+    meanings: Mapping[int, Meaning] = field(default_factory=dict[int, Meaning])
+    rows: Sequence[Sequence[Cell]] = ()
+    wrong: int | None = None
+
+    def with_positions(self, chosen: Mapping[str, int]) -> "TableHeader":
+        """The same where other columns hold some fields."""
+        return replace(self, positions={**self.positions, **chosen})
+
+
+def match_header(
+    line: int,
+    cells: Sequence[Cell],
+    spec: TableSpec,
+    names: Mapping[str, str] = _NO_NAMES,
+) -> TableHeader:
+    """Understand one row as the header of a table.
+
+    Of several columns for one field the title that names it most exactly counts, then the other
+    name that is listed first, then the first column; `candidates` has the others.
+
+    Args:
+        line: Its line number.
+        cells: As read.
+        spec: What the table holds.
+        names: Normalised title to the field that the message says it means.
+    """
+    titles = tuple(title_text(cell) for cell in cells)
+    meanings: dict[int, Meaning] = {}
+    ignored: list[str] = []
+    wrong: int | None = None
+    for position, title in enumerate(titles):
+        if wrong is None and plain_title(title) == WRONG:
+            wrong = position
+        elif (meaning := _meaning(title, spec, names)) is not None:
+            meanings[position] = meaning
+        elif plain_title(title):
+            ignored.append(title)
+    candidates: dict[str, list[int]] = {}
+    for position, meaning in meanings.items():
+        candidates.setdefault(meaning.field.name, []).append(position)
+    for places in candidates.values():
+        if len(places) > 1:
+            places.sort(key=lambda place: _order(meanings[place], titles[place]))
+    return TableHeader(
+        line,
+        titles,
+        {name: places[0] for name, places in candidates.items()},
+        tuple(ignored),
+        {name: places for name, places in candidates.items() if len(places) > 1},
+        meanings,
+        (cells,),
+        wrong,
+    )
+
+
+def _meaning(title: str, spec: TableSpec, names: Mapping[str, str]) -> Meaning | None:
+    mapped = names.get(plain_title(title)) if names else None
+    if mapped == NOT_USED:
+        return None
+    if mapped is not None:
+        return Meaning(spec.by_name[mapped], Specificity.MAPPED)
+    meaning = meaning_of(title, spec)
+    # A field that the message names a column for is held by no other.
+    return None if meaning is not None and meaning.field.name in names.values() else meaning
+
+
+def _order(meaning: Meaning, title: str) -> tuple[int, int]:
+    spellings = [plain_title(name) for name in (meaning.field.name, *meaning.field.aliases)]
+    name = plain_title(title)
+    listed = spellings.index(name) if name in spellings else len(spellings)
+    return -meaning.specificity, listed
+
+
+def names_of(mapped: Mapping[str, str], spec: TableSpec) -> Mapping[str, str]:
+    """What a message says that titles mean, as `match_header` takes it.
+
+    Args:
+        mapped: Title to the name of a field, or to `-`.
+        spec: What the table holds.
+
+    Raises:
+        InvalidDocument: There is no such field.
+    """
+    names: dict[str, str] = {}
+    for title, name in mapped.items():
+        meaning = meaning_of(name, spec)
+        if name.strip() != NOT_USED and meaning is None:
+            known = ", ".join(field.name for field in spec.fields)
+            raise InvalidDocument(
+                f"the message maps {readable(title, HEADER_CHARACTERS)!r} to "
+                f"{readable(name, HEADER_CHARACTERS)!r}, which is not a field of this type; "
+                f"its fields are {known}, and {NOT_USED!r} leaves a column out"
+            )
+        names[normalise(title)] = NOT_USED if meaning is None else meaning.field.name
+    return names
+
+
+def find_header(
+    rows: Iterable[tuple[int, Sequence[Cell]]],
+    spec: TableSpec,
+    sheet: str | None = None,
+    names: Mapping[str, str] = _NO_NAMES,
+) -> TableHeader:
+    """Find the header among the first rows of a table.
+
+    It is the row, or two rows, with every required column and, of several, that with most
+    columns; the first of equals. Where rows of a table stand between an earlier one and that one
+    it is the earlier one: what follows is a second table, which is for a person to settle. Rows
+    below it that hold only units, or the numbers of the columns, belong to it.
+
+    Args:
+        rows: The first `HEADER_WITHIN` rows with their line numbers.
+        spec: What the table should hold.
+        sheet: Sheet of the workbook, for the message.
+        names: Normalised title to the field that the message says it means.
+
+    Raises:
+        InvalidDocument: No row has every required column, or they stand below each other.
+    """
+    top = list(rows)
+    required = {each.name for each in spec.fields if each.required}
+    fitting: list[_Fitting] = []
+    for index in rows_worth_reading(top, marks_of(required, spec, names)):
+        for header, used in _readings(top, index, spec, names):
+            if required <= header.positions.keys():
+                fitting.append(_Fitting(len(header.positions), index, used, header))
+    if fitting:
+        best = _best(fitting)
+        if best.fields <= _FIELDS_OF_SIDEWAYS:
+            _refuse_sideways(sideways(top, spec, names, best.fields), sheet)
+        best = next((each for each in fitting if _has_rows(each, best, top, required)), best)
+        return _with_rows_below(best.header, top[best.start + best.rows :])
+    closest = _closest(top, spec, names)
+    if closest is not None:
+        _refuse_sideways(sideways(top, spec, names, closest[0]), sheet)
+    raise InvalidDocument(_nothing_found(spec, required, closest, sheet))
+
+
+def _closest(
+    top: Sequence[tuple[int, Sequence[Cell]]], spec: TableSpec, names: Mapping[str, str]
+) -> tuple[int, TableHeader] | None:
+    """The first of the rows that name most fields, and how many; None: there is no row."""
+    found = [len(match_header(line, _texts(cells), spec, names).positions) for line, cells in top]
+    if not found:
+        return None
+    most = max(found)
+    line, cells = top[found.index(most)]
+    return most, match_header(line, cells, spec, names)
+
+
+class _Fitting(NamedTuple):
+    """A header that has every required column."""
+
+    fields: int
+    start: int
+    rows: int
+    header: TableHeader
+
+
+def _best(fitting: Sequence[_Fitting]) -> _Fitting:
+    """Most fields; of equals the first in one row, with its second row where it has one."""
+    most = max(each.fields for each in fitting)
+    equals = [each for each in fitting if each.fields == most]
+    first = next((each for each in equals if each.rows == 1), equals[0])
+    return next((each for each in equals if each.rows == 2 and each.start == first.start), first)
+
+
+def _has_rows(
+    first: _Fitting,
+    best: _Fitting,
+    top: Sequence[tuple[int, Sequence[Cell]]],
+    required: set[str],
+) -> bool:
+    """Whether a table begins with a header and has rows above the one that fits best.
+
+    A form at the top of a sheet may name a column or two beside what it says: most titles of a
+    table are those of its columns, and a row of it holds more than its key.
+    """
+    positions = first.header.positions
+    titles = sum(map(bool, first.header.titles))
+    if len(positions) < _COLUMNS_OF_TABLE or 2 * len(positions) <= titles:
+        return False
+    for _, cells in top[first.start + first.rows : best.start]:
+        filled = {name for name, p in positions.items() if p < len(cells) and title_text(cells[p])}
+        if required <= filled and len(filled) >= _COLUMNS_OF_TABLE:
+            return True
+    return False
+
+
+def _readings(
+    top: Sequence[tuple[int, Sequence[Cell]]],
+    index: int,
+    spec: TableSpec,
+    names: Mapping[str, str],
+) -> Iterable[tuple[TableHeader, int]]:
+    """A row as a header, alone and with the one below it; and how many rows each takes."""
+    line, cells = top[index]
+    alone = match_header(line, _texts(cells), spec, names)
+    yield replace(alone, rows=(cells,)), 1
+    if index + 1 == len(top) or top[index + 1][0] != line + 1:
+        return
+    below_line, below = top[index + 1]
+    if not _may_be_second(below):
+        return
+    joined = _joined(cells, below, spec, names)
+    both = match_header(below_line, joined, spec, names)
+    if _holds_no_data(both, cells, below, spec):
+        yield replace(both, rows=(cells, below)), 2
+
+
+def _texts(cells: Sequence[Cell]) -> list[Cell]:
+    return [cell if isinstance(cell, str) else None for cell in cells]
+
+
+def _may_be_second(cells: Sequence[Cell]) -> bool:
+    return all(isinstance(cell, str | None) for cell in cells)
+
+
+def _joined(
+    upper: Sequence[Cell],
+    lower: Sequence[Cell],
+    spec: TableSpec,
+    names: Mapping[str, str],
+) -> list[Cell]:
+    """Titles of two rows: both together, the lower or the upper one, whichever means a field."""
+    width = max(len(upper), len(lower))
+    titles: list[Cell] = []
+    group = ""
+    for position in range(width):
+        above = title_text(upper[position]) if position < len(upper) else ""
+        below = title_text(lower[position]) if position < len(lower) else ""
+        # A title over several columns stands in the first of them.
+        group = above or (group if below else "")
+        unit = bool(below) and is_unit_cell(below)
+        both = f"{group} ({below.strip('()[]')})" if unit else f"{group} {below}".strip()
+        choices = [both] if unit and above else [both, below, above]
+        meaning = (each for each in choices if each and _meaning(each, spec, names) is not None)
+        titles.append(next(meaning, both or None))
+    return titles
+
+
+def _holds_no_data(
+    both: TableHeader, above: Sequence[Cell], below: Sequence[Cell], spec: TableSpec
+) -> bool:
+    """Whether a second row adds to the titles of a header and says nothing that data would.
+
+    Below a column that is required, a title stands or nothing.
+    """
+    filled = [position for position, cell in enumerate(below) if title_text(cell)]
+    if not filled:
+        return False
+    for name, position in both.positions.items():
+        text = title_text(below[position]) if position < len(below) else ""
+        upper = title_text(above[position]) if position < len(above) else ""
+        own = both.titles[position] != upper
+        is_title = is_unit_cell(text) or plain_title(text) in plain_title(both.titles[position])
+        if spec.by_name[name].required and text and not (own and is_title):
+            return False
+    meant = sum(
+        1
+        for position in filled
+        if is_unit_cell(title_text(below[position]))
+        or (
+            position in both.meanings
+            and plain_title(title_text(below[position])) in plain_title(both.titles[position])
+        )
+    )
+    return 2 * meant >= len(filled)
+
+
+def _with_rows_below(
+    header: TableHeader, rows: Sequence[tuple[int, Sequence[Cell]]]
+) -> TableHeader:
+    """The header with the row of column numbers below it, where there is one."""
+    if not rows or rows[0][0] != header.line + 1:
+        return header
+    line, cells = rows[0]
+    numbers = [_integer(cell) for cell in cells if cell is not None]
+    counted = len(numbers) >= 3 and numbers == list(range(1, len(numbers) + 1))
+    if not counted or len(numbers) < len(header.positions):
+        return header
+    return replace(header, line=line, rows=(*header.rows, cells))
+
+
+def _integer(cell: Cell) -> int | None:
+    if isinstance(cell, str):
+        text = cell.strip("() .")
+        return int(text) if text.isdecimal() and len(text) < 4 else None
+    return cell if isinstance(cell, int) and not isinstance(cell, bool) else None
+
+
+def _refuse_sideways(said: str | None, sheet: str | None) -> None:
+    if said is not None:
+        raise InvalidDocument(f"the table of {_place(sheet)} {said}")
+
+
+def _place(sheet: str | None) -> str:
+    return f"sheet {readable(sheet, HEADER_CHARACTERS)!r}" if sheet else "the document"
+
+
+def _nothing_found(
+    spec: TableSpec,
+    required: set[str],
+    closest: tuple[int, TableHeader] | None,
+    sheet: str | None,
+) -> str:
+    where = _place(sheet)
+    if closest is None:
+        return f"{where} holds no rows"
+    wanted = [each.name for each in spec.fields if each.name in required]
+    found, header = closest
+    if not found:
+        return (
+            f"no header row in the first {HEADER_WITHIN} rows of {where}: none names the required "
+            f"{_columns(wanted)}; add a row of column names above the data"
+        )
+    missing = [name for name in wanted if name not in header.positions]
+    seen = [title for title in header.titles if title]
+    listed = ", ".join(repr(title) for title in seen[:_HEADERS_IN_MESSAGE])
+    more = f" and {len(seen) - _HEADERS_IN_MESSAGE} more" if len(seen) > _HEADERS_IN_MESSAGE else ""
+    return (
+        f"the header row of {where} lacks the {_columns(missing)}: line {header.line} has "
+        f"{listed}{more}; add it or rename a column{suggestion(missing, seen, spec)}"
+    )
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column{'s' if len(names) > 1 else ''} {', '.join(names)}"

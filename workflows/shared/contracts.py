@@ -1,0 +1,188 @@
+"""What the contracts of every pipeline share.
+
+What every contract shares.
+
+References to bytes that live in a blob store.
+
+The message that a run was started by: where it came from, and what distinguishes it.
+
+What is wrong with a row, a cell or a document, for the person who sent it.
+
+Answers to a parked run. A pipeline may add fields with defaults.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+
+def built_when_used() -> ConfigDict:
+    """What has a validator built when it is first used, and not with its class.
+
+    Every process knows the contracts of all pipelines and uses those of a few: to build all of them
+    is most of what it costs to import them.
+    """
+    return ConfigDict(defer_build=True)
+
+
+class Contract(BaseModel):
+    """An immutable value that crosses a boundary: a message, an input, an update, a result.
+
+    New fields come with defaults only, so that histories written by an older release still
+    decode; fields of a newer release are ignored.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+def problem_text(problem: Mapping[str, Any]) -> str:
+    """What is wrong, of an entry of pydantic's `ValidationError.errors()`, for people."""
+    return str(problem["msg"]).removeprefix("Value error, ")
+
+
+class AuthoredContract(Contract):
+    """One that other people's code builds, as the stages of a job type: it refuses unknown fields.
+
+    In JSON, which a newer release may have written, they are ignored as everywhere.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: Any, info: ValidationInfo) -> Any:
+        if info.mode != "python" or not isinstance(given, dict):
+            return given
+        fields, known = cast("dict[str, Any]", given), cls.__pydantic_fields__
+        if not fields.keys() <= known.keys():
+            unknown = ", ".join(repr(name) for name in fields if name not in known)
+            raise TypeError(f"{cls.__name__} has no field {unknown}; there are: {', '.join(known)}")
+        return fields
+
+
+class WireContract(Contract):
+    """A message from or for an external system; its fields are camelCase there."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
+    )
+
+
+def _check_blob_name(name: str) -> str:
+    parts = name.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise ValueError("must not hold empty, '.' or '..' segments")
+    if any(character < " " or character in "\\\x7f" for character in name):
+        raise ValueError("must not hold backslashes or control characters")
+    return name
+
+
+BlobName = Annotated[
+    str, StringConstraints(min_length=1, max_length=1024), AfterValidator(_check_blob_name)
+]
+"""Name of a blob within the container, segments joined by '/'; safe as a relative path."""
+
+
+OWN_PLACES: Final = (
+    *("batches/", "jobs/", "kept/", "quarantine/"),
+    *("receipts/", "reports/", "spreadsheets/", "staging/"),
+)
+"""What the names of blobs begin with that docflow keeps for itself among the documents."""
+
+
+class BlobRef(Contract):
+    """Points to one version of a blob; history carries this and never the bytes."""
+
+    name: BlobName
+    size: int
+    """Bytes."""
+    sha256: str | None = Field(default=None, max_length=64)
+    """Lower-case hex; known once the bytes have passed through docflow."""
+    etag: str | None = Field(default=None, max_length=256)
+
+
+MEMO: Final = "digest"
+"""Entry of a run's memo: the digest of the message that has the run's key."""
+
+
+Digest = Annotated[str, Field(max_length=64)]
+"""See `digest_of`."""
+
+
+class Origin(Contract):
+    """What is known of the message that started a run, beside its content."""
+
+    queue: str
+    message_id: str | None = None
+    """As its sender, or the queue, set it."""
+    digest: Digest
+    """Kept in rows longer than Temporal keeps the run."""
+
+
+def digest_of(message: Contract) -> str:
+    """The same for two bodies that mean the same.
+
+    Neither the order of fields nor white space counts, nor whether a default is spelled out; a
+    field that a later release adds with a default leaves the digest as it is.
+    """
+    content = message.model_dump(mode="json", exclude_defaults=True)
+    # Older releases dropped fields that they did not know.
+    content.pop("unknown_fields", None)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def body_of(message: Contract) -> bytes:
+    """A body that means a message: what is recorded of one that is refused after its start."""
+    return message.model_dump_json(by_alias=True).encode()
+
+
+class Problem(Contract):
+    """One thing that is wrong with one row."""
+
+    line: int | None = None
+    """Row number as the user's program shows it, from 1; None: the whole document."""
+    sheet: str | None = Field(default=None, max_length=64)
+    """Sheet of the row, where rows of several sheets were read."""
+    column: str | None = Field(default=None, max_length=200)
+    """Header as it stands in the document, or the field's name."""
+    value: str | None = Field(default=None, max_length=200)
+    reason: str = Field(max_length=500)
+    mark: str | None = Field(default=None, max_length=16)
+    """Recognises the row when it comes back unchanged in a corrected report."""
+
+
+Person = Annotated[str, StringConstraints(max_length=200)]
+"""Who decides: the subject of a token, or a name that an operator typed."""
+
+
+class Retry(Contract):
+    """Try again from the failed step."""
+
+    by: Person | None = None
+
+
+class Answer(Contract):
+    """Answer to a parked run (`retry`, `skip`, `fail`), or the request to stop (`cancel`)."""
+
+    reason: str | None = Field(default=None, max_length=500)
+    by: Person | None = None
+
+
+class OperatorAnswer(Contract):
+    """The same where every decision has an author: without a name it is the operator's."""
+
+    by: Person = "operator"
+    reason: str | None = Field(default=None, max_length=500)
+
+
+AnyAnswer = Retry | Answer | OperatorAnswer

@@ -1,0 +1,615 @@
+"""Cells to values of a database: one by one, by column, and as the text that databases take.
+
+Texts that stand for a value that could not be shown, or for the value of another row.
+
+Cells to values of a database, column by column.
+
+A column of a chunk is looked at as a whole first, which costs some 50 ns a cell; only where that
+does not settle it is each distinct cell looked at by itself.
+
+Columns of a text table as text that databases take, without a value for each cell.
+
+Rows as lines of text that databases take as they are; values are made where one is asked for.
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from enum import Enum, auto
+from itertools import chain, islice, zip_longest
+from types import MappingProxyType
+from typing import Any, Final, cast, overload
+
+from workflows.shared.cells import FORBIDDEN, Cell, Uncalculated, cell_text, number_text
+from workflows.shared.fields import DECIMAL_PLACES, INTEGER_MAX, ColumnKind, FieldSpec, normalise
+from workflows.shared.notations import (
+    YEARS,
+    Notation,
+    Unreadable,
+    date_readings,
+    decide,
+    exact,
+    hours_of,
+    number_notations,
+    plain_cells,
+    read_date,
+    read_duration,
+    read_number,
+    refuse_unclear,
+    settle,
+)
+
+_ERRORS: Final = frozenset(
+    (
+        *("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!", "#SPILL!", "#CALC!"),
+        *("#FIELD!", "#BLOCKED!", "#CONNECT!", "#BUSY!", "#UNKNOWN!", "#GETTING_DATA", "#ERROR!"),
+        *("#NV", "#BEZUG!", "#WERT!", "#ZAHL!", "#\u00dcBERLAUF!"),
+        *("#VALEUR!", "#NOM?", "#NOMBRE!", "#NUL!"),
+        *("Err:502", "Err:504", "Err:508", "Err:509", "Err:511", "Err:519", "Err:522"),
+    )
+)
+"""What a spreadsheet shows in the place of a formula's result; in German and French as well."""
+_SCIENTIFIC: Final = re.compile(r"[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}")
+"""How a spreadsheet shows, and writes into text files, a long number: without its last digits."""
+_MONTH: Final = (
+    "Jan|Feb|Mar|Mrz|Apr|May|Mai|Jun|Jul|Aug|Sep|Oct|Okt|Nov|Dec|Dez"
+    "|janv|f\u00e9vr|mars|avr|juin|juil|ao\u00fbt|sept|d\u00e9c"
+)
+_MONTHS: Final = tuple(_MONTH.split("|"))
+_DAY: Final = re.compile(rf"[0-9]{{1,2}}(?:-|\. )(?:{_MONTH})|(?:{_MONTH})[- ][0-9]{{2}}")
+"""What a spreadsheet makes of a code that looks like a date, `3/4` or `2-1`, in text files."""
+_DITTO: Final = frozenset(
+    spelling
+    for mark in (
+        *('"', "''", "\u201c", "\u201d", "\u201e", "\u2033", "\u3003", "\u00bb", "\u00ab"),
+        *('-"-', '- " -', '\u2013"\u2013', "-\u201d-", "-''-", '--"--'),
+        *("dto", "dto.", "dito", "ditto", "do.", "idem", "as above", "same as above"),
+        *("s.o.", "s. o.", "siehe oben", "wie oben", "wie vor"),
+    )
+    for spelling in (mark, mark.upper(), mark.capitalize())
+)
+"""What people write for the code of the row above."""
+_TOO_NARROW: Final = re.compile(r"#{3,}")
+"""What a spreadsheet shows, and writes into text files, where a column is too narrow."""
+
+
+def may_be_error(texts: Sequence[str], joined: str, kind: ColumnKind) -> bool:
+    """Whether one of many texts may be such a text; quick if none is.
+
+    Args:
+        texts: The texts.
+        joined: All of them in one.
+        kind: Kind of their column.
+    """
+    if "#" in joined or "Err:" in joined or "+" in joined:
+        return True
+    if kind is not ColumnKind.CODE:
+        return False
+    # Most codes name no month, and to search for words is quicker than for a pattern.
+    names_month = not joined.isupper() and any(month in joined for month in _MONTHS)
+    return (names_month and _DAY.search(joined) is not None) or not _DITTO.isdisjoint(texts)
+
+
+def error_of(text: str, kind: ColumnKind) -> str | None:
+    """What is wrong with a text that stands for a value that could not be shown."""
+    if text in _ERRORS:
+        what = "code" if kind is ColumnKind.CODE else "value"
+        return f"is an error, not a {what}; correct its formula"
+    if kind is ColumnKind.CODE and _SCIENTIFIC.fullmatch(text):
+        return "is a number without its last digits; format the cell as text and enter it again"
+    if kind is ColumnKind.CODE and _DAY.fullmatch(text):
+        return "is a date that a spreadsheet has made of a code; format the cell as text"
+    if kind is ColumnKind.CODE and text in _DITTO:
+        return "stands for the code of the row above; write that code"
+    if _TOO_NARROW.fullmatch(text):
+        return "is not the value: the column was too narrow to show it when the file was written"
+    return None
+
+
+Written = Notation | int | None
+"""How a column writes numbers or dates, or the most hours that its times write out."""
+Notations = Mapping[str, Written]
+"""How the columns of a document are written, by field."""
+
+_NONE: Final = type(None)
+_TEXT: Final = frozenset({str, _NONE})
+_CODES: Final = (ColumnKind.CODE, ColumnKind.MAIL)
+_MAIL: Final = re.compile(
+    r"[^\s@<>()\[\],;:\"\\]+@[^\s@<>()\[\],;:\"\\.]+(?:\.[^\s@<>()\[\],;:\"\\.]+)+"
+)
+_BREAKS: Final = ("\t", "\n", "\r")
+_LONGEST_INTEGER_BITS: Final = 128
+_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_HYPHENS: Final = re.compile("[\u2010\u2011]")
+_PLAIN_POINTS: Final = re.compile(r"(?:[0-9]{1,14}(?:\.[0-9]{1,6})?\n)*")
+_PLAIN_DIGITS: Final = re.compile(r"(?:[0-9]{1,14}\n)*")
+_PLAIN_INTEGERS: Final = re.compile(r"(?:[0-9]{1,9}\n)*")
+"""Lines of which each is a number that needs neither rounding nor a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Stands in a converted column where a cell could not be converted.
+
+    Attributes:
+        reason: What is wrong.
+        returns: Other rows of the document are needed to see it: the row is to be recognised when
+            it comes back without them.
+    """
+
+    reason: str
+    returns: bool = False
+
+
+def transpose(rows: Sequence[Sequence[Cell]], width: int) -> list[Sequence[Cell]]:
+    """Rows of any length as `width` columns; what is not there is None."""
+    longest = max(map(len, rows), default=0)
+    columns: list[Sequence[Cell]]
+    if longest and min(map(len, rows)) == longest:
+        # Slices of all cells in one list take a third of the time.
+        cells = list(chain.from_iterable(rows))
+        columns = [cells[place::longest] for place in range(min(longest, width))]
+    else:
+        columns = list(islice(zip_longest(*rows), width))
+    columns.extend([(None,) * len(rows)] * (width - len(columns)))
+    return columns
+
+
+def settle_notations(columns: Mapping[str, tuple[FieldSpec, Sequence[Cell]]]) -> Notations:
+    """Decide from the first rows how each column is written.
+
+    Args:
+        columns: Field and cells of the document's head, by name.
+    """
+    found = {
+        name: _evidence(field.kind, plain_cells(field, cells))
+        for name, (field, cells) in columns.items()
+    }
+    everywhere = set[Notation]().union(*found.values())
+    return {
+        name: hours_of(cells)
+        if field.kind is ColumnKind.DURATION
+        else settle(found[name], everywhere, dates=field.kind is ColumnKind.DATE)
+        for name, (field, cells) in columns.items()
+    }
+
+
+def _evidence(kind: ColumnKind, cells: Iterable[Cell]) -> set[Notation]:
+    texts = (cell.strip() for cell in cells if isinstance(cell, str))
+    match kind:
+        case ColumnKind.DECIMAL | ColumnKind.INTEGER | ColumnKind.PLACE:
+            return decide(map(number_notations, dict.fromkeys(texts)))
+        case ColumnKind.DATE:
+            return decide(map(date_readings, dict.fromkeys(texts)))
+        case _:
+            return set()
+
+
+def read_cells(
+    field: FieldSpec,
+    cells: Sequence[Cell],
+    written: Written,
+    *,
+    is_key: bool = False,
+    date1904: bool = False,
+    today: date | None = None,
+) -> tuple[list[Any], bool]:
+    """Read the cells of one column as people and programs write them.
+
+    Args:
+        field: What the column holds.
+        cells: As read.
+        written: How the column is written.
+        is_key: See `plain_cells`, as for the other arguments.
+
+    Returns:
+        A value, None for a blank, or a `Flaw`, for each cell; and whether any is refused.
+    """
+    plain = plain_cells(field, cells, is_key=is_key, date1904=date1904, today=today)
+    return convert_column(field, plain, written)
+
+
+def convert_column(
+    field: FieldSpec, cells: Sequence[Cell], written: Written
+) -> tuple[list[Any], bool]:
+    """Convert the cells of one column.
+
+    Args:
+        field: What the column holds.
+        cells: In plain notation.
+        written: How the column is written.
+
+    Returns:
+        See `read_cells`.
+    """
+    types = set(map(type, cells))
+    if field.kind in (ColumnKind.TEXT, *_CODES) and types <= _TEXT:
+        if _NONE in types:
+            texts = [cell.strip() if cell else "" for cell in cast("Sequence[str | None]", cells)]
+        else:
+            texts = list(map(str.strip, cast("Sequence[str]", cells)))
+        if field.kind in _CODES and not "".join(texts).isascii():
+            texts = list(map(_visible, texts))
+        if _all_clean(field, texts):
+            return [text or field.blank for text in texts] if "" in texts else texts, False
+
+    distinct = dict.fromkeys(cells)
+    if types == {str} and (plain := _plain_numbers(field, distinct, written)) is not None:
+        return list(map(plain.__getitem__, cells)), False
+    read = _READERS[field.kind]
+
+    def one(cell: Cell) -> Any:
+        try:
+            if isinstance(cell, Uncalculated):
+                raise Unreadable(_UNCALCULATED)
+            if isinstance(cell, str):
+                cell = (_visible(cell) if field.kind in _CODES else cell.strip()) or None
+            if cell is None:
+                return _blank(field)
+            if isinstance(cell, str) and (wrong := error_of(cell, field.kind)):
+                raise Unreadable(wrong)
+            return read(field, cell, written)
+        except Unreadable as problem:
+            return Flaw(str(problem))
+
+    if bool in types or Uncalculated in types:
+        # True equals 1, a formula the text that looks like it: one dictionary cannot hold both.
+        values = [one(cell) for cell in cells]
+        return values, Flaw in set(map(type, values))
+    answers = {cell: one(cell) for cell in distinct}
+    refused = Flaw in set(map(type, answers.values()))
+    return list(map(answers.__getitem__, cells)), refused
+
+
+def _plain_numbers(
+    field: FieldSpec, distinct: Collection[Cell], notation: Written
+) -> dict[Cell, Any] | None:
+    """The numbers that texts mean, where they hold digits and at most a decimal point; quick.
+
+    None: each has to be looked at by itself.
+    """
+    if field.minimum is not None and field.minimum > 0:
+        return None
+    if field.kind is ColumnKind.INTEGER:
+        pattern = _PLAIN_INTEGERS
+    elif field.kind is ColumnKind.DECIMAL:
+        pattern = _PLAIN_POINTS if notation is Notation.POINT else _PLAIN_DIGITS
+    else:
+        return None
+    texts = cast("Collection[str]", distinct)
+    joined = "\n".join(texts) + "\n"
+    if joined.count("\n") != len(texts) or not pattern.fullmatch(joined):
+        return None
+    if field.kind is ColumnKind.INTEGER:
+        return dict(zip(distinct, map(int, texts), strict=True))
+    # Zeros with and without places are one number.
+    return {text: Decimal(text) or Decimal(0) for text in texts}
+
+
+def _visible(code: str) -> str:
+    """A code by what it looks like: two that look the same are the same.
+
+    Letters with accents may be two characters each, and hyphens of documents forbid a line break.
+    """
+    if code.isascii():
+        return code.strip()
+    shown = _HYPHENS.sub("-", _BLANKS.sub(" ", _INVISIBLE.sub("", code)))
+    return unicodedata.normalize("NFC", shown).strip()
+
+
+def _all_clean(field: FieldSpec, texts: Sequence[str]) -> bool:
+    if (field.required or field.filled) and "" in texts:
+        return False
+    if field.kind is ColumnKind.MAIL and not all(is_mail(text) for text in set(texts) if text):
+        return False
+    joined = "".join(texts)
+    if may_be_error(texts, joined, field.kind) and any(
+        error_of(text, field.kind) for text in texts
+    ):
+        return False
+    return (joined.isprintable() or _permitted(field, joined)) and (
+        len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
+    )
+
+
+def _permitted(field: FieldSpec, text: str) -> bool:
+    if FORBIDDEN.search(text):
+        return False
+    return field.kind is not ColumnKind.CODE or not any(mark in text for mark in _BREAKS)
+
+
+_NO_NUMBER: Final = "is not a number"
+_UNCALCULATED: Final = (
+    "is a formula without a result; open the file in a spreadsheet, save it and send it again"
+)
+
+
+def _blank(field: FieldSpec) -> str | None:
+    if field.required:
+        raise Unreadable("is missing")
+    if field.filled:
+        raise Unreadable("is missing; number the lines of the same key from 1")
+    return field.blank
+
+
+def _text(field: FieldSpec, cell: Cell, notation: Written) -> str:
+    text = cell_text(cell)
+    if not _permitted(field, text):
+        raise Unreadable("holds a control character; is the encoding right?")
+    if len(text) > field.max_length:
+        raise Unreadable(f"has {len(text)} characters, at most {field.max_length} are allowed")
+    return text
+
+
+def _code(field: FieldSpec, cell: Cell, notation: Written) -> str:
+    if isinstance(cell, bool):
+        raise Unreadable("is a truth value, not a code; format the cell as text")
+    if isinstance(cell, date):
+        raise Unreadable("is a date, not a code; format the cell as text")
+    if isinstance(cell, int | float):
+        cell = number_text(cell)
+        if cell.strip("-.0123456789"):
+            raise Unreadable("is too long a number for a spreadsheet; format the cell as text")
+    return _text(field, cell, notation)
+
+
+def _decimal(field: FieldSpec, cell: Cell, notation: Written) -> Decimal:
+    match cell:
+        case bool() | date():
+            raise Unreadable(_NO_NUMBER)
+        case int():
+            value = Decimal(cell if cell.bit_length() < _LONGEST_INTEGER_BITS else "Infinity")
+        case float():
+            # repr is the shortest text that means this float: what its user typed.
+            value = Decimal(repr(cell))
+        case _:
+            value = read_number(cell_text(cell), _notation(notation))
+    value = exact(value)
+    if field.minimum is not None and value < field.minimum:
+        raise Unreadable(_too_small(field.minimum))
+    return value
+
+
+def _integer(field: FieldSpec, cell: Cell, notation: Written) -> int:
+    if isinstance(cell, float) and not math.isfinite(cell):
+        raise Unreadable("is not a finite number")
+    value = _decimal(field, cell, notation)
+    if value != value.to_integral_value():
+        raise Unreadable("is not a whole number")
+    if abs(value) > INTEGER_MAX:
+        raise Unreadable(f"is larger than {INTEGER_MAX}")
+    return int(value)
+
+
+def _too_small(minimum: int) -> str:
+    return "is negative" if minimum == 0 else f"is less than {minimum}"
+
+
+def _date(field: FieldSpec, cell: Cell, notation: Written) -> date:
+    match cell:
+        case datetime():
+            if (cell.hour, cell.minute, cell.second, cell.microsecond) != (0, 0, 0, 0):
+                raise Unreadable("has a time of day; a date is expected")
+            return _known_day(cell.date())
+        case date():
+            return _known_day(cell)
+        case int() if cell in YEARS:
+            raise Unreadable("is a year without month and day; write it as 2025-03-04")
+        case bool() | int() | float():
+            raise Unreadable("is not a date; format the cell as a date or write 2025-03-04")
+        case _:
+            return read_date(cell_text(cell), _notation(notation))
+
+
+def _known_day(day: date) -> date:
+    if day.year not in YEARS:
+        raise Unreadable("is not a date; write it as 2025-03-04")
+    return day
+
+
+def _notation(written: Written) -> Notation | None:
+    return written if isinstance(written, Notation) else None
+
+
+def is_mail(text: str) -> bool:
+    """Whether a text is written like a mail address."""
+    return _MAIL.fullmatch(text) is not None
+
+
+def _mail(field: FieldSpec, cell: Cell, notation: Written) -> str:
+    text = _code(field, cell, notation)
+    if not is_mail(text):
+        raise Unreadable("is not a mail address; write one like name@example.org")
+    return text
+
+
+def _place(field: FieldSpec, cell: Cell, notation: Written) -> int:
+    try:
+        return _integer(field, cell, notation)
+    except Unreadable as problem:
+        if str(problem) != _NO_NUMBER:
+            raise
+        raise Unreadable(
+            "is not a place, and no status unless the status column says the same"
+        ) from problem
+
+
+def _duration(field: FieldSpec, cell: Cell, hours: Written) -> int:
+    if isinstance(cell, str):
+        refuse_unclear(cell, hours if isinstance(hours, int) else None)
+    return read_duration(cell_text(cell) if cell is None else cell)
+
+
+def _choice(field: FieldSpec, cell: Cell, notation: Written) -> str:
+    value = field.choice_of.get(normalise(cell_text(cell)))
+    if value is None:
+        raise Unreadable(f"is not one of {', '.join(field.choices)}")
+    return value
+
+
+_READERS: Final[Mapping[ColumnKind, Callable[[FieldSpec, Cell, Written], Any]]] = MappingProxyType(
+    {
+        ColumnKind.TEXT: _text,
+        ColumnKind.CODE: _code,
+        ColumnKind.DECIMAL: _decimal,
+        ColumnKind.INTEGER: _integer,
+        ColumnKind.DATE: _date,
+        ColumnKind.CHOICE: _choice,
+        ColumnKind.MAIL: _mail,
+        ColumnKind.PLACE: _place,
+        ColumnKind.DURATION: _duration,
+        ColumnKind.ENTITY: _text,
+    }
+)
+
+
+NULL: Final = "\x1f"
+"""Stands for an absent value: no cell that is read by columns holds a control character."""
+
+
+class NotPlain(Exception):
+    """A table, or what follows of it, is to be read row by row."""
+
+
+class CellForm(Enum):
+    """What is made of the text of a cell."""
+
+    TEXT = auto()
+    """Nothing."""
+    DECIMAL = auto()
+    """The same number with six places."""
+    COMMA = auto()
+    """The same for a number with a decimal comma."""
+    INTEGER = auto()
+    """The same whole number."""
+    PADDED = auto()
+    """The same whole number with ten digits, so that texts sort as numbers do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnText:
+    """Where the text of one column comes from.
+
+    Attributes:
+        position: Of its column in the file; None: it has none.
+        form: What is made of the cells.
+        changed: Cells of which something else is made, and what; few.
+        constant: The text of every row, where the file has no column.
+        numbered: It holds which occurrence of its key each row is.
+    """
+
+    position: int | None
+    form: CellForm = CellForm.TEXT
+    changed: Mapping[str, str] = field(default_factory=dict[str, str])
+    constant: str = ""
+    numbered: bool = False
+
+
+_STEP: Final = Decimal(1).scaleb(-DECIMAL_PLACES)
+_VALUES: Final[Mapping[ColumnKind, Callable[[str], Any]]] = MappingProxyType(
+    {
+        ColumnKind.TEXT: str,
+        ColumnKind.CODE: str,
+        ColumnKind.CHOICE: str,
+        ColumnKind.DECIMAL: Decimal,
+        ColumnKind.INTEGER: int,
+        ColumnKind.DATE: date.fromisoformat,
+    }
+)
+
+
+def text_of(value: Any) -> str:
+    """The text of a value in a line: what SQLite keeps, and PostgreSQL reads as the same."""
+    match value:
+        case None:
+            return NULL
+        case Decimal():
+            # Adding zero makes zero of minus zero.
+            return format(value.quantize(_STEP, ROUND_HALF_UP) + 0, "f")
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+class PackedRows(Sequence[tuple[Any, ...]]):
+    """Rows of one table, valid, storable, unique by natural key and sorted by it.
+
+    Args:
+        scope: Values of the columns that all rows share, the first ones.
+        kinds: What the other columns hold, those of the natural key first.
+        lines: Their texts between tabs, behind them the number of the row's line; sorted.
+        zero_led: Some code of a key begins with a zero.
+    """
+
+    def __init__(
+        self,
+        scope: tuple[str, ...],
+        kinds: tuple[ColumnKind, ...],
+        lines: Sequence[str],
+        *,
+        zero_led: bool,
+    ) -> None:
+        self.scope = scope
+        self.lines = lines
+        self.zero_led = zero_led
+        self._kinds = kinds
+        self._readers = [_VALUES[kind] for kind in kinds]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Any, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> "PackedRows": ...
+    def __getitem__(self, index: int | slice) -> "tuple[Any, ...] | PackedRows":
+        if isinstance(index, int):
+            return self._values(self.lines[index])
+        return PackedRows(self.scope, self._kinds, self.lines[index], zero_led=self.zero_led)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return map(self._values, self.lines)
+
+    def texts(self) -> list[str | None]:
+        """The texts of all rows but those of the scope, row by row, each with its line's number."""
+        joined = "\t".join(self.lines)
+        texts: list[Any] = joined.split("\t")
+        return [None if text == NULL else text for text in texts] if NULL in joined else texts
+
+    def _values(self, line: str) -> tuple[Any, ...]:
+        texts = line.split("\t")[:-1]
+        values = zip(self._readers, texts, strict=True)
+        return (*self.scope, *(None if text == NULL else read(text) for read, text in values))
+
+
+class PackedLines(Sequence[int]):
+    """The line numbers of packed rows.
+
+    Args:
+        rows: The rows.
+    """
+
+    def __init__(self, rows: PackedRows) -> None:
+        self._lines = rows.lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, int):
+            return _number_of(self._lines[index])
+        return list(map(_number_of, self._lines[index]))
+
+
+def _number_of(line: str) -> int:
+    return int(line[line.rindex("\t") + 1 :])

@@ -1,0 +1,790 @@
+"""Numbers and dates as people and programs write them, and what their notation leaves open.
+
+Numbers and dates as people write them, and what their notation leaves open.
+
+`1,234` is 1234 to one writer and 1.234 to another, `03/04/2025` is in March or in April. Nothing
+is guessed: values of the same column, then of the same document, that can be read in one way
+only decide; where none does, an open value is a problem of its row.
+
+Lengths of time and places as timekeepers write them.
+
+Numbers, dates and blanks as people and programs write them, in plain notation.
+
+`$12,000.00`, `(500.00)`, `10%`, `5-Mar-2025`, `3/5/25`, `20250305`, day numbers, dates with a time,
+`n/a`: what a cell says is kept, and only how it says it is changed. What its notation leaves open
+stays open: `workflows.shared.notations` decides that.
+
+Words by which a key shows that its row is a total or the foot of a page: two closed lists.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from enum import Enum
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Final, TypeVar, cast
+
+from workflows.shared.cells import BLANKS, Cell, cell_text, is_blank
+from workflows.shared.fields import DECIMAL_DIGITS, DECIMAL_PLACES, ColumnKind, FieldSpec, normalise
+
+Value = TypeVar("Value", Decimal, date)
+
+
+class Notation(Enum):
+    """A way to write numbers or dates."""
+
+    POINT = "decimal points"
+    COMMA = "decimal commas"
+    DAY_FIRST = "days before months"
+    MONTH_FIRST = "months before days"
+
+
+_OF_NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
+_OF_DATES: Final = frozenset({Notation.DAY_FIRST, Notation.MONTH_FIRST})
+
+
+class Unreadable(ValueError):
+    """A cell does not hold what its column asks for; the message says why, without the value."""
+
+
+_LONGEST_NUMBER: Final = 60
+_GROUPS: Final = r"[1-9][0-9]{{0,2}}(?P<group>[{separators}])[0-9]{{3}}(?:(?P=group)[0-9]{{3}})*"
+_NUMBER: Final = (
+    r"[+-]?(?:(?:{groups}|[0-9]+)(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]{{1,2}})?"
+)
+_SPACES: Final = " \u00a0\u2009\u202f'\u2019"
+
+
+_LAKHS: Final = "[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}"
+"""Groups as India writes them: 12,34,567."""
+
+
+def _number_pattern(mark: str, group: str) -> re.Pattern[str]:
+    groups = _GROUPS.format(separators=_SPACES + group)
+    if group == ",":
+        groups = f"(?:{groups}|{_LAKHS})"
+    return re.compile(_NUMBER.format(groups=groups, mark=re.escape(mark)))
+
+
+_NUMBERS: Final = MappingProxyType(
+    {
+        Notation.POINT: (_number_pattern(".", ","), ".", ","),
+        Notation.COMMA: (_number_pattern(",", "."), ",", "."),
+    }
+)
+_PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,30}")
+_PLAIN_POINT: Final = re.compile(r"[+-]?[0-9]{1,30}\.[0-9]{1,20}")
+_GROUPING: Final = MappingProxyType(str.maketrans("", "", _SPACES))
+
+_NUMBER_REMEDY: Final = (
+    "write it without thousands separators, or set the option decimal of an import to . or ,"
+)
+_DATE_REMEDY: Final = "write 2025-03-04, or set the option date_order of an import to dmy or mdy"
+
+_MIDNIGHT: Final = re.compile(r"[T ]00:00(?::00(?:\.0+)?)?Z?$")
+_YEAR_FIRST: Final = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})")
+_YEAR_LAST: Final = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})")
+YEARS: Final = range(1900, 2200)
+
+_LIMIT: Final = Decimal(10) ** DECIMAL_DIGITS
+_STEP: Final = Decimal(1).scaleb(-DECIMAL_PLACES)
+_UNIT: Final = Decimal(1)
+
+
+def exact(value: Decimal) -> Decimal:
+    """A number as NUMERIC(20, 6) holds it, rounded half up.
+
+    Raises:
+        Unreadable: It is not finite or too large.
+    """
+    if not value.is_finite():
+        raise Unreadable("is not a finite number")
+    if abs(value) < _LIMIT:
+        exponent = value.as_tuple().exponent
+        assert isinstance(exponent, int)
+        if exponent < -DECIMAL_PLACES:
+            value = value.quantize(_STEP, ROUND_HALF_UP)
+        elif exponent > 0:
+            value = value.quantize(_UNIT)
+    # Rounding may have made it too large.
+    if abs(value) >= _LIMIT:
+        raise Unreadable(f"has more than {DECIMAL_DIGITS} digits before the decimal point")
+    # Minus zero and zero are one number.
+    return value or Decimal(0)
+
+
+def number_notations(text: str) -> list[Notation]:
+    """Every notation that a text is a number in."""
+    if len(text) > _LONGEST_NUMBER:
+        return []
+    return [notation for notation, (pattern, _, _) in _NUMBERS.items() if pattern.fullmatch(text)]
+
+
+def number_readings(text: str) -> dict[Notation, Decimal]:
+    """Every way to read a number that a text allows; empty when it is not one."""
+    readings: dict[Notation, Decimal] = {}
+    for notation in number_notations(text):
+        _, mark, group = _NUMBERS[notation]
+        bare = text.translate(_GROUPING).replace(group, "").replace(mark, ".")
+        readings[notation] = Decimal(bare)
+    return readings
+
+
+def read_number(text: str, notation: Notation | None) -> Decimal:
+    """Read a number.
+
+    Args:
+        text: Without surrounding space.
+        notation: How its column writes numbers; None when that is open.
+
+    Raises:
+        Unreadable: It is not a number, or open to two readings.
+    """
+    if _PLAIN_NUMBER.fullmatch(text):
+        return Decimal(text)
+    if notation is Notation.POINT and _PLAIN_POINT.fullmatch(text):
+        return Decimal(text)
+    return _choose(number_readings(text), notation, "is not a number", _NUMBER_REMEDY)
+
+
+def date_readings(text: str) -> dict[Notation, date]:
+    """Every way to read a date that a text allows; empty when it is not one."""
+    text = _MIDNIGHT.sub("", text)
+    if parts := _YEAR_FIRST.fullmatch(text):
+        return _dates({None: (parts[1], parts[3], parts[4])})
+    if parts := _YEAR_LAST.fullmatch(text):
+        day_first = (parts[4], parts[3], parts[1])
+        if parts[2] == ".":
+            return _dates({None: day_first})
+        return _dates(
+            {Notation.DAY_FIRST: day_first, Notation.MONTH_FIRST: (parts[4], parts[1], parts[3])}
+        )
+    return {}
+
+
+def slashed(text: str) -> str:
+    """A date with dots, such as 03.25.2025, with slashes; another text as it is."""
+    found = _YEAR_LAST.fullmatch(text)
+    return text.replace(".", "/") if found and found[2] == "." else text
+
+
+def read_date(text: str, notation: Notation | None) -> date:
+    """Read a date: 2025-03-04, 04.03.2025, and with slashes where the column defines the order.
+
+    Args:
+        text: Without surrounding space.
+        notation: Order of day and month in its column; None when that is open.
+
+    Raises:
+        Unreadable: It is not a date, or open to two readings.
+    """
+    return _choose(
+        date_readings(text), notation, "is not a date; write it as 2025-03-04", _DATE_REMEDY
+    )
+
+
+def decide(values: Iterable[Collection[Notation]]) -> set[Notation]:
+    """The notations that some value can be read in no other way than."""
+    return {notation for notations in values if len(notations) == 1 for notation in notations}
+
+
+def settle(
+    own: Collection[Notation], everywhere: Collection[Notation], *, dates: bool
+) -> Notation | None:
+    """How a column is written; None: that is open.
+
+    Columns of dates in one file are written by one hand, so that all of them have to agree. A
+    column of numbers shows it itself, or else the others do.
+
+    Args:
+        own: Of `decide`, for this column.
+        everywhere: Of `decide`, for all columns.
+        dates: The column holds dates.
+    """
+    of_kind = set(everywhere) & (_OF_DATES if dates else _OF_NUMBERS)
+    return only(of_kind if dates else own or of_kind)
+
+
+def only(found: Collection[Notation]) -> Notation | None:
+    """The one notation that was found; None: none was, or several were."""
+    if len(found) != 1:
+        return None
+    [notation] = found
+    return notation
+
+
+def _dates(parts: dict[Notation | None, tuple[str, str, str]]) -> dict[Notation, date]:
+    readings: dict[Notation, date] = {}
+    for notation, (year, month, day) in parts.items():
+        if int(year) not in YEARS:
+            continue
+        try:
+            found = date(int(year), int(month), int(day))
+        except ValueError:
+            continue
+        # A date that is open to no question stands under both, and so decides nothing.
+        for each in (Notation.DAY_FIRST, Notation.MONTH_FIRST) if notation is None else (notation,):
+            readings[each] = found
+    return readings
+
+
+def _choose(
+    readings: dict[Notation, Value], notation: Notation | None, nothing: str, remedy: str
+) -> Value:
+    if not readings:
+        raise Unreadable(nothing)
+    if notation is not None:
+        if notation in readings:
+            return readings[notation]
+        raise Unreadable(f"does not fit its column, which is written with {notation.value}")
+    values = set(readings.values())
+    if len(values) > 1:
+        either = " or ".join(str(value) for value in sorted(values))
+        raise Unreadable(f"can be read as {either}; {remedy}")
+    [value] = values
+    return value
+
+
+LONGEST_HOURS: Final = 500
+
+_CLOCK: Final = re.compile(
+    r"(?:([0-9]{1,3}):)?([0-9]{1,3}):([0-5]?[0-9])(?:[.,]([0-9]{1,9}))?", re.ASCII
+)
+_DOTTED: Final = re.compile(
+    r"([0-9]{1,3})[.]([0-5]?[0-9])[.]([0-5][0-9])(?:,([0-9]{1,9}))?", re.ASCII
+)
+"""Hours, minutes and seconds with dots, as German timekeepers write them."""
+_UNITS: Final = re.compile(
+    r"(?:PT)?(?:([0-9]{1,3})\s*(?:hours?|hrs?|std\.?|h|\u00b0)\s*)?"
+    r"(?:([0-9]{1,3})\s*(?:minutes?|mins?\.?|m|'|\u2019|\u2032)\s*)?"
+    r"(?:([0-9]{1,5})(?:[.,]([0-9]{1,9}))?\s*(seconds?|sec?\.?|sek\.?|s|''|\"|\u201d|\u2033)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_CLOCK_UNIT: Final = re.compile(r"([0-9:.,]+)\s*(h|hrs?|std\.?|min\.?)", re.ASCII | re.IGNORECASE)
+_MAY_BE_MINUTES: Final = re.compile(r"[0-9]{1,2}[.,][0-5][0-9]", re.ASCII)
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
+_PLACE: Final = re.compile(
+    r"(?:[=T#P]\s*-?)?([0-9]{1,9})(?:\s*(?:st|nd|rd|th|\.|\u00ba|er|e|=|T)|\s*(?:/|of|von)\s*([0-9]{1,9}))?",
+    re.ASCII | re.IGNORECASE,
+)
+_PART_OF_DAY: Final = re.compile(r"0[.,](?=[0-9]*[1-9])[0-9]{4,}", re.ASCII)
+_EPOCH: Final = datetime(1899, 12, 31)
+"""Day 0 of a spreadsheet's calendar, for a length of time shown as a date."""
+_DAY: Final = Decimal(86_400_000)
+
+
+def plain_place(text: str) -> str:
+    """A place without what marks ties, ordinals and how many there were."""
+    found = _PLACE.fullmatch(text.strip())
+    if found is None or (found[2] and int(found[1]) > int(found[2])):
+        return text
+    return found[1]
+
+
+def hours_of(cells: Sequence[Cell]) -> int | None:
+    """The most hours that times of a column write out; None: none writes hours."""
+    texts = dict.fromkeys(cell.strip() for cell in cells if isinstance(cell, str))
+    found = (_CLOCK.fullmatch(text) or _DOTTED.fullmatch(text) for text in texts)
+    return max((int(each[1]) for each in found if each and each[1] is not None), default=None)
+
+
+def refuse_unclear(text: str, hours: int | None) -> None:
+    """Refuse a time of a column that may be read in two ways.
+
+    `3:45` may be hours and minutes, or `3.45` minutes and seconds, if other times of the column
+    write hours.
+
+    Args:
+        text: The time.
+        hours: Of `hours_of`.
+
+    Raises:
+        Unreadable: It is one.
+    """
+    if hours is None:
+        return
+    parts = _CLOCK.fullmatch(text)
+    is_short = parts is not None and parts[1] is None and parts[4] is None
+    if _MAY_BE_MINUTES.fullmatch(text) or (parts and is_short and int(parts[2]) <= hours + 1):
+        raise Unreadable(
+            "can be read in two ways, as other times of this column have hours; "
+            "write it with hours, minutes and seconds"
+        )
+
+
+def read_duration(cell: str | int | float | bool | date) -> int:
+    """A length of time in milliseconds, rounded half up.
+
+    Hours:minutes:seconds, minutes:seconds as timekeepers write it, or seconds. A number below 1
+    is a fraction of a day, as spreadsheets keep times.
+
+    Raises:
+        Unreadable: It is none of these, or longer than `LONGEST_HOURS`.
+    """
+    match cell:
+        case bool():
+            raise Unreadable(_NO_TIME)
+        case int() | float():
+            milliseconds = _of_number(cell)
+        case datetime():
+            milliseconds = Decimal((cell - _EPOCH) // timedelta(milliseconds=1))
+        case date():
+            raise Unreadable(_NO_TIME)
+        case _:
+            milliseconds = _of_text(cell)
+    if not 0 <= milliseconds <= LONGEST_HOURS * 3_600_000:
+        raise Unreadable(f"is not between 0 and {LONGEST_HOURS} hours")
+    return int(milliseconds.quantize(Decimal(1), ROUND_HALF_UP))
+
+
+_NO_TIME: Final = "is not a time; write it as 01:23:45"
+
+
+def _of_number(value: int | float) -> Decimal:
+    exact = Decimal(repr(value))
+    if not exact.is_finite():
+        raise Unreadable(_NO_TIME)
+    return exact * (_DAY if exact < 1 else 1000)
+
+
+def _of_text(text: str) -> Decimal:
+    if parts := _CLOCK.fullmatch(text):
+        hours, minutes, seconds, fraction = parts.groups(default="0")
+        if parts[1] is not None and int(minutes) > 59:
+            raise Unreadable("has more than 59 minutes to the hour")
+        return _milliseconds(hours, minutes, seconds, fraction)
+    if parts := _DOTTED.fullmatch(text):
+        return _milliseconds(*parts.groups(default="0"))
+    if (parts := _CLOCK_UNIT.fullmatch(text)) and (clock := _CLOCK.fullmatch(parts[1])):
+        if clock[1] is None and parts[2][0] in "hHsS":
+            return _milliseconds(clock[2], clock[3], "0", "0")
+        return _of_text(parts[1])
+    if _PART_OF_DAY.fullmatch(text):
+        raise Unreadable(
+            "may be a part of a day, as spreadsheet programs keep times, or of a second; write it "
+            "as 01:23:45"
+        )
+    if _SECONDS.fullmatch(text):
+        return Decimal(text.replace(",", ".")) * 1000
+    if parts := _UNITS.fullmatch(text):
+        hours, minutes, seconds, fraction, unit = parts.groups()
+        if hours is not None and minutes is None and unit is None:
+            # What follows hours without a unit is minutes: `1h02`.
+            minutes, seconds = seconds, None
+        return _milliseconds(hours or "0", minutes or "0", seconds or "0", fraction or "0")
+    raise Unreadable(_NO_TIME)
+
+
+def _milliseconds(hours: str, minutes: str, seconds: str, fraction: str) -> Decimal:
+    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+    return (whole + Decimal(f"0.{fraction}")) * 1000
+
+
+_NUMBER_BLANKS: Final = re.compile(
+    r"[$\u20ac\u00a3\u00a5\s]*[-\u2013\u2014]+[$\u20ac\u00a3\u00a5\s]*"
+)
+"""How a spreadsheet shows zero or nothing in a column of money."""
+
+_LONGEST: Final = 60
+"""Characters of a number or date, with all that stands around it."""
+
+CURRENCIES: Final = frozenset(
+    (
+        *("usd", "eur", "gbp", "chf", "cad", "aud", "nzd", "jpy", "cny", "inr", "aed", "sar"),
+        *("qar", "kwd", "omr", "bhd", "nok", "sek", "dkk", "pln", "czk", "huf", "ron", "try"),
+        *("zar", "brl", "mxn", "sgd", "hkd", "krw", "thb", "myr", "idr", "rub", "uah", "ils"),
+        *("egp", "ngn", "kes"),
+    )
+)
+_SIGN: Final = (
+    r"(?:[A-Z]{2,3})?[$\u20ac\u00a3\u00a5\u20b9\u20bd]|[A-Z]{3}\b|SFr\.?|Fr\.|kr\.?|Rs\.?"
+)
+_MONEY: Final = re.compile(
+    rf"(?P<minus>[-\u2212+]?)\s*(?P<before>{_SIGN})?\s*(?P<inner>[-\u2212]?)\s*"
+    rf"(?P<number>[0-9.,][0-9.,'\u2019\s]*?)(?P<cents>[.,][-\u2013\u2014]+|/-)?\s*(?P<after>{_SIGN})?(?P<trailing>-?)"
+)
+NAMES_CURRENCY: Final = re.compile(r"[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u20bd]")
+"""What a text holds that names a currency, and a bare number does not."""
+_PLAIN: Final = re.compile(r"-?[0-9.,]+")
+_MINUS: Final = "\u2212"
+
+_SERIALS: Final = range(10_000, 110_000)
+"""Day numbers of the years 1927 to 2201; smaller ones are as likely counts."""
+_EPOCH_1900: Final = date(1899, 12, 30)
+_EPOCH_1904: Final = date(1904, 1, 1)
+_YEARS: Final = range(1900, 2200)
+_OPEN_FROM: Final = 2200
+"""Years from which on a last day means that there is none."""
+_LATEST: Final = 2068
+"""Two digits mean a year of the hundred up to this one."""
+
+_TIME: Final = re.compile(
+    r"[T\s]+[0-9]{1,2}[:h][0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?\s*(?:[AaPp]\.?[Mm]\.?|Uhr)?"
+    r"\s*(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})?$"
+)
+_MARKED: Final = re.compile(r"(?:\s+A|\s*\*)+$")
+"""What Primavera sets behind actual and constrained dates."""
+_WEEKDAY: Final = re.compile(
+    r"(?:mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?"
+    r"|sun(?:day)?|tu|we|th|su|mo(?:ntag)?|di(?:enstag)?|mi(?:ttwoch)?|do(?:nnerstag)?"
+    r"|fr(?:eitag)?|sa(?:mstag)?|sonnabend|so(?:nntag)?|lun(?:di|es|ed[i\u00ec])?"
+    r"|mar(?:di|tes|ted[i\u00ec])?|mer(?:credi|coled[i\u00ec])?|mi[e\u00e9]rcoles"
+    r"|jeu(?:di)?|jueves|gioved[i\u00ec]|ven(?:dredi|erd[i\u00ec])?|viernes|sam(?:edi)?"
+    r"|s[a\u00e1]bado|sabato|dim(?:anche)?|domingo|domenica"
+    r"|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\.?,?\s+(?=[0-9])",
+    re.IGNORECASE,
+)
+_NUMERIC: Final = re.compile(r"([0-9]{1,2})([/.])([0-9]{1,2})\2([0-9]{2})")
+_COMPACT: Final = re.compile(r"(19|20|21)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
+_DAY_MONTH: Final = re.compile(
+    r"([0-9]{1,2})(?:st|nd|rd|th|er|\u00ba)?(?:\s+(?:de|of)\s+|[\s./-]*)([^\W\d_]{3,10})\.?(?:\s+de\s+|[\s./,-]*)([0-9]{4}|[0-9]{2})",
+    re.IGNORECASE,
+)
+_MONTH_DAY: Final = re.compile(
+    r"([^\W\d_]{3,10})\.?\s*([0-9]{1,2})(?:st|nd|rd|th)?,?\s+([0-9]{4})", re.IGNORECASE
+)
+_YEAR_MONTH: Final = re.compile(r"([0-9]{4})[\s./-]+([^\W\d_]{3,10})\.?[\s./-]+([0-9]{1,2})")
+_PART: Final = re.compile(
+    r"(?:(?P<m1>[0-9]{1,2})[./-](?P<y1>[0-9]{4})|(?P<y2>[0-9]{4})[./-](?P<m2>[0-9]{1,2})"
+    r"|(?P<name>[^\W\d_]{3,10})\.?[\s./-]*(?P<y3>[0-9]{4})|(?P<y4>[0-9]{4}))"
+)
+"""A month and a year, or a year."""
+_LATE: Final = re.compile(
+    r"([2-9][0-9]{3})[-/.]?(?:12[-/.]?31|01[-/.]?01)|(?:31[-/.]12|12[-/.]31|01[-/.]01)[-/.]([2-9][0-9]{3})"
+)
+_NO_DATE: Final = re.compile(r"0{4}([-/.]?)0{2}\1?0{2}|0{1,2}([-/.])0{1,2}\2(?:0{2}|0{4}|1900)")
+
+_MONTHS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        name: month
+        for month, names in enumerate(
+            (
+                "jan january januar janner janv janvier ene enero gennaio gen januari",
+                "feb february februar fev fevr fevrier febrero febbraio februari",
+                "mar march marz mrz maerz mars marzo maart mrt",
+                "apr april avr avril abr abril aprile",
+                "may mai mayo maggio mag mei",
+                "jun june juni juin junio giugno giu",
+                "jul july juli juil juillet julio luglio lug",
+                "aug august aou aout ago agosto augustus",
+                "sep sept september septembre septiembre settembre",
+                "oct october okt oktober octobre octubre ottobre ott",
+                "nov november novembre noviembre",
+                "dec december dez dezember decembre dic diciembre dicembre",
+            ),
+            start=1,
+        )
+        for name in names.split()
+    }
+)
+
+
+def plain_cells(
+    field: FieldSpec,
+    cells: Sequence[Cell],
+    *,
+    is_key: bool = False,
+    date1904: bool = False,
+    today: date | None = None,
+) -> Sequence[Cell]:
+    """The cells of a column with what they say in plain notation; the same cells where they are.
+
+    Args:
+        field: What the column holds.
+        cells: As read.
+        is_key: A blank of this column names a row: texts that mean one are left as they stand.
+        date1904: Day numbers count from 1904.
+        today: Day of the import; a field of the past has no year behind it.
+    """
+    match field.kind:
+        case ColumnKind.TEXT:
+            return cells
+        case ColumnKind.DECIMAL | ColumnKind.INTEGER:
+            if _are_plain(cells):
+                return cells
+            plain = _number
+        case ColumnKind.DATE:
+            latest = today.year if field.past and today is not None else _LATEST
+            plain = _Dates(field, latest, date1904=date1904)
+            return _mapped(cells, plain, {str, int, float, datetime, date})
+        case ColumnKind.PLACE:
+            plain = _place
+        case _:
+            if is_key and not field.required:
+                return cells
+            plain = partial(_unless_blank, field)
+    if field.words:
+        plain = partial(_meant, field.meaning_of, plain)
+    return _mapped(cells, plain, {str})
+
+
+def _unless_blank(field: FieldSpec, cell: Cell) -> Cell:
+    return None if is_blank(cell, field) else cell
+
+
+def _meant(meaning_of: Mapping[str, str], plain: Callable[[Cell], Cell], cell: Cell) -> Cell:
+    return meaning_of.get(normalise(str(cell))) or plain(cell)
+
+
+def _place(cell: Cell) -> Cell:
+    return None if is_blank(cell) else plain_place(str(cell))
+
+
+def _mapped(
+    cells: Sequence[Cell], plain: Callable[[Cell], Cell], types: set[type]
+) -> Sequence[Cell]:
+    if types.isdisjoint(map(type, cells)):
+        return cells
+    changed = {
+        cell: new
+        for cell in dict.fromkeys(each for each in cells if type(each) in types)
+        if (new := plain(cell)) is not cell
+    }
+    if not changed:
+        return cells
+    return [changed.get(cell, cell) if type(cell) in types else cell for cell in cells]
+
+
+def _are_plain(cells: Sequence[Cell]) -> bool:
+    """Whether texts of numbers hold nothing but digits and marks, and none a blank; quick."""
+    try:
+        joined = "".join(cast("Sequence[str]", cells))
+    except TypeError:  # a cell that is not text
+        joined = "".join(cell for cell in cells if isinstance(cell, str))
+    return not joined.strip("0123456789.,") and "." not in cells
+
+
+def _number(cell: Cell) -> Cell:
+    """Text of a number without currency, brackets and percent sign; percent as an exponent."""
+    assert isinstance(cell, str)
+    if _PLAIN.fullmatch(cell) and cell not in BLANKS:
+        return cell
+    text = cell.strip()
+    if len(text) > _LONGEST:
+        return cell
+    if text.lower() in BLANKS or _NUMBER_BLANKS.fullmatch(text):
+        return None
+    negative = text.startswith("(") and text.endswith(")")
+    bare = text[1:-1].strip() if negative else text
+    percent = bare.endswith("%")
+    found = _MONEY.fullmatch(bare.removesuffix("%").rstrip() if percent else bare)
+    if found is None or not _is_money(found):
+        return cell
+    minus = negative or any(
+        found[group] in ("-", _MINUS) for group in ("minus", "inner", "trailing")
+    )
+    number = found["number"].strip()
+    if found["cents"] and found["cents"][0] in ".," and not number.isdecimal():
+        # `1.250,-`: what stands before the dash is the decimal mark.
+        number += f"{found['cents'][0]}00"
+    return f"{'-' if minus else ''}{number}{'e-2' if percent else ''}"
+
+
+def _is_money(found: re.Match[str]) -> bool:
+    signs = [sign for sign in (found["before"], found["after"]) if sign]
+    return len(signs) <= 1 and all(
+        not sign.isalpha() or sign.lower() in CURRENCIES or len(sign) == 2 or sign == "SFr"
+        for sign in signs
+    )
+
+
+def currency_of(cell: str) -> str | None:
+    """The currency that a text of an amount names, in capitals; None: it names none."""
+    if not NAMES_CURRENCY.search(cell) or len(cell) > _LONGEST:
+        return None
+    found = _MONEY.fullmatch(cell.strip().strip("()").strip())
+    if found is None or not _is_money(found):
+        return None
+    sign = found["before"] or found["after"]
+    return sign.rstrip(".").upper() if sign else None
+
+
+def number_readings_of(cell: Cell) -> Sequence[Decimal]:
+    """Return every number that a cell may mean by itself; empty if it is no number."""
+    if isinstance(cell, bool):
+        return ()
+    if isinstance(cell, int | float):
+        value = Decimal(str(cell))
+        return (value,) if value.is_finite() else ()
+    if not isinstance(cell, str):
+        return ()
+    plain = _number(cell)
+    readings = number_readings(plain.strip()) if isinstance(plain, str) else {}
+    return tuple(dict.fromkeys(readings.values()))
+
+
+def is_percentage(cell: Cell) -> bool:
+    """Whether a cell is text with a percent sign."""
+    return isinstance(cell, str) and cell.rstrip(") \u00a0").endswith("%")
+
+
+def date_readings_of(field: FieldSpec, cell: str) -> Sequence[date]:
+    """Return every day that a text may mean by itself; empty if it is no date."""
+    (plain,) = plain_cells(field, [cell])
+    if isinstance(plain, str):
+        return tuple(dict.fromkeys(date_readings(plain.strip()).values()))
+    return (plain,) if isinstance(plain, date) else ()
+
+
+def part_of_date(field: FieldSpec, cell: Cell) -> date | None:
+    """Return the day that a year alone, or a month and a year, means in a column; None: it is
+    something else, or no such thing is read there."""
+    if field.part is None or isinstance(cell, bool | date | None):
+        return None
+    found = _PART.fullmatch(cell_text(cell).strip())
+    if found is None:
+        return None
+    year = int(found["y1"] or found["y2"] or found["y3"] or found["y4"])
+    is_year = found["y4"] is not None
+    named = _MONTHS.get(normalise(found["name"])) if found["name"] else None
+    month = named or int(found["m1"] or found["m2"] or 0)
+    if field.part == "first":
+        return _day(year, 1 if is_year else month, 1)
+    if is_year:
+        return _day(year, 12, 31)
+    next_month = _day(year + month // 12, month % 12 + 1, 1) if 1 <= month <= 12 else None
+    return next_month and next_month - timedelta(days=1)
+
+
+class _Dates:
+    """Dates of one column in plain notation.
+
+    Args:
+        field: What the column holds.
+        latest: Two digits mean a year of the hundred up to this one.
+        date1904: Day numbers count from 1904.
+    """
+
+    def __init__(self, field: FieldSpec, latest: int, *, date1904: bool) -> None:
+        self._field = field
+        self._open_ended = not field.required
+        self._latest = latest
+        self._epoch = _EPOCH_1904 if date1904 else _EPOCH_1900
+
+    def __call__(self, cell: Cell) -> Cell:
+        match cell:
+            case datetime():
+                return self._bounded(cell.date(), cell)
+            case date():
+                return self._bounded(cell, cell)
+            case bool() | None:
+                return cell
+            case int() | float():
+                return self._of_number(cell)
+            case _:
+                return self._of_text(cell)
+
+    def _bounded(self, day: date, cell: Cell) -> Cell:
+        if day.year >= _OPEN_FROM and self._open_ended:
+            return None
+        return day if day is not cell else cell
+
+    def _of_number(self, cell: int | float) -> Cell:
+        if isinstance(cell, int) and _COMPACT.fullmatch(str(cell)):
+            return _compact(str(cell)) or cell
+        return part_of_date(self._field, cell) or self._of_serial(cell)
+
+    def _of_serial(self, cell: int | float) -> Cell:
+        is_day = abs(cell) < 1e6 and int(cell) in _SERIALS
+        return self._epoch + timedelta(days=int(cell)) if is_day else cell
+
+    def _of_text(self, cell: str) -> Cell:
+        text = cell.strip()
+        if len(text) > _LONGEST:
+            return cell
+        if text.lower() in BLANKS or _NO_DATE.fullmatch(text):
+            return None
+        bare = _MARKED.sub("", _TIME.sub("", _MARKED.sub("", text))).strip()
+        if (named := self._named_month(bare)) is not None:
+            return named
+        if (part := part_of_date(self._field, bare)) is not None:
+            return part
+        if weekday := _WEEKDAY.match(bare):
+            bare = bare[weekday.end() :]
+        late = _LATE.fullmatch(bare) if self._open_ended else None
+        if late and int(late[1] or late[2]) >= _OPEN_FROM:
+            return None
+        if bare.isdecimal():
+            return _compact(bare) or self._of_serial(int(bare))
+        if found := _NUMERIC.fullmatch(bare):
+            first, mark, second, year = found.groups()
+            return f"{first}{mark}{second}{mark}{self._whole_year(year)}"
+        named = self._named_month(bare)
+        return cell if named is None and bare == text else (named or bare)
+
+    def _named_month(self, text: str) -> date | None:
+        if found := _DAY_MONTH.fullmatch(text):
+            day, month, year = found.groups()
+        elif found := _MONTH_DAY.fullmatch(text):
+            month, day, year = found.groups()
+        elif found := _YEAR_MONTH.fullmatch(text):
+            year, month, day = found.groups()
+        else:
+            return None
+        number = _MONTHS.get(normalise(month))
+        return None if number is None else _day(self._whole_year(year), number, int(day))
+
+    def _whole_year(self, text: str) -> int:
+        year = int(text)
+        return year if len(text) > 2 else self._latest - (self._latest - year) % 100
+
+
+def _compact(text: str) -> date | None:
+    if _COMPACT.fullmatch(text) is None:
+        return None
+    return _day(int(text[:4]), int(text[4:6]), int(text[6:]))
+
+
+def _day(year: int, month: int, day: int) -> date | None:
+    if year not in _YEARS:
+        return None
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+_TOTALS: Final = (
+    r"(?:sub ?totals?|totals?|sum|summe|summen|gesamt|gesamtsumme|gesamtergebnis|ergebnis"
+    r"|zwischensumme|endsumme|teilsumme|teilergebnis|sous ?total|somme|suma|subtotaal|totaal"
+    r"|totale|total general|total generale|ubertrag|carried forward|brought forward|\u03c3)"
+)
+_TOTAL: Final = re.compile(
+    r"(?:(?:grand|overall|final|running|page|sheet|section|group|net|gross|project|report|general"
+    rf"|cumulative|end|sum) )*{_TOTALS}(?: (?:{'|'.join(sorted(CURRENCIES))}|amount|cost|costs"
+    r"|quantity|qty|price|sum|betrag|menge|netto|brutto|net|gross|general|generale))?"
+)
+_FOOTER: Final = re.compile(
+    r"(?:page|seite|blatt|pagina|pag|sheet) [0-9]+(?: ?(?:of|von|de|di|sur|aus)? ?[0-9]+)?"
+)
+_DIGITS_OF_FOOTER: Final = re.compile(r"[0-9]+")
+_PARTS: Final = (
+    *("tota", "sum", "somme", "ergebnis", "gesamt", "bertrag", "forward", "\u03c3"),
+    *("page", "seite", "blatt", "pag", "sheet"),
+)
+"""Each text of the two lists holds one of them."""
+
+
+def may_hold_words(texts: Collection[str]) -> bool:
+    """Return whether a text may stand in one of the lists; quick if none does."""
+    joined = "\n".join(texts).lower()
+    return any(part in joined for part in _PARTS)
+
+
+@lru_cache(maxsize=4096)
+def is_totals_word(text: str) -> bool:
+    """Return whether a text says "total" and nothing else: `Grand total EUR`, `Zwischensumme:`."""
+    return len(text) <= _LONGEST and _TOTAL.fullmatch(normalise(text)) is not None
+
+
+@lru_cache(maxsize=4096)
+def footer_of(text: str) -> str | None:
+    """Return a page's footer without its numbers; None: the text is something else.
+
+    `Page 2 of 9` and `Page 3 of 9` are the same footer.
+    """
+    if len(text) > _LONGEST or _FOOTER.fullmatch(name := normalise(text)) is None:
+        return None
+    return _DIGITS_OF_FOOTER.sub("#", name)

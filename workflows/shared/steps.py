@@ -1,0 +1,48 @@
+"""Steps of every pipeline as workflows call them; `activities.shared` carries them out."""
+
+from temporalio import activity
+
+from workflows.shared.dependencies import Awaited, Recovery
+from workflows.shared.notices import NoticeOrder, NoticeReceipt
+from workflows.shared.records import (
+    Rejection,
+    RowRetentionOrder,
+    RowRetentionResult,
+    RunsSwept,
+    RunSweepOrder,
+)
+
+
+class Dependencies:
+    """Answers runs that wait for a dependency; one object for everything in a process."""
+
+    @activity.defn(name="dependencies.wait")
+    async def wait(self, awaited: Awaited) -> Recovery: ...
+
+
+class NoticeSending:
+    """Sends what the policy of a run's pipeline wants sent; one object for a process."""
+
+    @activity.defn(name="notices.send")
+    async def send(self, order: NoticeOrder) -> NoticeReceipt: ...
+
+
+class Rejections:
+    """Records rejected messages."""
+
+    @activity.defn(name="rejections.record")
+    async def record(self, rejection: Rejection) -> None: ...
+
+
+class RowRemoval:
+    """Removes rows whose time is over, and the blobs that only they name."""
+
+    @activity.defn(name="rows.remove_old")
+    async def remove_old(self, order: RowRetentionOrder) -> RowRetentionResult: ...
+
+
+class RunSweep:
+    """Finds rows whose run is over, and closes them."""
+
+    @activity.defn(name="runs.sweep")
+    async def sweep(self, order: RunSweepOrder) -> RunsSwept: ...

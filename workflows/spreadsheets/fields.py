@@ -1,0 +1,389 @@
+"""What a column of a spreadsheet may mean, and the records that rules and stores share.
+
+What a column of a spreadsheet may mean.
+
+Records of a spreadsheet import that rules and stores share.
+
+What makes two headers, or two values, the same thing to match and to remember.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
+
+from workflows.shared.contracts import Problem
+from workflows.shared.fields import (
+    CODE_CHARACTERS,
+    LINE_CHARACTERS,
+    TEXT_CHARACTERS,
+    ColumnKind,
+    FieldSpec,
+    normalise,
+)
+from workflows.spreadsheets.mappings import FIELD_TITLE, FieldFacts
+from workflows.spreadsheets.runs import RowCounts
+
+MAIL_CHARACTERS: Final = 254
+"""What a mail server takes (RFC 5321, 4.5.3.1.3, without the brackets)."""
+KEYS: Final = frozenset(("FIRST_NAME", "LAST_NAME", "BIB", "MEMBER_NO"))
+"""Fields that make a line of a list a row, whatever else it holds."""
+_UMLAUTS: Final = MappingProxyType(
+    str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
+)
+
+
+def squash(text: str) -> str:
+    """A header without case, accents, punctuation and spaces: `First-Name *` is `firstname`."""
+    return normalise(text).replace(" ", "")
+
+
+def written(text: str) -> Iterator[str]:
+    """A text, and the way it is typed on a keyboard without umlauts."""
+    yield text
+    spelled_out = text.translate(_UMLAUTS)
+    if spelled_out != text:
+        yield spelled_out
+
+
+_MOST_CHARACTERS: Final[Mapping[ColumnKind, int]] = MappingProxyType(
+    {
+        ColumnKind.CODE: CODE_CHARACTERS,
+        ColumnKind.MAIL: MAIL_CHARACTERS,
+        ColumnKind.TEXT: LINE_CHARACTERS,
+    }
+)
+
+
+@dataclass(frozen=True)
+class SheetField:
+    """One field of an import type.
+
+    Attributes:
+        name: As programs call it: FIRST_NAME.
+        title: As people call it.
+        target: `table.column` that its values go to.
+        kind: How cells are read.
+        required: A blank cell is a problem, and so is a file without the column.
+        either: A row or file with this other field can do without.
+        aliases: Other headers for it, in English and German.
+        beside: Headers that mean it only in the company of another field: `Name` is the last
+            name where there is a column for the first.
+        instead: Headers that mean it where neither it nor `either` has a column of its own.
+        examples: Cells that are right.
+        resolver: Name of the resolver that finds what cells refer to.
+        creates: A person may have a missing candidate created.
+        max_length: Characters of a text.
+        minimum: Smallest number.
+        choices: Value to the other ways to write it.
+        words: What stands for a number or date to the number or date: `frei` is a fee of 0.
+        part: The day that a year alone, or a month and a year, means; None: they are no dates.
+        past: Years of two digits are years that have been.
+    """
+
+    name: str
+    title: str
+    target: str
+    kind: ColumnKind = ColumnKind.TEXT
+    required: bool = False
+    either: str | None = None
+    aliases: tuple[str, ...] = ()
+    beside: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    instead: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    resolver: str | None = None
+    creates: bool = False
+    max_length: int | None = None
+    minimum: int | None = None
+    choices: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
+    words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    part: Literal["first", "last"] | None = None
+    past: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.kind is ColumnKind.ENTITY) != (self.resolver is not None):
+            raise ValueError(f"{self.name}: a field of kind ENTITY has a resolver, and no other")
+
+    @property
+    def table(self) -> str:
+        """Table that its values go to."""
+        return self.target.partition(".")[0]
+
+    @property
+    def column(self) -> str:
+        """Column that its values go to."""
+        return self.target.partition(".")[2]
+
+    @cached_property
+    def own_headers(self) -> frozenset[str]:
+        """Squashed headers that are its own name."""
+        return _squashed((self.name, self.title))
+
+    @cached_property
+    def other_headers(self) -> frozenset[str]:
+        """Squashed headers that mean it as well."""
+        return _squashed(self.aliases) - self.own_headers
+
+    @cached_property
+    def headers_beside(self) -> Mapping[str, str]:
+        """Squashed header to the field that must be there as well."""
+        return {squash(header): other for header, other in self.beside.items()}
+
+    @cached_property
+    def headers_instead(self) -> frozenset[str]:
+        """Squashed headers that mean it in a file without columns of its own."""
+        return _squashed(self.instead)
+
+    @cached_property
+    def wordings(self) -> Sequence[str]:
+        """Normalised headers, for comparing by likeness."""
+        headers = (self.name, self.title, *self.aliases, *self.beside)
+        return list(dict.fromkeys(normalise(form) for each in headers for form in written(each)))
+
+    @cached_property
+    def spec(self) -> FieldSpec:
+        """How the document imports would read it."""
+        return FieldSpec(
+            self.name,
+            self.kind,
+            self.required and self.either is None,
+            max_length=self.max_length or _MOST_CHARACTERS.get(self.kind, TEXT_CHARACTERS),
+            minimum=self.minimum,
+            choices=self.choices,
+            words=self.words,
+            part=self.part,
+            past=self.past,
+        )
+
+    @property
+    def facts(self) -> FieldFacts:
+        """What a run knows about it."""
+        return FieldFacts(
+            name=self.name,
+            required=self.required,
+            resolver=self.resolver,
+            creates=self.creates,
+            title=self.title[:FIELD_TITLE],
+            either=self.either,
+        )
+
+
+def _squashed(headers: Iterable[str]) -> frozenset[str]:
+    return frozenset(squash(form) for header in headers for form in written(header))
+
+
+class SkippedRow(NamedTuple):
+    """A row that is no person, or may be none."""
+
+    line: int
+    reason: str
+    is_skipped: bool
+    """Unless a person keeps it; else it is imported unless a person leaves it out."""
+    cells: Sequence[str] = ()
+    """Its first cells, as a person sees them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a person sees of a file before columns are mapped."""
+
+    format: str
+    """`csv`, `xlsx`, `xls` or `ods`."""
+    sheets: Sequence[str]
+    rows: Sequence[tuple[int, Sequence[str]]]
+    """The first 20 rows from the header on: line, and cells as text."""
+    samples: Sequence[Sequence[str]]
+    """Up to 5 distinct values for each mapped column, in the order of the columns."""
+    blanks: Sequence[Sequence[str]] = ()
+    """Texts of each column that count as blank, as far as they were looked at."""
+    other_sheets: Sequence[str] = ()
+    """Further sheets that hold something."""
+    lines_above: Sequence[int] = ()
+    """Lines of another table above the header, which are not read."""
+    hidden_rows: int = 0
+    """Rows that are read although the program of the file's owner does not show them."""
+    hidden_lines: str = ""
+    """Their lines, the first ones named."""
+    hidden_columns: Sequence[str] = ()
+    """Headers of hidden columns that matched a field."""
+    hidden_sheet: bool = False
+    """The sheet itself is hidden."""
+    skipped: Sequence[SkippedRow] = ()
+    """Rows of the whole file that are no people, or may be none, once it is staged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A row that cells can refer to."""
+
+    id: int
+    name: str
+    """As people see it."""
+    spellings: Sequence[str] = ()
+    """Codes and other names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedValue:
+    """What people chose for a value before; nothing of both: it was left empty."""
+
+    target_id: int | None = None
+    target_name: str | None = None
+    """Of the row, which in another event has another id."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityScope:
+    """Which rows of a referred table an import may choose from."""
+
+    kind: str
+    """`countries`, `event_categories`, `membership_types` or `custom_list/{id}`."""
+    organisation_id: int
+    context_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomList:
+    """A list of choices that an organisation made for itself; a field CUSTOM_LIST_{KEY}."""
+
+    id: int
+    key: str
+    """Upper case, as in the field's name."""
+    name: str
+    open: bool
+    """People may add choices."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRows:
+    """What some rows of a spreadsheet become in one target table.
+
+    An absent value (None) leaves what is there.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    """Natural key and values, without references and ids."""
+    rows: Sequence[tuple[Any, ...]]
+    """Python values in the order of `columns`."""
+    origin: Sequence[int]
+    """Place of each row's source in the chunk; a source has at most one row per table, except
+    where `columns` complete the key."""
+    references: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Column to an earlier target table of the chunk: the id of the row of the same origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundValue:
+    """A distinct value met while rows were read."""
+
+    field: str
+    value: str
+    rows: int
+    target_id: int | None = None
+    """What it means, where that is certain; None: a person has to decide."""
+    target_name: str | None = None
+    confidence: float = 0
+    alternatives: Sequence[tuple[int, str, float]] = ()
+    """Id, name and score of the likeliest candidates."""
+    ignored: bool = False
+    """It counts as empty."""
+    create: bool = False
+    """It is certain that a new row is to be made."""
+    question: str | None = None
+    """Kind of the question, where one is asked about a person."""
+    reason: str | None = None
+    """Why it is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRow:
+    """A row that waits for the meaning of a value."""
+
+    line: int
+    offset: int
+    """Byte of the staged file where the row begins."""
+    person: str | None = None
+    """The question about its person, as it stands among the values."""
+    person_key: str | None = None
+    """Key of its person, where that is certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetChunk:
+    """Some rows of a spreadsheet, converted, checked and ready to write in one transaction."""
+
+    number: int
+    """From 0 within its round."""
+    round: int
+    cursor: int
+    """Rows consumed once this chunk is in: of the file, or of the parked ones."""
+    offset: int
+    """Bytes of the staged file consumed; in later rounds line of the last row."""
+    lines: Sequence[int]
+    """Line of each row that goes to the targets; `origin` counts in it."""
+    main: str
+    """Target table whose rows decide between CREATED, UPDATED and SKIPPED."""
+    targets: Sequence[TargetRows]
+    errors: Sequence[tuple[int, Sequence[Problem]]] = ()
+    """Line, and what is wrong with it."""
+    skipped: Sequence[tuple[int, str]] = ()
+    """Line, and why it is left out."""
+    parked: Sequence[ParkedRow] = ()
+    found: Sequence[FoundValue] = ()
+    """Values that no mapping knew."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetMark:
+    """How far the rows have come; written with each chunk, in its transaction."""
+
+    round: int = 0
+    chunk: int = 0
+    """Number of the next chunk."""
+    cursor: int = 0
+    offset: int = 0
+    counts: RowCounts = field(default_factory=RowCounts)
+    finished: bool = False
+    """The round has ended."""
+
+
+_LETTER_THEN_DIGIT: Final = re.compile(r"(?<=[^\W\d]) (?=\d)")
+_SIGNS: Final = re.compile(
+    r"[+<>\u2264\u2265#]"
+    # A minus before a number, or at the end, where other signs may surround it.
+    r"|(?<!\w)[-\u2212](?=\d)"
+    r"|(?<=[\w+<>\u2264\u2265#\u2212-])[-\u2212](?=[+<>\u2264\u2265#\u2212-]*\)?$)"
+)
+
+
+def header_key(header: str) -> str:
+    """What makes two headers the same: letters and digits; the signs of one that has neither.
+
+    The key of a key is the key itself.
+    """
+    return squash(header) or _signs_only(header)
+
+
+def value_key(text: str) -> str:
+    """What makes two values the same: case, accents, spacing and punctuation do not count.
+
+    Signs do: `A+` and `A-` are two blood groups. `U 18` and `U18` are one age group. The key of
+    a key is the key itself.
+    """
+    bare = text.strip()
+    if bare.isalpha() and bare.isascii():
+        return bare.casefold()
+    plain = _LETTER_THEN_DIGIT.sub("", normalise(bare))
+    return plain + "".join(_SIGNS.findall(bare)) if plain else _signs_only(bare)
+
+
+def search_key(text: str) -> str:
+    """What a part of a value is looked for in: words without case, accents and punctuation."""
+    return normalise(text) or _signs_only(text)
+
+
+def _signs_only(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,505 @@
+"""One spreadsheet from upload to rows: orders, steps, results, and what comes after.
+
+One spreadsheet from upload to rows: orders, steps and results.
+
+What comes after an import: taking it back, and letting go of what was kept for it.
+
+Where an import of a spreadsheet stands, as a part of a sentence.
+"""
+
+from datetime import datetime
+from types import MappingProxyType
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from workflows.shared.contracts import BlobRef, Contract, OperatorAnswer, Person
+from workflows.shared.dependencies import Dependency
+from workflows.spreadsheets.mappings import (
+    COLUMNS,
+    FIELDS,
+    LINES_ABOVE,
+    RULES,
+    CellDecision,
+    CellRule,
+    CellSummary,
+    ColumnMapping,
+    DecisionRecord,
+    FieldFacts,
+    FieldName,
+    Header,
+    HiddenParts,
+    Layout,
+    ReviewCounts,
+    SpreadsheetState,
+    TypeName,
+    UndoState,
+)
+
+TASK_QUEUE: Final = "spreadsheets"
+"""Where runs are started and workers of this pipeline look for work."""
+SHEETS_NAMED: Final = 50
+CHECK_REASON: Final = 500
+"""Characters of why rows could not be checked."""
+DAY: Final = 24 * 3600
+
+Uuid = Annotated[
+    str, StringConstraints(max_length=36, pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+]
+"""Names one import in URLs; the workflow id is `spreadsheet/{uuid}`."""
+Reason = Annotated[str, StringConstraints(max_length=2000)]
+CheckReason = Annotated[str, StringConstraints(max_length=CHECK_REASON)]
+Step = Annotated[str, StringConstraints(max_length=100)]
+
+
+def workflow_id(uuid: str) -> str:
+    """Id of the run of an import."""
+    return f"spreadsheet/{uuid}"
+
+
+class Patience(Contract):
+    """How long a run waits for people; seconds."""
+
+    remind_after: int = Field(default=3 * DAY, ge=1)
+    remind_every: int = Field(default=7 * DAY, ge=1)
+    escalate_after: int = Field(default=14 * DAY, ge=1)
+    abandon_after: int = Field(default=90 * DAY, ge=1)
+    undo_within: int = Field(default=30 * DAY, ge=1)
+
+
+class SpreadsheetOrder(Contract):
+    """Input of the workflow, beside the state it continues from."""
+
+    uuid: Uuid
+    organisation_id: int = Field(ge=1, le=2**53)
+    import_type: TypeName
+    context_id: int | None = Field(default=None, ge=1, le=2**53)
+    """Event, membership period or race that the rows belong to."""
+    source: BlobRef
+    """The file as it was uploaded."""
+    filename: str = Field(min_length=1, max_length=255)
+    by: Person
+    """Who uploaded it."""
+    notify: Annotated[str, StringConstraints(max_length=320)] | None = None
+    """Mail address of the uploader."""
+    auto_start: bool = False
+    """Go straight through when nothing needs a person."""
+    dry_run: bool = False
+    """Validate every row and report what would change; write nothing."""
+    review: bool = False
+    """Rows are checked and corrected by a person before they are processed."""
+    layout: Layout = Layout()
+    patience: Patience = Patience()
+    fingerprint: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """What an Idempotency-Key stands for: sha256 over file and parameters."""
+    link: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    """Page of this import, for notices."""
+    notices: bool = False
+    """People are sent notices; an order of a release that had reminders only asks for none."""
+
+
+class AnalysisInput(Contract):
+    """Input of `spreadsheets.analyse`."""
+
+    order: SpreadsheetOrder
+    layout: Layout
+    version: int
+    """Version of the mappings that the outcome becomes."""
+
+
+class Analysis(Contract):
+    """What the top of the file holds. The preview and samples are in the database."""
+
+    layout: Layout
+    """As found; `header_line` is set."""
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+    fields: tuple[FieldFacts, ...] = Field(max_length=FIELDS)
+    """Fields of the import type, for this organisation; kept in the run."""
+    other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
+    """Further sheets that hold something."""
+    lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
+    """Lines of another table above the header, which are not read."""
+    hidden: HiddenParts = HiddenParts()
+    """Rows among those that were looked at."""
+
+
+class StageInput(Contract):
+    """Input of `spreadsheets.stage`."""
+
+    order: SpreadsheetOrder
+    layout: Layout
+    columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
+    """What they mean so far: they tell which rows are no people."""
+
+
+class Staged(Contract):
+    """All rows below the header, staged in a form that can be read from any row on."""
+
+    rows: BlobRef
+    total: int
+    """Rows that hold anything."""
+    hidden_rows: int = 0
+    """How many of them the program of the file's owner does not show."""
+    hidden_lines: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Their lines, the first ones named."""
+    skipped_rows: int = 0
+    """Rows that are no people: repeated headers, totals, footers. A person may keep them."""
+
+
+class CollectInput(Contract):
+    """Input of `spreadsheets.collect_values`."""
+
+    order: SpreadsheetOrder
+    staged: Staged
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+
+
+class SaveColumns(Contract):
+    """Input of `spreadsheets.save_columns`: the mappings as a person left them, and the trail."""
+
+    uuid: Uuid
+    organisation_id: int
+    import_type: TypeName
+    version: int
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+    trail: tuple[DecisionRecord, ...] = Field(default=(), max_length=COLUMNS)
+    remember: bool = False
+    """The columns are confirmed: what people decided holds for the next file as well."""
+
+
+class DecideCells(Contract):
+    """Input of `spreadsheets.decide_cells`; all of it is taken, or nothing."""
+
+    order: SpreadsheetOrder
+    version: int
+    """Version of the mappings that this becomes: a decision that came twice is taken once."""
+    decisions: tuple[CellDecision, ...] = Field(max_length=200)
+    rules: tuple[CellRule, ...] = Field(default=(), max_length=RULES)
+    by: Person
+    at: datetime
+    confirm: bool = False
+    """The values are confirmed: what people decided holds for the next file as well."""
+
+
+class RowCounts(Contract):
+    """Outcome of the rows so far."""
+
+    created: int = 0
+    updated: int = 0
+    skipped: int = 0
+    error: int = 0
+
+    @property
+    def done(self) -> int:
+        """Rows with an outcome."""
+        return self.created + self.updated + self.skipped + self.error
+
+
+class ProcessInput(Contract):
+    """Input of `spreadsheets.process`."""
+
+    order: SpreadsheetOrder
+    staged: Staged
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+    round: int = Field(ge=0)
+    """0: every row; later: the rows that were parked, now that their values are known."""
+    counting: bool = False
+    """Values were not collected ahead: their rows are counted on the way."""
+
+
+class ProcessCursor(Contract):
+    """Heartbeat of `spreadsheets.process`: what the progress mark in the database holds too."""
+
+    rows: int
+    total: int
+
+
+class Processed(Contract):
+    """What a round did."""
+
+    counts: RowCounts
+    """Of all rounds."""
+    parked: int = 0
+    """Rows that wait for a value."""
+    cells: CellSummary = CellSummary()
+
+
+class StatusRecord(Contract):
+    """Input of `spreadsheets.record`: one transition of the status row.
+
+    A record whose `sequence` is below the stored one changes nothing.
+    """
+
+    uuid: Uuid
+    sequence: int
+    state: SpreadsheetState
+    step: Step = ""
+    reason: Reason | None = None
+    version: int = 0
+    assignee: Person | None = None
+    waiting_since: datetime | None = None
+    """Since when the run waits for a person; None: it does not wait."""
+    cells: CellSummary = CellSummary()
+    at: datetime
+    trail: tuple[DecisionRecord, ...] = Field(default=(), max_length=5)
+
+
+class Notice(Contract):
+    """Something a person should hear of; goes through the notification port."""
+
+    kind: Annotated[str, StringConstraints(max_length=20)]
+    """`reminder`, `escalation`, `abandoned` or `parked`."""
+    uuid: Uuid
+    organisation_id: int
+    import_type: TypeName
+    filename: str = Field(max_length=255)
+    state: SpreadsheetState
+    assignee: Person
+    notify: Annotated[str, StringConstraints(max_length=320)] | None = None
+    waiting_since: datetime
+    open: Reason
+    """What is awaited, in a sentence."""
+    link: Annotated[str, StringConstraints(max_length=2000)] | None = None
+
+
+class SpreadsheetResult(Contract):
+    """Result of the workflow."""
+
+    uuid: Uuid
+    state: SpreadsheetState
+    counts: RowCounts = RowCounts()
+    dry_run: bool = False
+    report: BlobRef | None = None
+    """The user's rows that did not go in, with comments on the cells that are wrong."""
+    reason: Reason | None = None
+
+
+class Finishing(Contract):
+    """Input of `spreadsheets.finish`."""
+
+    result: SpreadsheetResult
+    """Its counts are those of the run; the progress mark knows better."""
+    record: StatusRecord
+
+
+class ReportInput(Contract):
+    """Input of `spreadsheets.write_report`."""
+
+    order: SpreadsheetOrder
+    staged: Staged
+    layout: Layout
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+
+
+class SpreadsheetProgress(Contract):
+    """The state of a run: what it continues from as a new run."""
+
+    state: SpreadsheetState = SpreadsheetState.UPLOADED
+    sequence: int = 0
+    """Of the newest status record."""
+    version: int = 0
+    """Counts the accepted changes of the mappings."""
+    assignee: Person
+    """Who is waited for."""
+    notify: Annotated[str, StringConstraints(max_length=320)] | None = None
+    layout: Layout = Layout()
+    columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
+    fields: tuple[FieldFacts, ...] = Field(default=(), max_length=FIELDS)
+    other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
+    lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
+    hidden: HiddenParts = HiddenParts()
+    staged: Staged | None = None
+    columns_confirmed: bool = False
+    skip_values: bool = False
+    """Rows are processed before a person has looked at values."""
+    collected: bool = False
+    """Values were collected, or are those of parked rows."""
+    values_confirmed: bool = False
+    cells: CellSummary = CellSummary()
+    counts: RowCounts = RowCounts()
+    round: int = 0
+    waiting_since: datetime | None = None
+    touched: datetime | None = None
+    """When a person last did anything; reminders count from here."""
+    reminders: int = 0
+    escalated: bool = False
+    in_review: bool = False
+    """Rows are being reviewed; the state is CELL_MAPPING."""
+    check_failure: CheckReason | None = None
+    """Why the last check of all rows in the review has failed; None: it has not."""
+    reviewed: bool = False
+    review: ReviewCounts = ReviewCounts()
+
+
+class ColumnMappings(Contract):
+    """Result of the `column_mappings` query."""
+
+    version: int
+    columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
+    missing_fields: tuple[FieldName, ...] = Field(default=(), max_length=FIELDS)
+
+
+class Confirmation(Contract):
+    """Input of `confirm_column_mappings`, `confirm_cell_mappings` and `start`."""
+
+    by: Person = "operator"
+    expected_version: int | None = Field(default=None, ge=0)
+    import_now: bool = False
+    """A dry run whose rows are reviewed is imported: rows are written."""
+    incomplete: bool = False
+    """Columns are confirmed without those of required fields: the review makes them."""
+
+
+class Answer(OperatorAnswer):
+    """Input of `cancel` and `retry`."""
+
+
+class Reassignment(Contract):
+    """Input of `reassign`: the run waits for another person."""
+
+    to: Person = Field(min_length=1)
+    notify: Annotated[str, StringConstraints(max_length=320)] | None = None
+    by: Person = "operator"
+
+
+class SpreadsheetStatus(Contract):
+    """Result of the `status` query."""
+
+    state: SpreadsheetState
+    step: Step
+    version: int
+    assignee: Person
+    waiting_since: datetime | None = None
+    reason: Reason | None = None
+    """Why it waits beside mappings: a step that could not be done."""
+    total: int | None = None
+    counts: RowCounts = RowCounts()
+    missing_fields: tuple[FieldName, ...] = Field(default=(), max_length=FIELDS)
+    cells: CellSummary = CellSummary()
+    last_refusal: Reason | None = None
+    """Why the last signal was not taken."""
+    review: ReviewCounts | None = None
+    """While rows are reviewed: their figures."""
+    check_failure: CheckReason | None = None
+    """While rows are reviewed: why all of them could not be checked at the newest version."""
+    waiting_for: Dependency | None = None
+    """What docflow itself needs and does not answer; the run continues when it does."""
+
+
+PROBLEMS_NAMED: Final = 5
+
+
+def undo_id(uuid: str) -> str:
+    """Id of the run that undoes an import."""
+    return f"spreadsheet-undo/{uuid}"
+
+
+class UndoOrder(Contract):
+    """Input of the undo workflow and of `spreadsheets.undo`."""
+
+    uuid: Uuid
+    organisation_id: int
+    by: Person
+    filename: str = Field(max_length=255)
+    requested_at: datetime
+    within: int = Field(default=30 * DAY, ge=1)
+    """Seconds after its end in which an import can be undone."""
+    notices: bool = False
+    """People are sent notices; an order of a release that had none asks for none."""
+    retried_by: tuple[Person, ...] = Field(default=(), max_length=20)
+    """Who had the step retried, in order."""
+
+
+class UndoCounts(Contract):
+    """What an undo did."""
+
+    deleted: int = 0
+    restored: int = 0
+    left_alone: int = 0
+    """Rows of the file of which anything was changed since, or is referred to by others."""
+
+
+class UndoPreview(Contract):
+    """What an undo would do now."""
+
+    uuid: Uuid
+    counts: UndoCounts = UndoCounts()
+
+
+class UndoResult(Contract):
+    """Result of the undo workflow."""
+
+    uuid: Uuid
+    state: UndoState
+    counts: UndoCounts = UndoCounts()
+    problems: tuple[Reason, ...] = Field(default=(), max_length=PROBLEMS_NAMED)
+    """The first few that were left alone; all of them are in the report."""
+
+
+class RetentionOrder(Contract):
+    """Input of the retention workflow; seconds and counts."""
+
+    finished_after: int = Field(default=7 * DAY, ge=1)
+    """COMPLETED, FAILED, CANCELLED and TERMINATED, from their end."""
+    waiting_after: int = Field(default=90 * DAY, ge=1)
+    """UPLOADED, COLUMN_MAPPING and CELL_MAPPING, from their last change."""
+    undo_after: int = Field(default=30 * DAY, ge=1)
+    """Before-images, from the end of the import."""
+    page: int = Field(default=100, ge=1, le=200)
+    most: int = Field(default=10_000, ge=1)
+    """Imports of one run; the next run takes the rest."""
+
+
+class ExpiredPage(Contract):
+    """Imports that are due, the oldest first."""
+
+    uuids: tuple[Uuid, ...] = Field(default=(), max_length=200)
+    waiting: tuple[Uuid, ...] = Field(default=(), max_length=200)
+    """Those of them whose run still waits for a person."""
+
+
+class ExpiredInput(Contract):
+    """Input of `spreadsheets.expired`."""
+
+    order: RetentionOrder
+    now: datetime
+
+
+class PurgeInput(Contract):
+    """Input of `spreadsheets.purge`."""
+
+    uuids: tuple[Uuid, ...] = Field(max_length=200)
+    now: datetime
+
+
+class PurgeResult(Contract):
+    """Result of `spreadsheets.purge` and of the retention workflow."""
+
+    purged: int = 0
+    journals: int = 0
+    """Before-images that were removed."""
+    uploads: int = 0
+    """Files of uploads that never became an import."""
+    proposals: int = 0
+    """Changes of reviews that were proposed and never applied."""
+
+
+_S = SpreadsheetState
+
+_STANDS: Final = MappingProxyType(
+    {
+        _S.UPLOADED: "is being read",
+        _S.COLUMN_MAPPING: "is at the mapping of its columns",
+        _S.CELL_MAPPING: "is at the mapping of its values",
+        _S.PROCESSING: "is being processed",
+        _S.COMPLETED: "is complete",
+        _S.FAILED: "has failed",
+        _S.CANCELLED: "was cancelled",
+        _S.TERMINATED: "was terminated",
+    }
+)
+
+
+def standing(state: SpreadsheetState) -> str:
+    """What follows "the import": `is complete`, `has failed`."""
+    return _STANDS[state]

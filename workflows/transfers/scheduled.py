@@ -1,0 +1,119 @@
+"""What is started by the clock: looks of watches, warnings of keys, and the removal of kept copies.
+
+One look of a watch at an endpoint; started by its schedule.
+
+Notifies people of keys of partners that expire; started by a schedule, once a day.
+
+Removes kept copies whose last day is over; started by a schedule, once a day.
+"""
+
+from functools import partial
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+from workflows.shared import policies
+from workflows.shared.failures import explain, reraise_cancellation
+from workflows.shared.notices import NoticeKind, notice_id
+from workflows.shared.run_notices import Notices
+from workflows.shared.waiting import Waiting
+from workflows.transfers.runs import (
+    CopyRetentionOrder,
+    CopyRetentionResult,
+    KeysTold,
+    KeyWarnings,
+    KeyWarningsOrder,
+)
+from workflows.transfers.steps import CopyRemoval, KeyExpiry, Watching
+from workflows.transfers.watches import WATCH_LOOK, LookFailure, LookOrder, LookResult
+
+
+@workflow.defn(name=WATCH_LOOK)
+class WatchLook:
+    """list -> start an event for each new file that is complete.
+
+    An endpoint that is unavailable is waited for; the schedule starts no other look meanwhile. Any
+    other failure ends this look, causes one notice a day, and the next look tries again.
+    """
+
+    @workflow.run
+    async def run(self, order: LookOrder) -> LookResult:
+        """Look once."""
+        waiting, notices = Waiting(), Notices(order.notices)
+        try:
+            result = await waiting.done(lambda: _look(order))
+        except FailureError as error:
+            reraise_cancellation(error)
+            problem = f"watch {order.watch.name} cannot look: {explain(error)}"[:500]
+            failure = LookFailure(watch=order.watch.name, problem=problem)
+            await waiting.done(lambda: _note(failure))
+            await _notify(notices, order, problem)
+            raise
+        for problem in result.problems:
+            await _notify(notices, order, f"watch {order.watch.name}: {problem}")
+        if result.vanished_unsent:
+            names = ", ".join(result.vanished_unsent)
+            await _notify(
+                notices, order, f"watch {order.watch.name}: gone before they were sent: {names}"
+            )
+        return result
+
+
+async def _look(order: LookOrder) -> LookResult:
+    return await workflow.execute_activity_method(
+        Watching.look, order, summary=f"look at {order.watch.partner}", **policies.LONG
+    )
+
+
+async def _note(failure: LookFailure) -> None:
+    await workflow.execute_local_activity_method(
+        Watching.note_look, failure, summary="note the failure", **policies.SHORT
+    )
+
+
+async def _notify(notices: Notices, order: LookOrder, sentence: str) -> None:
+    """Notify people of a problem, once a day."""
+    id = notice_id("watch", order.watch.name, workflow.now().date(), sentence)
+    await notices.once(notices.order(NoticeKind.NEEDS_YOU, "problem", sentence, id=id))
+
+
+@workflow.defn(name="PartnerKeyWarnings")
+class PartnerKeyWarnings:
+    """Sends one notice for each key and step: 30, 14 and 7 days before its end, and after it."""
+
+    @workflow.run
+    async def run(self, order: KeyWarningsOrder) -> KeysTold:
+        """Look once; notices that were sent before are not sent again."""
+        notices = Notices(order.notices)
+        while found := (await Waiting().done(partial(_found, order))).warnings:
+            for warning in found:
+                id = notice_id(
+                    "key", warning.partner, warning.key, warning.ends.date(), warning.step
+                )
+                await notices.once(
+                    notices.order(NoticeKind.NEEDS_YOU, "expiring", warning.sentence, id=id)
+                )
+            order = order.model_copy(update={"skip": order.skip + len(found)})
+        return KeysTold(keys=order.skip)
+
+
+async def _found(order: KeyWarningsOrder) -> KeyWarnings:
+    return await workflow.execute_activity_method(
+        KeyExpiry.expiring_keys, order, summary="keys that expire", **policies.LONG
+    )
+
+
+@workflow.defn(name="TransferCopyRetention")
+class TransferCopyRetention:
+    """Looks once; what it does not come to is found the next day."""
+
+    @workflow.run
+    async def run(self, order: CopyRetentionOrder) -> CopyRetentionResult:
+        """Remove the copies."""
+        return await Waiting().done(lambda: _removed(order))
+
+
+async def _removed(order: CopyRetentionOrder) -> CopyRetentionResult:
+    return await workflow.execute_activity_method(
+        CopyRemoval.remove_copies, order, summary="remove kept copies", **policies.LONG
+    )
