@@ -272,34 +272,47 @@ class SealedBlobs:
 
 
 class BlobStaging:
-    """Files of runs between two actions, as `Staging`.
+    """Bytes of runs between two actions; encrypted at rest when a key is set.
+
+    References carry size and sha256 of the plain bytes.
 
     Args:
         sealed: Where they are.
+
     """
 
     def __init__(self, sealed: SealedBlobs) -> None:
         self._sealed = sealed
 
     async def write(self, run: str, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
-        """Stream bytes in."""
+        """Stream bytes in; there is no file when `chunks` raises. The same name is replaced.
+
+        Args:
+            run: Folder of the run: transfer id, and resend.
+            name: Unique in the run: index of the action, round, number of the file.
+            chunks: Pieces of any size.
+        """
         return await self._sealed.write(f"{stem_of(run)}-{name}", chunks)
 
     def read(self, ref: BlobRef) -> AsyncGenerator[bytes]:
-        """Stream bytes out."""
+        """Stream bytes out; damaged ones raise before the end.
+
+        Raises:
+            BlobNotFound: They are gone.
+        """
         return self._sealed.read(ref)
 
     async def discard(self, ref: BlobRef) -> None:
-        """Remove one file."""
+        """Remove one file, as of an attempt that failed; one that is gone is not an error."""
         await self._sealed.blobs.delete(ref.name)
 
     async def remove(self, run: str) -> int:
-        """Remove everything of a run."""
+        """Remove everything of a run; how many files there were."""
         return await self._sealed.blobs.remove(f"{stem_of(run)}-")
 
 
 class BlobCopies:
-    """Copies of what was written, kept for some days, as `KeptCopies`.
+    """Copies of what was written, kept for some days, as `BlobCopies`.
 
     Args:
         sealed: Where they are; always encrypted.
@@ -309,12 +322,20 @@ class BlobCopies:
         self._sealed = sealed
 
     async def keep(self, run: str, name: str, until: date, chunks: AsyncIterator[bytes]) -> BlobRef:
-        """Keep a file up to and with a day."""
+        """Stream a file in, kept up to and with a day.
+
+        Raises:
+            Denied: No key is set to encrypt it with.
+        """
         stem = f"{KEPT}/{until.isoformat()}/{_digest(run)}-{name}"
         return await self._sealed.write(stem, chunks, must_encrypt=True)
 
     def read(self, ref: BlobRef) -> AsyncGenerator[bytes]:
-        """Stream bytes out."""
+        """Stream bytes out.
+
+        Raises:
+            BlobNotFound: They are not kept any more.
+        """
         return self._sealed.read(ref)
 
     async def remove_before(self, day: date) -> int:

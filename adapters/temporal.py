@@ -2,7 +2,7 @@
 
 Errors of Temporal's client as errors of the ports, in one place.
 
-The open runs in Temporal, for `OpenRuns`.
+The open runs in Temporal, for `TemporalOpenRuns`.
 
 Outages as runs in Temporal, for `Outages`.
 
@@ -61,10 +61,11 @@ AT_ONCE: Final = 50
 
 
 class TemporalOpenRuns:
-    """Asks Temporal.
+    """The open runs in Temporal.
 
     Args:
         client: Of the namespace in which batches run.
+
     """
 
     def __init__(self, client: Client) -> None:

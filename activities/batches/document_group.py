@@ -11,10 +11,11 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.document_load import DocumentLoads, derived_tags, missing
+from activities.batches.document_store import SqlLoadStore
 from activities.shared.failures import Heartbeater, translate_failures
 from activities.shared.scratch import scratch_folder
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import DocumentTexts, LoadFacts, LoadStore, WholeDocument
+from adapters.ports.documents import DocumentTexts, LoadFacts, WholeDocument
 from adapters.ports.errors import BlobNotFound
 from workflows.batches.loads import (
     STEPS,
@@ -59,7 +60,7 @@ class DocumentGroups:
 
     def __init__(
         self,
-        store: LoadStore,
+        store: SqlLoadStore,
         blobs: Blobs,
         texts: DocumentTexts,
         loads: DocumentLoads,

@@ -13,18 +13,13 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import Field
 from temporalio import activity
 
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
 from activities.shared.failures import Heartbeater, hands_over, translate_failures
 from activities.shared.scratch import scratch_folder, sweep
-from adapters.ports.batches import BatchQueues, BatchStore
+from adapters.aws.queues import AwsQueues
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import (
-    Attached,
-    DocumentTexts,
-    Extracted,
-    LoadFacts,
-    LoadStore,
-    Superseded,
-)
+from adapters.ports.documents import Attached, DocumentTexts, Extracted, LoadFacts, Superseded
 from adapters.ports.errors import BlobNotFound, Denied
 from workflows.batches.loads import (
     DocumentAttachments,
@@ -258,11 +253,11 @@ class DocumentLoads:
 
     def __init__(
         self,
-        store: LoadStore,
-        batches: BatchStore,
+        store: SqlLoadStore,
+        batches: SqlBatchStore,
         blobs: Blobs,
         texts: DocumentTexts,
-        queues: BatchQueues,
+        queues: AwsQueues,
         prefix: str,
         scratch: Path,
     ) -> None:

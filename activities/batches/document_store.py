@@ -200,7 +200,11 @@ def columns_of_text(event: DocumentProcessed, extracted: Extracted) -> dict[str,
 
 
 class SqlLoadStore:
-    """Tables of documents; every method raises `Unavailable` when the database is down."""
+    """Tables of documents; every method raises `Unavailable` when the database is down.
+
+    Each `save` writes its rows and the checkpoint of its step in one transaction, and does nothing
+    when the checkpoint stands there already.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -214,7 +218,11 @@ class SqlLoadStore:
         return _facts(event, known, row)
 
     async def begun(self, events: Sequence[DocumentProcessed]) -> frozenset[DocumentId]:
-        """Documents that a message of the case has brought, or that a load has begun."""
+        """Documents of which something is stored, or that a load has begun.
+
+        Args:
+            events: Messages of one batch.
+        """
         async with self._database.reading() as connection:
             return await begun(connection, events)
 
@@ -225,7 +233,23 @@ class SqlLoadStore:
             await document_rows.release(connection, event)
 
     async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
-        """The checkpoint `dedupe`; the document of the case that has the same bytes, or None."""
+        """The checkpoint `dedupe`: who else of the case has the same bytes?
+
+        The first to come keeps them; a failed document keeps none, nor does one of an earlier
+        batch that was never loaded. What the document was by another message is kept as a version,
+        and a duplicate of that takes its place. A duplicate gets the tags and relations of its
+        message.
+
+        Args:
+            event: The document.
+            source: With its sha256.
+
+        Returns:
+            The document that has them; None: this one has them now.
+
+        Raises:
+            Superseded: A later message was loaded since the facts were read; see `save_version`.
+        """
         async with self._locked(event) as connection:
             if not await self._check(connection, event, LoadStep.DEDUPE, source.etag):
                 return await connection.scalar(select(documents.c.duplicate_of).where(_is(event)))
@@ -241,7 +265,10 @@ class SqlLoadStore:
         return first
 
     async def save_version(self, event: DocumentProcessed, source: BlobRef) -> None:
-        """The checkpoint `dedupe` of a message whose document is that of a later one."""
+        """The checkpoint `dedupe` of a message whose document is that of a later one.
+
+        Its file is kept as a version; its relations count.
+        """
         async with self._locked(event) as connection:
             if await self._check(connection, event, LoadStep.DEDUPE, source.etag):
                 await self._write_version(connection, event, source)
@@ -249,7 +276,14 @@ class SqlLoadStore:
     async def save_whole(
         self, event: DocumentProcessed, whole: WholeDocument
     ) -> DocumentState | None:
-        """The checkpoints of all steps; None: there are others than those that were seen."""
+        """The checkpoints of all steps, with their rows, in one transaction.
+
+        What it leaves is what the steps leave one after the other.
+
+        Returns:
+            `loaded`, `duplicate` or `superseded`; None, and nothing is written: another load of the
+            message wrote checkpoints after `whole.seen`, so that its file may be a newer one.
+        """
         source = whole.source
         async with self._locked(event) as connection:
             known = await document_rows.of(connection, event)
@@ -276,7 +310,17 @@ class SqlLoadStore:
     async def save_new(
         self, found: Sequence[tuple[DocumentProcessed, WholeDocument]]
     ) -> Sequence[DocumentState | None]:
-        """The checkpoints of all steps of documents that are new; None: of one that is not."""
+        """The checkpoints of all steps of new documents, with their rows, in one transaction.
+
+        What it leaves is what `save_whole` leaves one after the other.
+
+        Args:
+            found: Of one batch, each with its message; no document twice.
+
+        Returns:
+            `loaded` for each; None, and nothing is stored of it: it is not new, or another
+            document has its bytes, and it has to be saved by itself.
+        """
         async with self._database.transaction() as connection:
             written = await save_new_documents(connection, self._insert, found)
         return [
@@ -312,7 +356,7 @@ class SqlLoadStore:
         await self._once(event, LoadStep.RELATIONS, write)
 
     async def family(self, event: DocumentEvent) -> Family:
-        """Where the document stands in its family, and how large that is."""
+        """Where the document stands in its family, and how large that is without its own files."""
         async with self._database.reading() as connection:
             return await document_rows.family_of(connection, event)
 
@@ -322,7 +366,13 @@ class SqlLoadStore:
         files: Sequence[Attached],
         note: str | None = None,
     ) -> None:
-        """The checkpoint `attachments`; the document is `loaded` when it is its last step."""
+        """The checkpoint `attachments`; the document is `loaded` when it is its last step.
+
+        Args:
+            event: The message.
+            files: Those that it names, or that were found in its document.
+            note: What is not read of them; added to those of the document.
+        """
 
         async def write(connection: AsyncConnection) -> None:
             await document_rows.save_attached_files(connection, self._insert, event, files)
@@ -344,7 +394,16 @@ class SqlLoadStore:
             await document_rows.save_attached_files(connection, self._insert, event, files)
 
     async def fail(self, event: DocumentEvent, reason: str, *, is_final: bool = True) -> None:
-        """Record that a message could not be loaded, and keep it unless it is a dead letter."""
+        """Record that a message could not be loaded, and keep it unless it is a dead letter.
+
+        The document is `failed` until each message of it that failed has been loaded; one that
+        is that of a later message stays as it is.
+
+        Args:
+            event: The message.
+            reason: Why, for people.
+            is_final: False: it becomes a dead letter, which keeps it for another pass.
+        """
         values = {
             "batch_id": event.batch_id,
             "state": DocumentState.FAILED.value,

@@ -12,16 +12,14 @@ from typing import Any, Final
 
 from temporalio import activity
 
+from activities.batches.store import SqlBatchStore
 from activities.shared.failures import Heartbeater, translate_failures
-from adapters.ports.batches import (
-    BatchFunctions,
-    BatchQueues,
-    BatchStore,
-    BatchTopic,
-    FailedMessage,
-    OpenRuns,
-)
+from adapters.aws.functions import AwsFunctions
+from adapters.aws.queues import AwsQueues
+from adapters.aws.topic import AwsTopic
+from adapters.ports.batches import FailedMessage
 from adapters.ports.errors import NotYet
+from adapters.temporal import TemporalOpenRuns
 from workflows.batches.events import Announcement, Publication
 from workflows.batches.names import BatchKey, LoaderStatus, Names, QueueDepth, Resource, names_of
 from workflows.batches.runs import (
@@ -57,11 +55,11 @@ class BatchDrain:
 
     def __init__(
         self,
-        queues: BatchQueues,
-        runs: OpenRuns,
-        store: BatchStore,
-        functions: BatchFunctions,
-        topic: BatchTopic,
+        queues: AwsQueues,
+        runs: TemporalOpenRuns,
+        store: SqlBatchStore,
+        functions: AwsFunctions,
+        topic: AwsTopic,
     ) -> None:
         self._queues = queues
         self._runs = runs
@@ -167,7 +165,7 @@ class BatchCompletion:
         topic: Where announcements go.
     """
 
-    def __init__(self, store: BatchStore, topic: BatchTopic) -> None:
+    def __init__(self, store: SqlBatchStore, topic: AwsTopic) -> None:
         self._store = store
         self._topic = topic
 

@@ -22,17 +22,14 @@ from typing import Final
 
 from temporalio import activity
 
+from activities.batches.store import SqlBatchStore
 from activities.batches.validation import to_its_end
 from activities.shared.failures import Heartbeater, translate_failures
-from adapters.ports.batches import (
-    BatchFunctions,
-    BatchGrants,
-    BatchQueues,
-    BatchStore,
-    BatchTopic,
-    OpenRuns,
-)
+from adapters.aws.functions import AwsFunctions, AwsGrants
+from adapters.aws.queues import AwsQueues
+from adapters.aws.topic import AwsTopic
 from adapters.ports.errors import Denied
+from adapters.temporal import TemporalOpenRuns
 from workflows.batches.names import BatchKey, BatchPlan, Names, ResourceState, names_of
 from workflows.batches.runs import (
     LEFT_ALONE,
@@ -88,10 +85,10 @@ class BatchProvisioning:
 
     def __init__(
         self,
-        queues: BatchQueues,
-        topic: BatchTopic,
-        functions: BatchFunctions,
-        grants: BatchGrants,
+        queues: AwsQueues,
+        topic: AwsTopic,
+        functions: AwsFunctions,
+        grants: AwsGrants,
         pace: Pace = Pace(),
     ) -> None:
         self._queues = queues
@@ -263,10 +260,10 @@ class BatchTeardown:
 
     def __init__(
         self,
-        queues: BatchQueues,
-        topic: BatchTopic,
-        functions: BatchFunctions,
-        grants: BatchGrants,
+        queues: AwsQueues,
+        topic: AwsTopic,
+        functions: AwsFunctions,
+        grants: AwsGrants,
     ) -> None:
         self._queues = queues
         self._topic = topic
@@ -362,13 +359,13 @@ class BatchOrphans:
 
     def __init__(
         self,
-        queues: BatchQueues,
-        topic: BatchTopic,
-        functions: BatchFunctions,
-        grants: BatchGrants,
-        runs: OpenRuns,
+        queues: AwsQueues,
+        topic: AwsTopic,
+        functions: AwsFunctions,
+        grants: AwsGrants,
+        runs: TemporalOpenRuns,
         plan_defaults: BatchPlan,
-        store: BatchStore | None = None,
+        store: SqlBatchStore | None = None,
     ) -> None:
         self._queues = queues
         self._topic = topic

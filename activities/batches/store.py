@@ -311,7 +311,18 @@ class SqlBatchStore:
             return await _concurrency(connection, case_id)
 
     async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
-        """Write events down, in one transaction, and read who waits; writing twice is once."""
+        """Write events down, in one transaction, and read who waits; writing twice is once.
+
+        Only JOB_STARTED makes a batch: what other events say of one that is neither started nor
+        expected is kept until it is, and nothing waits for it.
+
+        JOB_STARTED asks for the batch to be loaded, unless it is complete or cancelled;
+        one that is failed, skipped, in-complete or terminated waits again. REDRIVE_REQUESTED asks
+        for another pass of one that is final and has dead letters, or whose failed documents it
+        means as well. JOB_FINISHED and BATCH_END_FINISHED count for a batch that is not final;
+        IMPORT_CANCELLED makes one that is not `processing` `cancelled`, also one that was unknown.
+        `open_run` is left False.
+        """
         now = datetime.now(UTC)
         changed: dict[BatchKey, dict[str, Any]] = {}
         async with self._database.transaction() as connection:
@@ -410,7 +421,11 @@ class SqlBatchStore:
             return bool(await connection.scalar(select(batches.c.final_pass).where(_is(key))))
 
     async def close(self, closing: Closing) -> None:
-        """Give a batch its final status, and forget what was noted for this run of it."""
+        """Give a batch its final status, and forget what was noted for this run of it.
+
+        LOADER_FINISHED is owed from then on, where something was built, or a sweep finds that the
+        batch was cancelled.
+        """
         now = datetime.now(UTC)
         condition = _is(closing.key)
         if closing.only_processing:
@@ -453,7 +468,13 @@ class SqlBatchStore:
             return await leftovers.terminate(connection, id, reason, unchanged_since)
 
     async def stop_documents(self, key: BatchKey) -> DocumentCounts:
-        """Close every document of an ended batch that is `loading`; its documents by state."""
+        """Close every document of an ended batch that is `loading`, with the reason.
+
+        As `terminated` where the batch is, else as `cancelled`.
+
+        Returns:
+            The documents of the batch by state.
+        """
         async with self._database.transaction() as connection:
             await leftovers.stop_documents(connection, key)
             return (await counts_of(connection, [key]))[key]
@@ -482,7 +503,10 @@ class SqlBatchStore:
             return (await counts_of(connection, [key]))[key]
 
     async def passed_on(self, key: BatchKey, announcement: Announcement) -> Mapping[str, Any]:
-        """The fields that docflow does not use of the events that lead to an announcement."""
+        """The fields that docflow does not use of the events that lead to an announcement.
+
+        They stay until the batch is started again.
+        """
         async with self._database.reading() as connection:
             kept = await connection.scalar(select(batches.c.passed_on).where(_is(key)))
         return fields_for(announcement, kept)
@@ -509,7 +533,16 @@ class SqlBatchStore:
         before: datetime | None = None,
         behind: BatchKey | None = None,
     ) -> Sequence[BatchView]:
-        """Batches, the newest change first."""
+        """Batches, the newest change first.
+
+        Args:
+            case_id: Only those of this case.
+            limit: At most so many.
+            status: Only those in it.
+            before: Only those that changed earlier, UTC.
+            behind: The last batch of a page, which changed at `before`: those of that very moment
+                that come behind it as well.
+        """
         chosen = select(batches).limit(limit)
         if case_id is not None:
             chosen = chosen.where(batches.c.case_id == case_id)

@@ -21,18 +21,14 @@ from typing import Any, Final, ParamSpec, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.batches.store import SqlBatchStore
 from activities.shared.failures import Heartbeater, translate_failures
-from adapters.ports.batches import (
-    BatchFacts,
-    BatchFunctions,
-    BatchQueues,
-    BatchStore,
-    Claim,
-    Leases,
-    LeaseWait,
-    OpenRuns,
-)
+from adapters.aws.functions import AwsFunctions
+from adapters.aws.queues import AwsQueues
+from adapters.database.records import SqlLeases
+from adapters.ports.batches import BatchFacts, Claim, LeaseWait
 from adapters.ports.errors import Unavailable
+from adapters.temporal import TemporalOpenRuns
 from workflows.batches.names import (
     FEWEST_AT_ONCE,
     MOST_AT_ONCE,
@@ -102,7 +98,7 @@ class BatchPlans:
         defaults: What every batch of the installation has in common.
     """
 
-    def __init__(self, store: BatchStore, defaults: BatchPlan) -> None:
+    def __init__(self, store: SqlBatchStore, defaults: BatchPlan) -> None:
         self._store = store
         self._defaults = defaults
 
@@ -151,7 +147,7 @@ class CaseBacklog:
         runs: Open runs in Temporal.
     """
 
-    def __init__(self, store: BatchStore, runs: OpenRuns) -> None:
+    def __init__(self, store: SqlBatchStore, runs: TemporalOpenRuns) -> None:
         self._store = store
         self._runs = runs
 
@@ -226,7 +222,7 @@ class BatchLeases:
         limits: Of the account.
     """
 
-    def __init__(self, leases: Leases, limits: AccountLimits) -> None:
+    def __init__(self, leases: SqlLeases, limits: AccountLimits) -> None:
         self._leases = leases
         self._limits = limits
 
@@ -269,7 +265,7 @@ Lock = Callable[[BatchKey], Awaitable[bool]]
 """Whether the infrastructure of a batch exists; it is the lock that the case's batches share."""
 
 
-def function_lock(functions: BatchFunctions, prefix: str) -> Lock:
+def function_lock(functions: AwsFunctions, prefix: str) -> Lock:
     """The lock of an installation whose batches have a function each."""
 
     async def exists(key: BatchKey) -> bool:
@@ -278,7 +274,7 @@ def function_lock(functions: BatchFunctions, prefix: str) -> Lock:
     return exists
 
 
-def queue_lock(queues: BatchQueues, prefix: str) -> Lock:
+def queue_lock(queues: AwsQueues, prefix: str) -> Lock:
     """The lock of an installation without functions: the batch's queue."""
 
     async def exists(key: BatchKey) -> bool:
@@ -300,8 +296,8 @@ class BatchValidation:
 
     def __init__(
         self,
-        store: BatchStore,
-        runs: OpenRuns,
+        store: SqlBatchStore,
+        runs: TemporalOpenRuns,
         lock: Lock,
         plans: BatchPlans | None = None,
         leases: BatchLeases | None = None,

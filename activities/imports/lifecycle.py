@@ -17,8 +17,9 @@ from typing import Final, Literal
 
 from temporalio import activity
 
-from activities.imports.ports import EarlierImport, ImportStore, WholeImport
+from activities.imports.ports import EarlierImport, WholeImport
 from activities.imports.rows import INLINE_BYTES, note_of
+from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
 from activities.shared.failures import (
     Heartbeater,
@@ -73,7 +74,7 @@ class UploadImports:
         scratch: Folder for temporary files.
     """
 
-    def __init__(self, store: ImportStore, blobs: Blobs, scratch: Path) -> None:
+    def __init__(self, store: SqlImportStore, blobs: Blobs, scratch: Path) -> None:
         self._store = store
         self._blobs = blobs
         self._scratch = scratch
@@ -158,7 +159,7 @@ class DeleteImports:
         store: Tables.
     """
 
-    def __init__(self, store: ImportStore) -> None:
+    def __init__(self, store: SqlImportStore) -> None:
         self._store = store
 
     @activity.defn(name=Handler.DELETE_SERVICE)
@@ -289,7 +290,7 @@ class ImportLifecycle:
 
     def __init__(
         self,
-        store: ImportStore,
+        store: SqlImportStore,
         blobs: Blobs,
         runs: Runs,
         rejected: RejectedMessages,

@@ -19,7 +19,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.imports.ports import ImportStore
+from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.shared.failures import (
     Heartbeater,
@@ -207,7 +207,7 @@ class CodeSpelling:
 
     def __init__(
         self,
-        store: ImportStore,
+        store: SqlImportStore,
         message: TableMessage,
         kind: DocumentType,
         spec: TableSpec,
@@ -338,7 +338,7 @@ def report_name(key: TaskKey) -> str:
     return f"reports/{encoded(key.project_id)}/{encoded(key.task_id)}.xlsx"
 
 
-async def first_problems(store: ImportStore, key: TaskKey) -> tuple[Problem, ...]:
+async def first_problems(store: SqlImportStore, key: TaskKey) -> tuple[Problem, ...]:
     """As many problems as travel through history, by line."""
     problems: list[Problem] = []
     async for page in store.rejects(key):
@@ -433,7 +433,7 @@ class RowImports:
 
     def __init__(
         self,
-        store: ImportStore,
+        store: SqlImportStore,
         blobs: Blobs,
         documents: Documents,
         reports: ReportWriter,

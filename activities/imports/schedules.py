@@ -15,8 +15,9 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.imports.ports import HeldBy, ImportStore, ScheduleClaim
+from activities.imports.ports import HeldBy, ScheduleClaim
 from activities.imports.rows import first_problems, write_report
+from activities.imports.store import SqlImportStore
 from activities.shared.failures import Heartbeater, WorkerThread, hands_over, translate_failures
 from activities.shared.scratch import SeenKeys, fetched
 from adapters.ports.blobs import Blobs
@@ -81,7 +82,7 @@ class Begun:
 
 
 async def begin(
-    store: ImportStore,
+    store: SqlImportStore,
     message: ScheduleExtractionMessage,
     wanted: str,
     source: ScheduleSource,
@@ -118,7 +119,7 @@ async def begin(
 
 
 async def _identified(
-    store: ImportStore,
+    store: SqlImportStore,
     message: ScheduleExtractionMessage,
     wanted: str,
     source: ScheduleSource,
@@ -136,7 +137,7 @@ async def _identified(
 
 
 async def _compared(
-    store: ImportStore, project_id: str, codes: Iterator[str], thread: WorkerThread
+    store: SqlImportStore, project_id: str, codes: Iterator[str], thread: WorkerThread
 ) -> tuple[int, Mapping[str, int]]:
     """How many codes there are, and how many of them each schedule holds."""
     total, held = 0, dict[str, int]()
@@ -208,7 +209,7 @@ class ScheduleImports:
 
     def __init__(
         self,
-        store: ImportStore,
+        store: SqlImportStore,
         blobs: Blobs,
         documents: Documents,
         reports: ReportWriter,

@@ -5,7 +5,7 @@ An import that is written, and recorded as completed, in one transaction.
 It looks once at what the database knows, writes the rows, and inserts the status row last: a task
 or a guard that another transaction has taken meanwhile conflicts there, and all is rolled back.
 
-The `ImportStore` on SQLite and PostgreSQL.
+The `SqlImportStore` on SQLite and PostgreSQL.
 """
 
 import hashlib
@@ -239,7 +239,11 @@ async def _settled(
 
 
 class SqlImportStore:
-    """Tables of the imports pipeline; see `adapters.ports.ImportStore` for the promises.
+    """Tables of the imports pipeline.
+
+    Every method is one transaction and may run twice. What a task does in a single call
+    (registering, bulk operations, deletes) it does once: a second call of the same task returns
+    the counts of the first.
 
     Every method raises `Unavailable` when the database is unavailable or busy, and writes nothing.
     """
@@ -257,10 +261,20 @@ class SqlImportStore:
         digest: str | None = None,
         run_id: str | None = None,
     ) -> EarlierImport | None:
-        """Open the status row, or return an import that makes this one unnecessary.
+        """Open the status row, or return an earlier import that makes this one unnecessary.
 
-        The guard belongs to the first task that opens with it, until that one is skipped, cancelled
-        or terminated. A task that is in a final state gets that; a terminated one begins again.
+        Args:
+            message: The message.
+            plan: The decisions of this run.
+            workflow_id: Who does it.
+            guard: Value that names the work (idempotency key, extraction id); no two tasks of
+                a project and document type may complete it.
+            digest: Of the message that started the run; kept in the row.
+            run_id: Of the run in Temporal; kept in the row.
+
+        Returns:
+            None when the import is open. Otherwise the import that has the work: this task itself,
+            in a final state, or another one with this guard, which may be running or parked.
         """
         async with self._database.transaction() as connection:
             return await status_store.begin(
@@ -268,13 +282,23 @@ class SqlImportStore:
             )
 
     async def complete(self, whole: WholeImport) -> HandlerOutcome | None:
-        """Write rows and a completed status row at once; None: it takes the usual steps."""
+        """Write all rows of an import that has not begun, and a status row that is completed.
+
+        Returns:
+            The outcome as recorded. None, and nothing is written: the import takes the usual
+            steps, because it has begun or another task has its guard, the store refuses a row, or
+            codes differ from known ones in leading zeros only and no person has said what they are.
+        """
         return await complete(self._database, self._bulk, whole)
 
     async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
-        """Write the end of an import, or why it waits; a final state is never overwritten.
+        """Write state, reason, counts and first problems into the status row.
 
-        With a final state the progress mark, the rejects and staged rows of the task go.
+        A row in a final state stays as it is. Without `closing.outcome` the counts are those of
+        the progress mark.
+
+        Returns:
+            The outcome as recorded.
         """
         async with self._database.transaction() as connection:
             return await status_store.close(connection, self._bulk, closing, workflow_id, _now())
@@ -303,7 +327,10 @@ class SqlImportStore:
                 await status_store.restart(connection, load, header)
 
     async def write(self, key: TaskKey, chunk: RowChunk, strategy: Strategy) -> LoadMark:
-        """Write one chunk; `replace`, which needs the whole file, is for `swap` alone."""
+        """Write one chunk into its table by natural key, with rejects and progress mark.
+
+        A chunk at or before the mark's cursor is left alone.
+        """
         if strategy is Strategy.REPLACE:
             raise ValueError("strategy 'replace' is staged and swapped, not written by chunks")
         batch, stamp = batch_of(chunk), Stamp(key.task_id, _now())
@@ -345,10 +372,15 @@ class SqlImportStore:
         strategy: Strategy,
         as_of: date,
     ) -> LoadMark:
-        """Bring the staged rows in and finish the load.
+        """Bring the staged rows in, all at once, and finish the load.
 
-        Under `replace`, crew members that are absent from the file are closed and count as
-        updated.
+        Args:
+            key: The task.
+            table: Target table.
+            scope: Column values that bound what `replace` may remove.
+            strategy: `replace` removes what the file does not hold (rows with a validity are
+                closed as of `as_of` instead); the others act as in `write`.
+            as_of: Day of the import.
         """
         stamp = Stamp(key.task_id, _now())
         async with self._opened(key, table=table, alone=True, now=stamp.now) as (connection, load):
@@ -364,7 +396,7 @@ class SqlImportStore:
             )
 
     async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
-        """Keep an answer for a project and type; the newest counts."""
+        """Keep what a person answered for a project and type; the newest answer counts."""
         async with self._database.transaction() as connection:
             await upserts.remember(
                 connection, self._bulk, key, document_type, question, answer, _now()
@@ -378,7 +410,14 @@ class SqlImportStore:
     async def zero_led_lengths(
         self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
     ) -> Sequence[int]:
-        """Lengths of the first code where one begins with a zero, but for rows of the task."""
+        """Where some code begins with a zero, how long the first one is: each length once.
+
+        Args:
+            key: The task; rows that it has written itself are left out.
+            table: Where to look.
+            scope: Column values that bound it.
+            names: Columns of the codes.
+        """
         async with self._database.reading() as connection:
             return await upserts.zero_led_lengths(connection, key, table, scope, names)
 
@@ -390,14 +429,25 @@ class SqlImportStore:
         names: Sequence[str],
         firsts: Sequence[str],
     ) -> Mapping[tuple[str, ...], bool]:
-        """Codes of a scope by their first one, and whether the task itself has written each."""
+        """Codes of a scope, as `names` has them, of which the first is one of `firsts`.
+
+        Returns:
+            Each with whether the task itself has written it.
+        """
         async with self._database.reading() as connection:
             return await upserts.known(connection, self._bulk, key, table, scope, names, firsts)
 
     async def give_sections(
         self, key: TaskKey, table: str, scope: Mapping[str, Any], sections: Mapping[str, str]
     ) -> None:
-        """Give stored lines without a section theirs, if their item stands there once."""
+        """Give stored lines without a section theirs, if their item stands there once.
+
+        Args:
+            key: The task.
+            table: Where they are.
+            scope: Column values that bound them.
+            sections: By item code.
+        """
         async with self._opened(key, table=table, alone=True) as (connection, _):
             await upserts.give_sections(connection, table, scope, sections)
 
@@ -409,13 +459,15 @@ class SqlImportStore:
             return await status_store.save_mark(connection, load, replace(load.mark, finished=True))
 
     def rejects(self, key: TaskKey) -> AsyncIterator[Sequence[RejectedRow]]:
-        """Rejected rows by line, in pages of at most 1,000."""
+        """Rejected rows by line, in pages of at most 1,000; no transaction is held open."""
         return status_store.read_rejects(self._database, key)
 
     async def retire(self, key: TaskKey, schedule_id: str) -> Counts:
-        """Flag and delete what the file did not hold; a second call returns the first's counts.
+        """Bring a schedule in line with what the task's file did not hold.
 
-        The counts are not part of the load's mark.
+        Activities that are missing from the file are flagged, never deleted; those that are
+        back lose their flag. Relationships, assignments, codes and UDF values that the file
+        does not hold any more are deleted. Returns `flagged` (newly) and `deleted`.
         """
         stamp = Stamp(key.task_id, _now())
         async with self._opened(key, table=schedule_activities.name, alone=True, now=stamp.now) as (
@@ -449,7 +501,19 @@ class SqlImportStore:
     async def begin_schedule(
         self, key: TaskKey, header: Sequence[str], claim: ScheduleClaim
     ) -> LoadMark | HeldBy | None:
-        """Begin a schedule's load, or continue; or who has to end first, or None: look again."""
+        """Begin to load a schedule, or continue, and remember its short name.
+
+        Args:
+            key: The task.
+            header: Distinguishes this work from that of a message which a person has corrected;
+                ends with the id of the schedule.
+            claim: The schedule.
+
+        Returns:
+            The mark of an earlier attempt at this very work, or a fresh one, whose header has one
+            more part, the data date that another task has left (ISO 8601, or empty); or who has to
+            end first; or None: there are other names by now, so that it is to be identified again.
+        """
         stamp = Stamp(key.task_id, _now())
         async with self._opened(key, now=stamp.now) as (connection, load):
             if load is None:
@@ -471,7 +535,11 @@ class SqlImportStore:
         return await self._register(key, schedule_store.upload(key, blob, original_filename))
 
     async def change_activities(self, message: BulkMessage) -> Counts | HeldBy:
-        """Apply a bulk operation; `unchanged` are selected rows that had the value already."""
+        """Apply a bulk operation to the selected activities of the message's project.
+
+        Returns:
+            What it did; or which load of a schedule has to end first, and nothing was done.
+        """
         key = TaskKey(message.project_id, message.task_id)
 
         async def change(connection: AsyncConnection) -> Counts:

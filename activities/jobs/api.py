@@ -35,7 +35,8 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 from pydantic import Field, ValidationError
 
 from activities.jobs.folders import StageFolders
-from activities.jobs.ports import Catalogue, JobStore
+from activities.jobs.ports import Catalogue
+from activities.jobs.store import SqlJobStore
 from adapters.ports.blobs import Blobs
 from adapters.ports.spatial import Computation, Computing
 from workflows.jobs.definitions import (
@@ -311,7 +312,7 @@ class JobPorts:
     types: JobTypes
     resources: JobResources
     folders: StageFolders
-    store: JobStore
+    store: SqlJobStore
     result_bytes: int
     """Longer results of tasks go to a blob of their own."""
 

@@ -21,7 +21,8 @@ from temporalio import activity
 
 from activities.jobs.api import JobPorts, JobResources
 from activities.jobs.groups import write_batch
-from activities.jobs.ports import Catalogue, CatalogueQuery, JobLeftovers
+from activities.jobs.ports import Catalogue, CatalogueQuery
+from activities.jobs.store import SqlJobLeftovers
 from activities.shared.failures import BoundedHeartbeater, Heartbeater, translate_failures
 from activities.shared.scratch import scratch_folder
 from adapters.ports.blobs import Blobs
@@ -370,7 +371,7 @@ class JobRetentionSteps:
 
     ports: JobPorts
     blobs: Blobs
-    leftovers: JobLeftovers
+    leftovers: SqlJobLeftovers
     keep: timedelta
 
     @property

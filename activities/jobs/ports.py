@@ -16,15 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workflows.jobs.records import (
-    JobRecord,
-    JobStatus,
     TaskRecord,
-    TaskStatus,
     WebhookAttempt,
     WebhookOrder,
 )
 from workflows.jobs.vectors import LoadMode, LoadReport, VectorTable
-from workflows.jobs.webhooks import Circuit
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,78 +32,6 @@ class TaskPage:
     """Token of the page after it."""
 
 
-class JobStore(Protocol):
-    """Tables `jobs` and `tasks` (schema `app` on PostgreSQL).
-
-    Writes are upserts, so that each may be repeated. Every method raises `Unavailable` when the
-    database does not answer.
-    """
-
-    async def put_job(self, record: JobRecord) -> None:
-        """Insert or replace the record of a job; an older attempt never replaces a newer one."""
-        ...
-
-    async def put_tasks(self, tasks: Sequence[TaskRecord], /) -> None:
-        """Insert or replace records of tasks; key: (job, attempt, stage, ordinal)."""
-        ...
-
-    async def cancel_tasks(self, job_id: str, attempt: int, stage: int | None = None) -> None:
-        """Show tasks that have not ended as cancelled; those of a stage, or of all."""
-        ...
-
-    async def job(self, job_id: str) -> JobRecord | None:
-        """One job; None: there is none."""
-        ...
-
-    async def find(self, prefix_or_alias: str) -> Sequence[JobRecord]:
-        """Jobs whose id begins so (8 hex digits and more), or whose alias it is; at most 10."""
-        ...
-
-    async def jobs(
-        self,
-        *,
-        limit: int,
-        status: JobStatus | None = None,
-        job_type: str | None = None,
-        project: str | None = None,
-        before: datetime | None = None,
-        behind: str | None = None,
-    ) -> Sequence[JobRecord]:
-        """Jobs, the newest change first.
-
-        Args:
-            limit: At most so many.
-            status: Only those in it.
-            job_type: Only those of this type.
-            project: Only those of this project.
-            before: Only those that changed earlier, UTC.
-            behind: Id of the last job of a page, which changed at `before`: those of that very
-                moment that come behind it as well.
-        """
-        ...
-
-    async def tasks(
-        self,
-        job_id: str,
-        *,
-        attempt: int | None = None,
-        stage: int | None = None,
-        status: TaskStatus | None = None,
-        limit: int = 100,
-        token: str | None = None,
-    ) -> TaskPage:
-        """Tasks of a job's attempt, by stage and ordinal; None: the newest and what it kept.
-
-        Raises:
-            RuleViolation: The token is not one that this method has given.
-        """
-        ...
-
-    async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
-        """Stage to how many of its tasks are in which state, at an attempt and as it kept them."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class JobAlias:
     """The id that a foreign system gave to a job."""
@@ -116,42 +40,6 @@ class JobAlias:
     digest: str
     """Of the message that brought it, without secrets."""
     job_id: str
-
-
-class JobAliases(Protocol):
-    """Aliases of jobs; every method raises `Unavailable` when the database does not answer."""
-
-    async def get(self, alias: str) -> JobAlias | None:
-        """What is kept of a foreign id; None: nothing."""
-        ...
-
-    async def claim(self, alias: JobAlias) -> JobAlias:
-        """Keep an alias, unless it is taken; what is kept."""
-        ...
-
-    async def move(self, alias: JobAlias) -> None:
-        """Let an alias name another job: the one that it named was never started."""
-        ...
-
-    async def release(self, alias: JobAlias) -> None:
-        """Forget an alias whose job will never be started; one that has changed stays."""
-        ...
-
-
-class JobLeftovers(Protocol):
-    """Rows of jobs that ended long ago; every method raises `Unavailable` without the database."""
-
-    async def expired(self, before: datetime, limit: int) -> Sequence[str]:
-        """Ids of jobs that ended before and of which more than a record is left, oldest first."""
-        ...
-
-    async def remove(self, job_id: str, *, keep_record: bool) -> None:
-        """Remove tasks and webhooks of a job; its record and aliases too unless they are kept."""
-        ...
-
-    async def remove_webhooks(self, before: datetime) -> None:
-        """Remove secrets that belong to no job, and the state of hosts nothing was sent to."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,54 +78,6 @@ class Webhooks(Protocol):
         ...
 
 
-class WebhookSecrets(Protocol):
-    """Secrets of receivers, kept under a reference."""
-
-    async def keep(self, job_id: str, secret: str) -> str:
-        """Keep a secret that came with a request; its reference.
-
-        Raises:
-            Denied: There is no key to keep it under; the message says what to set.
-            Unavailable: The database is not available.
-        """
-        ...
-
-    async def forget(self, reference: str) -> None:
-        """Remove a secret that came with a request; one of the settings stays.
-
-        Raises:
-            Unavailable: The database is not available.
-        """
-        ...
-
-    async def is_other(self, job_id: str, secret: str) -> bool:
-        """Whether a secret differs from those that requests for a job brought.
-
-        False as well where none of them is kept (any more), or can be read.
-
-        Raises:
-            Unavailable: The database is not available.
-        """
-        ...
-
-    def reference_of(self, name: str) -> str:
-        """The reference of a secret in the settings.
-
-        Raises:
-            Denied: There is none of that name.
-        """
-        ...
-
-    async def secrets(self, reference: str) -> Sequence[bytes]:
-        """Every secret that is valid under a reference, the newest first.
-
-        Raises:
-            Denied: There is none, or it cannot be read with the keys that are set.
-            Unavailable: The database is not available.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class WebhookDelivery:
     """An entry of the log: one attempt to deliver one message."""
@@ -247,45 +87,6 @@ class WebhookDelivery:
     seconds: float
     """That the attempt took."""
     attempt: WebhookAttempt
-
-
-class WebhookLog(Protocol):
-    """What was sent to whom, and which hosts are left alone.
-
-    Every method raises `Unavailable` when the database is not available.
-    """
-
-    async def message(self, id: str) -> bytes | None:
-        """The body of a message that was sent before; None: it was not."""
-        ...
-
-    async def keep_message(self, id: str, job_id: str, body: bytes) -> bytes:
-        """Keep the body of a message, so that every attempt sends the same; what is kept."""
-        ...
-
-    async def begin(self, host: str, now: datetime, lease: float) -> float | None:
-        """Ask for an attempt; None: go ahead, else the seconds until the host may be tried.
-
-        When the pause of a host is over, one attempt is let through; others wait for it.
-
-        Args:
-            host: Of the receiver.
-            now: The moment.
-            lease: Seconds after which that attempt is taken for lost.
-        """
-        ...
-
-    async def end(self, host: str, now: datetime, *, healthy: bool) -> Circuit:
-        """Note whether a host answered as a server that works does."""
-        ...
-
-    async def record(self, delivery: WebhookDelivery) -> None:
-        """Write an entry; the same attempt is written once."""
-        ...
-
-    async def deliveries(self, job_id: str, limit: int = 200) -> Sequence[WebhookDelivery]:
-        """The log of a job, the newest first."""
-        ...
 
 
 JsonObject = Mapping[str, Any]

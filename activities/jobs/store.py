@@ -63,7 +63,7 @@ from workflows.shared.errors import RuleViolation
 
 
 class SqlJobAliases:
-    """Aliases; every method raises `Unavailable` without the database."""
+    """Aliases of jobs; every method raises `Unavailable` when the database does not answer."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -169,7 +169,11 @@ _TASK_COLUMNS: Final = tuple(column.name for column in rows.columns)
 
 
 class SqlJobStore:
-    """Tables of jobs and tasks; every method raises `Unavailable` when the database is down."""
+    """Tables `jobs` and `tasks` (schema `app` on PostgreSQL).
+
+    Writes are upserts, so that each may be repeated. Every method raises `Unavailable` when the
+    database does not answer.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -200,7 +204,7 @@ class SqlJobStore:
             await connection.execute(query, [_row(record, jobs)])
 
     async def put_tasks(self, tasks: Sequence[TaskRecord]) -> None:
-        """Insert or replace records of tasks."""
+        """Insert or replace records of tasks; key: (job, attempt, stage, ordinal)."""
         if not tasks:
             return
         async with self._database.transaction() as connection:
@@ -242,7 +246,17 @@ class SqlJobStore:
         before: datetime | None = None,
         behind: str | None = None,
     ) -> Sequence[JobRecord]:
-        """Jobs, the newest change first."""
+        """Jobs, the newest change first.
+
+        Args:
+            limit: At most so many.
+            status: Only those in it.
+            job_type: Only those of this type.
+            project: Only those of this project.
+            before: Only those that changed earlier, UTC.
+            behind: Id of the last job of a page, which changed at `before`: those of that very
+                moment that come behind it as well.
+        """
         query = select(jobs).order_by(jobs.c.updated_at.desc(), jobs.c.job_id).limit(limit)
         for column, value in (
             (jobs.c.status, status),
@@ -267,7 +281,11 @@ class SqlJobStore:
         limit: int = 100,
         token: str | None = None,
     ) -> TaskPage:
-        """Tasks of a job's attempt, by stage and ordinal; None: the newest and what it kept."""
+        """Tasks of a job's attempt, by stage and ordinal; None: the newest and what it kept.
+
+        Raises:
+            RuleViolation: The token is not one that this method has given.
+        """
         place = (rows.c.stage, rows.c.ordinal)
         query = select(rows).where(rows.c.parent_job_id == job_id)
         if attempt is None:
@@ -436,7 +454,7 @@ _OF_WEBHOOKS: Final = (webhook_secrets, webhook_messages, webhook_deliveries)
 
 
 class SqlJobLeftovers:
-    """Finds and removes them; every method raises `Unavailable` without the database."""
+    """Rows of jobs that ended long ago; every method raises `Unavailable` without the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

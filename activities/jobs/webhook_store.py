@@ -30,9 +30,9 @@ from adapters.database.models.jobs import (
     webhook_secrets,
 )
 from adapters.database.records import clean
+from adapters.guarded_http import GuardedTransport
 from adapters.http import (
     AddressRefused,
-    GuardedTransport,
     IPAddress,
     Resolve,
     is_local,
@@ -96,7 +96,11 @@ class SqlWebhookSecrets:
         return reference
 
     async def forget(self, reference: str) -> None:
-        """Remove a secret that came with a request; one of the settings stays."""
+        """Remove a secret that came with a request; one of the settings stays.
+
+        Raises:
+            Unavailable: The database is not available.
+        """
         async with self._database.transaction() as connection:
             await connection.execute(
                 delete(webhook_secrets).where(webhook_secrets.c.reference == reference)
@@ -106,6 +110,9 @@ class SqlWebhookSecrets:
         """Whether a secret differs from those that requests for a job brought.
 
         False as well where none of them is kept (any more), or can be read.
+
+        Raises:
+            Unavailable: The database is not available.
         """
         cipher = self._cipher
         if cipher is None:
@@ -157,7 +164,10 @@ class SqlWebhookSecrets:
 
 
 class SqlWebhookLog:
-    """The log of deliveries; every method raises `Unavailable` without the database."""
+    """What was sent to whom, and which hosts are left alone.
+
+    Every method raises `Unavailable` when the database is not available.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -180,7 +190,15 @@ class SqlWebhookLog:
             return (await connection.execute(query)).scalar_one()
 
     async def begin(self, host: str, now: datetime, lease: float) -> float | None:
-        """Ask for an attempt; None: go ahead, else the seconds until the host may be tried."""
+        """Ask for an attempt; None: go ahead, else the seconds until the host may be tried.
+
+        When the pause of a host is over, one attempt is let through; others wait for it.
+
+        Args:
+            host: Of the receiver.
+            now: The moment.
+            lease: Seconds after which that attempt is taken for lost.
+        """
         async with self._database.transaction() as connection:
             circuit = await _circuit(connection, host)
             blocked = circuit.blocked(now)

@@ -6,15 +6,9 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.jobs.ports import (
-    JobStore,
-    WebhookAnswer,
-    WebhookDelivery,
-    WebhookLog,
-    WebhookMessage,
-    Webhooks,
-    WebhookSecrets,
-)
+from activities.jobs.ports import WebhookAnswer, WebhookDelivery, WebhookMessage, Webhooks
+from activities.jobs.store import SqlJobStore
+from activities.jobs.webhook_store import SqlWebhookLog, SqlWebhookSecrets
 from activities.shared.failures import translate_failures
 from adapters.ports.errors import Denied
 from workflows.jobs.records import DELIVER_WEBHOOK, WebhookAttempt, WebhookOrder
@@ -49,8 +43,8 @@ class WebhookPorts:
     """
 
     webhooks: Webhooks
-    secrets: WebhookSecrets
-    log: WebhookLog
+    secrets: SqlWebhookSecrets
+    log: SqlWebhookLog
     rules: ReceiverRules
 
 
@@ -62,7 +56,7 @@ class JobWebhooks:
         jobs: Records of jobs.
     """
 
-    def __init__(self, ports: WebhookPorts, jobs: JobStore) -> None:
+    def __init__(self, ports: WebhookPorts, jobs: SqlJobStore) -> None:
         self._ports = ports
         self._jobs = jobs
 

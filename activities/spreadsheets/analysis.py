@@ -32,10 +32,10 @@ from activities.spreadsheets.column_matching import (
     rows_above,
 )
 from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.ports import SpreadsheetStore
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import Plan
 from activities.spreadsheets.staging import is_blank as holds_nothing
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.value_mapping import VALUE_CHARACTERS, ValueBook, resolver_of, scope_of
 from adapters.ports.blobs import Blobs
 from adapters.ports.documents import Documents, TableSource
@@ -80,7 +80,7 @@ class Subject(Protocol):
 
 
 async def fields_of(
-    store: SpreadsheetStore, types: SheetTypes, subject: Subject
+    store: SqlSpreadsheetStore, types: SheetTypes, subject: Subject
 ) -> tuple[SheetField, ...]:
     """Every field that a column may mean, the organisation's custom lists included.
 
@@ -112,7 +112,7 @@ def with_candidates(
 
 
 async def load_context(
-    store: SpreadsheetStore,
+    store: SqlSpreadsheetStore,
     types: SheetTypes,
     subject: Subject,
     today: date,
@@ -155,7 +155,7 @@ async def load_context(
 
 
 async def people_answers(
-    store: SpreadsheetStore, order: SpreadsheetOrder, decided: Mapping[str, CellMapping]
+    store: SqlSpreadsheetStore, order: SpreadsheetOrder, decided: Mapping[str, CellMapping]
 ) -> PeopleAnswers:
     """What is decided about people, in this import and before.
 
@@ -309,7 +309,7 @@ class SpreadsheetAnalysis:
 
     def __init__(
         self,
-        store: SpreadsheetStore,
+        store: SqlSpreadsheetStore,
         blobs: Blobs,
         documents: Documents,
         types: SheetTypes,
@@ -442,7 +442,7 @@ def _as_found(source: TableSource, header_line: int) -> Layout:
 
 
 async def load_plan(
-    store: SpreadsheetStore,
+    store: SqlSpreadsheetStore,
     types: SheetTypes,
     order: SpreadsheetOrder,
     edits: Edits,

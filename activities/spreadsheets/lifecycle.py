@@ -15,7 +15,7 @@ from temporalio import activity
 
 from activities.shared.failures import Heartbeater, announces, translate_failures
 from activities.shared.notices import deliver
-from activities.spreadsheets.ports import SpreadsheetStore
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from adapters.ports.blobs import Blobs
 from adapters.ports.records import Notifications
 from workflows.shared.notices import Notice, NoticeKind, NoticePolicies, clean, notice_id
@@ -42,7 +42,7 @@ class SpreadsheetLifecycle:
         store: Tables.
     """
 
-    def __init__(self, store: SpreadsheetStore) -> None:
+    def __init__(self, store: SqlSpreadsheetStore) -> None:
         self._store = store
 
     @activity.defn(name="spreadsheets.begin")
@@ -153,7 +153,7 @@ class SpreadsheetRetentionSteps:
         blobs: Where files are.
     """
 
-    def __init__(self, store: SpreadsheetStore, blobs: Blobs) -> None:
+    def __init__(self, store: SqlSpreadsheetStore, blobs: Blobs) -> None:
         self._store = store
         self._blobs = blobs
 

@@ -18,8 +18,8 @@ from temporalio.exceptions import ApplicationError
 
 from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
 from activities.spreadsheets.analysis import fields_of, load_plan
-from activities.spreadsheets.ports import SpreadsheetReviews, SpreadsheetStore
 from activities.spreadsheets.review_rules import PROBLEMS, RowProblem, numbered, problems_of
+from activities.spreadsheets.review_store import SqlReviewStore
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import (
     CHUNK_ROWS,
@@ -30,6 +30,7 @@ from activities.spreadsheets.staging import (
     fetched_rows,
     rows_of,
 )
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.validation import RowValidator, SourceRow
 from adapters.ports.blobs import Blobs
 from workflows.shared.cells import Cell, readable
@@ -104,7 +105,7 @@ class ReviewChanging:
 
     def __init__(
         self,
-        reviews: SpreadsheetReviews,
+        reviews: SqlReviewStore,
         uuid: str,
         plan: Plan,
         new: ReviewOperation,
@@ -296,7 +297,7 @@ class SpreadsheetReview:
 
     def __init__(
         self,
-        store: SpreadsheetStore,
+        store: SqlSpreadsheetStore,
         blobs: Blobs,
         types: SheetTypes,
         scratch: Path,

@@ -247,7 +247,7 @@ _PAGE: Final = 200
 
 
 class SqlReviewStore:
-    """Reviews in SQLite and PostgreSQL; see `adapters.ports.SpreadsheetReviews`."""
+    """Rows, problems and corrections of reviews; each method is a transaction and may run twice."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -23,7 +23,6 @@ from temporalio import activity
 
 from activities.shared.failures import Heartbeater, WorkerThread, from_thread, translate_failures
 from activities.spreadsheets.analysis import fields_of, load_context, load_plan, with_candidates
-from activities.spreadsheets.ports import SpreadsheetStore
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import (
     CHUNK_ROWS,
@@ -33,6 +32,7 @@ from activities.spreadsheets.staging import (
     StagedRows,
     fetched_rows,
 )
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.value_mapping import scope_of
 from adapters.ports.blobs import Blobs
 from adapters.ports.documents import ReportWriter
@@ -69,7 +69,7 @@ class SpreadsheetRows:
 
     def __init__(
         self,
-        store: SpreadsheetStore,
+        store: SqlSpreadsheetStore,
         blobs: Blobs,
         types: SheetTypes,
         scratch: Path,
@@ -204,7 +204,7 @@ class SpreadsheetReports:
     """
 
     def __init__(
-        self, store: SpreadsheetStore, blobs: Blobs, reports: ReportWriter, scratch: Path
+        self, store: SqlSpreadsheetStore, blobs: Blobs, reports: ReportWriter, scratch: Path
     ) -> None:
         self._store = store
         self._blobs = blobs
@@ -284,7 +284,7 @@ class SpreadsheetUndoSteps:
         store: Tables.
     """
 
-    def __init__(self, store: SpreadsheetStore) -> None:
+    def __init__(self, store: SqlSpreadsheetStore) -> None:
         self._store = store
 
     @activity.defn(name="spreadsheets.undo")

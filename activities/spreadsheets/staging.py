@@ -33,7 +33,7 @@ from temporalio import activity
 from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
 from activities.shared.scratch import ScratchDatabase, SeenKeys, fetched, scratch_folder
 from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.ports import SpreadsheetStore
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.validation import (
     DOCFLOW,
@@ -259,7 +259,7 @@ class SpreadsheetStaging:
     """
 
     def __init__(
-        self, store: SpreadsheetStore, blobs: Blobs, documents: Documents, scratch: Path
+        self, store: SqlSpreadsheetStore, blobs: Blobs, documents: Documents, scratch: Path
     ) -> None:
         self._store = store
         self._blobs = blobs

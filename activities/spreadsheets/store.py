@@ -2,7 +2,7 @@
 
 The status row of an import, from its first line to its last.
 
-The `SpreadsheetStore` on SQLite and PostgreSQL.
+The `SqlSpreadsheetStore` on SQLite and PostgreSQL.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -212,7 +212,7 @@ async def end_round(connection: AsyncConnection, uuid: str, round: int) -> Proce
 
 
 class SqlSpreadsheetStore:
-    """Tables of the spreadsheets pipeline; see `adapters.ports.SpreadsheetStore` for the promises.
+    """Tables of the spreadsheets pipeline. Every method is one transaction and may run twice.
 
     Every method raises `Unavailable` when the database is down or busy; nothing is written then.
     Methods that change an import raise `LookupError` when it was never opened. An import that was
@@ -233,12 +233,16 @@ class SqlSpreadsheetStore:
             await open_import(connection, self._bulk, order, workflow_id, now)
 
     async def record(self, record: StatusRecord) -> None:
-        """Write one transition into the status row, with its trail."""
+        """Write one transition into the status row, with its trail.
+
+        Nothing changes when the stored sequence is higher, or the import has ended.
+        """
         async with self._database.transaction() as connection:
             await record_status(connection, self._bulk, record)
 
     async def finish(self, result: SpreadsheetResult, record: StatusRecord) -> RowCounts:
-        """As `record`, with report and final state; the counts as the progress mark has them."""
+        """As `record`, with report and final state, whatever the stored sequence; the counts as
+        the progress mark has them. An import that has ended stays as it is."""
         async with self._database.transaction() as connection:
             return await finish(connection, self._bulk, result, record)
 
@@ -354,7 +358,8 @@ class SqlSpreadsheetStore:
             return await people_store.search_people(connection, organisation_id, query, limit)
 
     async def remembered_people(self, organisation_id: int) -> Mapping[str, Mapping[int, bool]]:
-        """What people answered before, by digest of the question."""
+        """What people answered before, by digest of the question: id of a person, and whether
+        it is the same."""
         async with self._database.reading() as connection:
             return await people_store.remembered(connection, organisation_id)
 
@@ -364,7 +369,13 @@ class SqlSpreadsheetStore:
         targets: Mapping[int, Entity],
         rule_targets: Sequence[Entity | None] = (),
     ) -> CellSummary:
-        """Take checked decisions with their trail, all or none."""
+        """Take checked decisions and rules with their trail, all or none.
+
+        Args:
+            decide: The decisions; a version that was written before changes nothing.
+            targets: Entity chosen for each mapping id with `target_id` or `create` resolved.
+            rule_targets: Entity chosen by each rule; None where it names none.
+        """
         async with self._database.transaction() as connection:
             return await value_store.decide(connection, self._bulk, decide, targets, rule_targets)
 
@@ -385,7 +396,12 @@ class SqlSpreadsheetStore:
         return SheetMark() if row is None else mark_of(row)
 
     async def write(self, uuid: str, chunk: SheetChunk, *, dry_run: bool) -> SheetMark:
-        """Write one chunk with its progress mark; one at or before the mark is left alone."""
+        """Write one chunk: targets by natural key, results, before-images, parked rows, found
+        values and the progress mark.
+
+        A chunk at or before the mark is left alone. Under `dry_run` the outcomes are found out,
+        recorded with a summary of the differences, and no target table changes.
+        """
         async with self._database.transaction() as connection:
             return await row_store.write_chunk(connection, self._bulk, uuid, chunk, dry_run=dry_run)
 
@@ -404,7 +420,10 @@ class SqlSpreadsheetStore:
         return views.read_errors(self._database, uuid)
 
     async def begin_undo(self, order: UndoOrder) -> str | None:
-        """Mark an import as being undone; None, or why it cannot be."""
+        """Mark an import as being undone; None, or why it cannot be.
+
+        An order that was carried out already is not refused: its attempt may have died since.
+        """
         async with self._database.transaction() as connection:
             return await undo_store.begin_undo(connection, self._bulk, order)
 
@@ -435,7 +454,7 @@ class SqlSpreadsheetStore:
             return await retention_store.expired(connection, order, now)
 
     async def files_of(self, uuid: str) -> Sequence[BlobRef]:
-        """Blobs of an import: source, staged rows, report."""
+        """Blobs of an import: source, staged rows, report; none while it is PROCESSING."""
         async with self._database.reading() as connection:
             return await retention_store.files_of(connection, uuid)
 

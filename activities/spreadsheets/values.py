@@ -26,9 +26,9 @@ from activities.spreadsheets.analysis import (
     with_candidates,
 )
 from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.ports import SpreadsheetStore
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import Plan, SheetReader, StagedRows, fetched_rows
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.people import IDENTIFYING, check_person
 from activities.spreadsheets.validation import SourceRow
 from activities.spreadsheets.value_mapping import ValueBook, check_decision, value_text
@@ -162,7 +162,7 @@ class SpreadsheetValues:
     """
 
     def __init__(
-        self, store: SpreadsheetStore, blobs: Blobs, types: SheetTypes, scratch: Path
+        self, store: SqlSpreadsheetStore, blobs: Blobs, types: SheetTypes, scratch: Path
     ) -> None:
         self._store = store
         self._blobs = blobs

@@ -27,7 +27,8 @@ from adapters.ports.transfer_files import (
     Scanner,
     ScanVerdict,
 )
-from adapters.ports.transfers import Secrets, Staging
+from adapters.ports.transfers import Secrets
+from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.receipts import ReceiptFile
 from workflows.transfers.runs import ActionOrder, ActionResult, StagedFile
@@ -47,7 +48,7 @@ class ArchivePorts:
 
     archives: Archives
     secrets: Secrets
-    staging: Staging
+    staging: BlobStaging
     scratch: Path
 
 
@@ -179,7 +180,7 @@ class ArchiveSteps:
         return (await self._ports.secrets.secret(reference)).rstrip("\r\n")
 
 
-def _input(staging: Staging, file: StagedFile) -> ArchiveInput:
+def _input(staging: BlobStaging, file: StagedFile) -> ArchiveInput:
     return ArchiveInput(
         file.name,
         file.blob.size,
@@ -216,7 +217,7 @@ class ScanPorts:
     """None: there is none."""
     quarantine: Blobs
     """A container of its own, which is read for investigations only."""
-    staging: Staging
+    staging: BlobStaging
     undated: bool = False
     """Signatures that state no age are taken for new ones: a scanner with signatures of one's
     own states none."""
@@ -274,7 +275,7 @@ class Scanning:
             )
 
     async def _verdict(
-        self, scanner: Scanner, staging: Staging, file: StagedFile, action: Scan
+        self, scanner: Scanner, staging: BlobStaging, file: StagedFile, action: Scan
     ) -> ScanVerdict:
         verdict = await scanner.scan(staging.read(file.blob), file.blob.size)
         if not verdict.clean:
@@ -293,7 +294,7 @@ class Scanning:
         return verdict
 
     async def _quarantine(
-        self, order: ActionOrder, staging: Staging, number: int, file: StagedFile, finding: str
+        self, order: ActionOrder, staging: BlobStaging, number: int, file: StagedFile, finding: str
     ) -> None:
         """Keep a file where people can look into it, with what is known of it beside it."""
         stem = f"quarantine/{order.job.transfer_id}/{order.index:02}-{number:05}"

@@ -34,7 +34,8 @@ from activities.transfers.endpoints import (
 )
 from adapters.ports.errors import Denied, UnreadableDocument
 from adapters.ports.transfer_files import KeyFacts, Keyring, OpenPgp
-from adapters.ports.transfers import PartnerStore, Staging
+from adapters.ports.transfers import PartnerStore
+from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.partners import OpenPgpKey, Partner
 from workflows.transfers.receipts import ReceiptFile
@@ -98,7 +99,7 @@ class CryptoPorts:
 
     openpgp: OpenPgp
     partners: PartnerStore
-    staging: Staging
+    staging: BlobStaging
     scratch: Path
 
 
@@ -262,7 +263,7 @@ class Crypto:
 
     async def _verified(
         self,
-        staging: Staging,
+        staging: BlobStaging,
         ring: Keyring,
         file: StagedFile,
         signature: StagedFile,
@@ -377,7 +378,7 @@ class Checksums:
         staging: Where the files are.
     """
 
-    def __init__(self, staging: Staging) -> None:
+    def __init__(self, staging: BlobStaging) -> None:
         self._staging = staging
 
     @activity.defn(name="transfers.checksum")

@@ -34,7 +34,8 @@ from adapters.ports.places import (
     Places,
     UnknownHostKey,
 )
-from adapters.ports.transfers import Notes, PartnerStore, Staging
+from adapters.ports.transfers import Notes, PartnerStore
+from adapters.staging import BlobStaging
 from workflows.shared.contracts import BlobRef
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.events import TransferId
@@ -68,7 +69,7 @@ class StepFiles:
         order: The action.
     """
 
-    def __init__(self, staging: Staging, order: ActionOrder) -> None:
+    def __init__(self, staging: BlobStaging, order: ActionOrder) -> None:
         self.staging = staging
         self._order = order
         self._run, self._name = order.job.transfer_id, f"{order.index:02}-{order.round}"
@@ -198,19 +199,19 @@ def remarks_of_empty(files: Sequence[StagedFile]) -> Sequence[str]:
     return [f"{empty:,} of {len(files):,} files are empty"] if empty else []
 
 
-async def staged_files(staging: Staging, manifest: Manifest) -> list[StagedFile]:
+async def staged_files(staging: BlobStaging, manifest: Manifest) -> list[StagedFile]:
     """The files that a manifest lists."""
     if manifest.blob is None:
         return []
     return [StagedFile.model_validate_json(line) for line in await lines_of(staging, manifest.blob)]
 
 
-async def lines_of(staging: Staging, blob: BlobRef) -> list[bytes]:
+async def lines_of(staging: BlobStaging, blob: BlobRef) -> list[bytes]:
     """The lines of a short staged file."""
     return (await content_of(staging, blob)).splitlines()
 
 
-async def content_of(staging: Staging, blob: BlobRef) -> bytes:
+async def content_of(staging: BlobStaging, blob: BlobRef) -> bytes:
     """All bytes of a short staged file."""
     return b"".join([piece async for piece in staging.read(blob)])
 
@@ -256,7 +257,7 @@ async def _joined(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
         yield bytes(held)
 
 
-async def staged_path(staging: Staging, file: StagedFile, folder: Path) -> Path:
+async def staged_path(staging: BlobStaging, file: StagedFile, folder: Path) -> Path:
     """Write a staged file to the disk.
 
     Args:
@@ -422,7 +423,7 @@ class EndpointPorts:
 
     places: Places
     partners: PartnerStore
-    staging: Staging
+    staging: BlobStaging
     notes: Notes
     probing: Places
     """Connects whatever is known of a partner, for the probe of an outage."""

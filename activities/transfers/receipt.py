@@ -14,9 +14,11 @@ from temporalio import activity
 
 from activities.shared.failures import Heartbeater, translate_failures
 from activities.transfers.endpoints import content_of, now_utc, staged_files
+from activities.transfers.store import SqlTransferStore
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
-from adapters.ports.transfers import KeptCopies, Staging, StatusRow, TransferStore
+from adapters.ports.transfers import StatusRow
+from adapters.staging import BlobCopies, BlobStaging
 from workflows.shared.contracts import BlobRef
 from workflows.transfers.events import file_of
 from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, canonical, in_order
@@ -39,8 +41,8 @@ from workflows.transfers.runs import (
 class ClosingPorts:
     """What `JobClosing` is given."""
 
-    store: TransferStore
-    staging: Staging
+    store: SqlTransferStore
+    staging: BlobStaging
 
 
 class JobClosing:
@@ -99,8 +101,8 @@ class ReceiptPorts:
     """What the end of a transfer is given."""
 
     blobs: Blobs
-    copies: KeptCopies
-    staging: Staging
+    copies: BlobCopies
+    staging: BlobStaging
 
 
 class CopyRemoval:
@@ -111,7 +113,7 @@ class CopyRemoval:
         now: The time.
     """
 
-    def __init__(self, copies: KeptCopies, now: Callable[[], datetime] = now_utc) -> None:
+    def __init__(self, copies: BlobCopies, now: Callable[[], datetime] = now_utc) -> None:
         self._copies, self._now = copies, now
 
     @activity.defn(name="transfers.remove_copies")

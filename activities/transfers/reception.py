@@ -23,6 +23,7 @@ from activities.shared.failures import translate_failures
 from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.endpoints import StepFiles, staged_files
 from activities.transfers.operators_files import Queue
+from activities.transfers.store import SqlTransferStore, SqlTurns
 from adapters.ports.errors import Unavailable
 from adapters.ports.records import RejectionRecord
 from adapters.ports.transfers import (
@@ -31,12 +32,10 @@ from adapters.ports.transfers import (
     RouteStore,
     SettingsFile,
     SettingsSource,
-    Staging,
     StartedJobs,
     StatusRow,
-    TransferStore,
-    Turns,
 )
+from adapters.staging import BlobStaging
 from workflows.shared.errors import KEY_REUSED, NOT_YET, RuleViolation
 from workflows.transfers.events import WATCH, FileNotice, TransferStatus, file_of
 from workflows.transfers.fired_events import fired_body
@@ -134,7 +133,7 @@ _UNKNOWN = "unknown"
 class ReceivingPorts:
     """What `Receiving` is given."""
 
-    store: TransferStore
+    store: SqlTransferStore
     routes: RouteCache
     queues: Mapping[str, Queue]
     """Queues that there are."""
@@ -346,8 +345,8 @@ class PlanningPorts:
     partners: PartnerStore
     queues: Collection[str]
     """Queues that there are."""
-    turns: Turns
-    store: TransferStore
+    turns: SqlTurns
+    store: SqlTransferStore
     keeps_copies: bool = True
     """Whether there is a key to encrypt copies with."""
 
@@ -491,7 +490,7 @@ class Firing:
         staging: Where the files of the run are listed.
     """
 
-    def __init__(self, sender: EventSender, staging: Staging) -> None:
+    def __init__(self, sender: EventSender, staging: BlobStaging) -> None:
         self._sender, self._staging = sender, staging
 
     @activity.defn(name="transfers.fire_event")

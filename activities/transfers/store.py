@@ -72,7 +72,10 @@ _turns: Final = transfer_turns.c
 
 
 class SqlTurns:
-    """Table of turns; every method raises `Unavailable` when the database is down."""
+    """Who may work on a sequence key, in the order of arrival.
+
+    All that a run has is given back by the state of its end in `SqlTransferStore`.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -85,12 +88,29 @@ class SqlTurns:
             return (await connection.execute(newest)).scalar_one()
 
     async def reserve(self, watch: str, queue: str | None, run: str, place: datetime) -> None:
-        """Keep a place for the job of an event."""
+        """Keep a place for the job of an event that a watch is about to send.
+
+        Args:
+            watch: Its name: its events keep the order of their places.
+            queue: Where its events go, routed already; None: they are routed.
+            run: Workflow id of the job; one that has a place keeps it.
+            place: Behind those that are reserved already.
+        """
         async with self._database.single() as connection:
             await self._add(connection, _reserved(watch, queue), run, place)
 
     async def take(self, key: str, run: str, arrived: datetime) -> Sequence[str]:
-        """Stand in line, or see who is before; none: it is this run's turn, until it ends."""
+        """Stand in line, or see how far one is.
+
+        Args:
+            key: What runs write one after the other.
+            run: Workflow id; it stands in line once.
+            arrived: Of its event: the earlier one comes first, unless another has begun. The
+                place that was reserved for it counts instead.
+
+        Returns:
+            Workflow ids of those before it, the one whose turn it is first; none: it is its turn.
+        """
         own, reservation = _hashed(key), is_reserved() & (_turns.run == run)
         place = select(_turns.key, _turns.arrived).where(reservation)
         line = (
@@ -116,7 +136,7 @@ class SqlTurns:
         return before
 
     async def unreserve(self, run: str) -> None:
-        """Give up the place that was reserved for a run."""
+        """Give up the place that was reserved for a run, of which it needs none."""
         async with self._database.single() as connection:
             await connection.execute(given_back(run).where(is_reserved()))
 
@@ -483,8 +503,13 @@ class SqlTransferStore:
         self._states = StateWriter(database)
 
     async def record(self, row: StatusRow) -> bool:
-        """Add a state; the same one twice is one, and an older one never replaces a newer one,
-        unless it is the end. An end is replaced by another end, and a failure by a new beginning.
+        """Add a state; the same one twice is one. What it leaves out stays as it was.
+
+        Of events with the same source and id, the row is that of the one that came first, until
+        the job of another one writes: Temporal has one job for both, so that one is carried out.
+
+        Returns:
+            False: the row is that of another event, and nothing was written.
         """
         return await self._states.write(row)
 
@@ -532,7 +557,18 @@ class SqlTransferStore:
         before: datetime | None = None,
         behind: str | None = None,
     ) -> Sequence[StatusRow]:
-        """The state of each transfer now, the newest change first."""
+        """The state of each transfer now, the newest change first.
+
+        Args:
+            limit: At most so many.
+            status: Only those in this state.
+            queue: Only those of this queue.
+            account_id: Only those of this account.
+            reason: Only those whose reason begins so.
+            before: Only those that changed earlier, UTC.
+            behind: Id of the last transfer of a page, which changed at `before`: those of that
+                very moment that come behind it as well.
+        """
         query = select(transfers).order_by(transfers.c.at.desc(), transfers.c.transfer_id)
         for column, value in (
             (transfers.c.status, status and status.value),

@@ -48,7 +48,7 @@ class SqlWatchStore:
             return [_file(row) for row in (await connection.execute(query)).mappings()]
 
     async def put(self, watch: str, files: Sequence[SeenFile]) -> None:
-        """Insert or replace files."""
+        """Insert or replace files; key: path."""
         if not files:
             return
         insert = self._insert(watched_files)
@@ -61,7 +61,7 @@ class SqlWatchStore:
             await connection.execute(put, [_values(watch, each) for each in files])
 
     async def prune(self, watch: str, before: datetime) -> int:
-        """Remove files that vanished before a moment."""
+        """Remove files that vanished before a moment; how many they were."""
         gone = delete(watched_files).where(
             watched_files.c.watch == watch, watched_files.c.vanished < before
         )
@@ -69,7 +69,13 @@ class SqlWatchStore:
             return (await connection.execute(gone)).rowcount
 
     async def files(self, watch: str, limit: int, *, unsent: bool = False) -> Sequence[SeenFile]:
-        """Files for people, the newest first."""
+        """Files for people, those that vanished included, the newest first.
+
+        Args:
+            watch: Whose.
+            limit: How many at most.
+            unsent: Only those without an event.
+        """
         query = (
             select(watched_files)
             .where(watched_files.c.watch == watch)
@@ -82,7 +88,7 @@ class SqlWatchStore:
             return [_file(row) for row in (await connection.execute(query)).mappings()]
 
     async def state(self, watch: str) -> WatchState | None:
-        """What its last look came to."""
+        """What its last look came to; None: there was none."""
         query = select(watch_states.c.record).where(watch_states.c.watch == watch)
         async with self._database.reading() as connection:
             record = (await connection.execute(query)).scalar_one_or_none()
@@ -126,7 +132,14 @@ class SqlExpectedStore:
     async def arrivals(
         self, queue: str, begin: datetime, end: datetime, limit: int
     ) -> Sequence[Arrival]:
-        """Transfers that came on a queue, each once."""
+        """Transfers that came on a queue, each once, by the time at which it first came there.
+
+        Args:
+            queue: Which.
+            begin: Included.
+            end: Not included.
+            limit: How many at most.
+        """
         earlier = jobstatus.alias()
         came = func.min(jobstatus.c.at).label("came")
         query = (
@@ -159,7 +172,7 @@ class SqlExpectedStore:
         ]
 
     async def days(self, name: str, limit: int) -> Sequence[ExpectedDay]:
-        """What was recorded, the newest day first."""
+        """What was recorded of an expectation, the newest day first."""
         query = (
             select(expected_days.c.record)
             .where(expected_days.c.name == name)
@@ -171,7 +184,7 @@ class SqlExpectedStore:
             return [ExpectedDay.model_validate_json(each) for each in found]
 
     async def record(self, days: Sequence[ExpectedDay]) -> None:
-        """Insert or replace; what a person has closed stays closed."""
+        """Insert or replace; key: (name, day). What a person has closed stays closed."""
         if not days:
             return
         insert = self._insert(expected_days)

@@ -24,20 +24,12 @@ from activities.transfers.operators_files import (
     needs_notice,
     sentence_of,
 )
+from activities.transfers.store import SqlTransferStore, SqlTurns
+from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from adapters.ports.errors import Denied, UnreadableDocument
 from adapters.ports.places import Entry, Place, Places
 from adapters.ports.transfer_files import OpenPgp
-from adapters.ports.transfers import (
-    Arrival,
-    EventSender,
-    ExpectedStore,
-    PartnerStore,
-    RouteStore,
-    StatusRow,
-    TransferStore,
-    Turns,
-    WatchStore,
-)
+from adapters.ports.transfers import Arrival, EventSender, PartnerStore, RouteStore, StatusRow
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.events import TransferStatus, transfer_id_of
 from workflows.transfers.partners import (
@@ -112,10 +104,10 @@ class WatchPorts:
 
     places: Places
     partners: PartnerStore
-    store: WatchStore
+    store: SqlWatchStore
     sender: EventSender
-    transfers: TransferStore
-    turns: Turns
+    transfers: SqlTransferStore
+    turns: SqlTurns
     now: Callable[[], datetime] = now_utc
 
 
@@ -428,7 +420,7 @@ _EXPECTED_PAGE: Final = 10_000
 class ExpectedPorts:
     """What checks are given."""
 
-    store: ExpectedStore
+    store: SqlExpectedStore
     routes: RouteStore
     now: Callable[[], datetime] = now_utc
 

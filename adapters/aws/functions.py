@@ -131,7 +131,7 @@ BY_SERVICE: Final = {
 
 
 class AwsGrants:
-    """Inline policies of the functions' role."""
+    """What functions may do: inline policies of their role."""
 
     def __init__(self, client: "IAMClient") -> None:
         self._client = client
@@ -146,10 +146,12 @@ class AwsGrants:
         await self._put(role, names.policy, policy_of(names, plan))
 
     async def grant_once(self, plan: BatchPlan, role: str) -> None:
-        """Allow the secrets and database users of the plan, for all batches together.
+        """Allow the secrets and database users of the plan to the role, for all batches together.
+
+        One policy that stays; nothing is changed where it is there.
 
         Raises:
-            Denied: As above.
+            Denied: The role's policies would become too large, or the cloud refuses.
         """
         name, wanted = f"{plan.prefix}_doc_loader_grants", _policy(_granted(plan))
         if await self._policy(role, name) != wanted:

@@ -266,14 +266,19 @@ _UNFIT: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 class AwsQueues:
-    """Queues, by their names."""
+    """The queue of a batch, and its dead letters."""
 
     def __init__(self, client: "SQSClient") -> None:
         self._client = client
         self._redriving = Redrive(client)
 
     async def ensure_dead_letters(self, names: Names, plan: BatchPlan, owner: str) -> None:
-        """Make the dead-letter queue; it keeps messages for as long as SQS does."""
+        """Make the dead-letter queue.
+
+        Raises:
+            NotYet: A queue of that name was deleted less than 60 s ago.
+            Denied: The cloud refuses.
+        """
         # The age of a message keeps counting after it moves here: this queue has to keep it longer
         # than the other one does.
         wanted = {"MessageRetentionPeriod": str(LONGEST_RETENTION)}
@@ -282,7 +287,18 @@ class AwsQueues:
     async def ensure_queue(
         self, names: Names, plan: BatchPlan, owner: str, visibility: int
     ) -> None:
-        """Make the queue."""
+        """Make the queue.
+
+        Args:
+            names: Of the batch.
+            plan: Of the batch.
+            owner: Id of the run that makes it.
+            visibility: Seconds that a received message stays hidden.
+
+        Raises:
+            NotYet: A queue of that name was deleted less than 60 s ago.
+            Denied: The cloud refuses.
+        """
         wanted = {
             "MessageRetentionPeriod": str(plan.retention),
             "VisibilityTimeout": str(min(visibility, LONGEST_VISIBILITY)),
@@ -328,7 +344,8 @@ class AwsQueues:
     async def has_proof(self, queue: str, message_id: str) -> bool:
         """Look for a canary in the queue, and take canaries out of it.
 
-        Only the topic may send: every message here came through the subscription.
+        Any other message of the batch that came through the subscription proves delivery as well,
+        and stays.
         """
         url = await self._url(queue)
         with aws(f"look for a canary in {queue}"):
@@ -353,7 +370,11 @@ class AwsQueues:
         return QueueDepth(visible=visible, delayed=delayed, in_flight=in_flight)
 
     async def redrive(self, names: Names) -> Redriven:
-        """Move all dead letters back, each message once; continues a move in progress."""
+        """Move all dead letters back, each message once; continues a move in progress.
+
+        Raises:
+            NotYet: A move is under way.
+        """
         try:
             dead = await self._url(names.dead_letters)
             is_now = await self._attributes(dead, "QueueArn", *_COUNTS)
@@ -370,7 +391,11 @@ class AwsQueues:
         )
 
     async def send(self, names: Names, bodies: Sequence[str]) -> None:
-        """Put messages into the queue, as many at once as SQS takes."""
+        """Put messages into the queue; one that is sent again is there twice.
+
+        Raises:
+            Denied: There is no such queue.
+        """
         url = await self._url(names.queue)
         for together in _together(bodies):
             with aws(f"put messages into {names.queue}"):
@@ -388,7 +413,14 @@ class AwsQueues:
     async def dead_letter(self, names: Names, body: str, reason: str, deduplication: str) -> None:
         """Put a message among the dead letters.
 
-        The reason is left out where the message has no room for it.
+        Args:
+            names: Of the batch.
+            body: As it came.
+            reason: Why, for people; goes with it as an attribute.
+            deduplication: The same for the same message, however often it is put there.
+
+        Raises:
+            Denied: There is no such queue any more.
         """
         url = await self._url(names.dead_letters)
         attributes = {REASON: _fit(reason), KEY: _fit(deduplication)}
@@ -413,7 +445,11 @@ class AwsQueues:
             return ()
 
     async def delete_queue(self, queue: str, owner: str) -> bool:
-        """Delete a queue with everything in it, unless it belongs to another owner."""
+        """Delete a queue with everything in it.
+
+        Raises:
+            Denied: It is not this owner's.
+        """
         try:
             url = await self._url(queue)
             other = await self._owner(url)

@@ -42,11 +42,12 @@ def filter_policy(key: BatchKey) -> dict[str, Any]:
 
 
 class AwsTopic:
-    """Subscriptions and publications.
+    """The topic that documents of all batches are published to.
 
     Args:
         client: Of the topics.
         queues: Of the queues that subscribe; a topic may be in another account than they are.
+
     """
 
     def __init__(self, client: "SNSClient", queues: "SQSClient") -> None:

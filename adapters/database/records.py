@@ -214,14 +214,26 @@ _LOCK = text("SELECT pg_advisory_xact_lock(hashtext('docflow leases'), hashtext(
 
 
 class SqlLeases:
-    """The leases of all runs."""
+    """The leases of all runs; every method raises `Unavailable` when the database is down."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._insert = database.insert
 
     async def take(self, owner: str, claims: Sequence[Claim], keep: timedelta) -> LeaseWait | None:
-        """Take leases, one resource after the other, in the order in which runs first asked."""
+        """Take leases, one resource after the other, in the order in which runs first asked.
+
+        May be called again: a lease that the run has is renewed, and so is its place among those
+        that wait. Who does not ask for `keep` loses that place.
+
+        Args:
+            owner: Workflow id of the run.
+            claims: What it needs; the same resources in the same order for all runs.
+            keep: How long a place is kept without being asked for.
+
+        Returns:
+            What the run waits for; None: it has all leases, until they are released.
+        """
         for claim in claims:
             async with self._database.transaction() as connection:
                 position = await self._take(connection, owner, claim, datetime.now(UTC), keep)

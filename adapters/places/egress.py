@@ -15,25 +15,13 @@ import asyncio
 import base64
 import secrets
 import socket
-import ssl
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
-import httpx
-
-from adapters.http import (
-    AddressRefused,
-    GuardedTransport,
-    IPAddress,
-    Resolve,
-    is_local,
-    is_public,
-    literal,
-    resolve,
-)
+from adapters.http import AddressRefused, IPAddress, Resolve, is_local, is_public, literal, resolve
 
 CONNECT_SECONDS = 15.0
 
@@ -126,36 +114,6 @@ def _is_named(host: str, permitted: str) -> bool:
     if permitted.startswith("*."):
         return host.endswith(permitted[1:])
     return host == permitted
-
-
-def http_client(
-    egress: Egress, timeout: httpx.Timeout, tls: ssl.SSLContext | None = None
-) -> httpx.AsyncClient:
-    """Make a client; no proxy, which would make the connection to whatever address it likes."""
-    guarded = GuardedTransport(egress.permitted, egress.resolve, tls)
-    return httpx.AsyncClient(
-        transport=_CheckedHost(egress, guarded), timeout=timeout, trust_env=False
-    )
-
-
-class _CheckedHost(httpx.AsyncBaseTransport):
-    """Checks the name of a host before a transport checks its addresses."""
-
-    def __init__(self, egress: Egress, inner: httpx.AsyncBaseTransport) -> None:
-        self._egress, self._inner = egress, inner
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request.
-
-        Raises:
-            AddressRefused: The host may not be connected to.
-        """
-        self._egress.check_host(request.url.host)
-        return await self._inner.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        """Close what is open."""
-        await self._inner.aclose()
 
 
 _HEAD_BYTES = 16 * 1024

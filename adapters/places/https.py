@@ -14,7 +14,8 @@ import httpx
 
 from adapters.http import AddressRefused, literal, retry_after
 from adapters.places.base import BasePlace, Credentials, Pace, is_strong
-from adapters.places.egress import Egress, http_client
+from adapters.places.egress import Egress
+from adapters.places.http_client import http_client
 from adapters.places.writing import WholeWrites, WriteOrder, checked, checked_pattern, taken
 from adapters.ports.errors import Denied, Throttled
 from adapters.ports.places import (

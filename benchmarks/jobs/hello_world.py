@@ -15,7 +15,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.jobs.api import JobTypes
-from activities.jobs.ports import JobStore
+from activities.jobs.store import SqlJobStore
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database.schema import upgrade
 from benchmarks.jobs.bare import LIGHT, QUEUE, BareBatch, BareJob, BareOrder, greet
@@ -55,7 +55,7 @@ class Installation:
 
     client: Client
     runs: JobRuns
-    store: JobStore
+    store: SqlJobStore
 
     async def job(self, order: JobOrder) -> float:
         """Seconds that a job takes."""

@@ -22,9 +22,8 @@ from temporalio.worker import Worker
 from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.receipt import JobClosing
 from activities.transfers.reception import Planning, Receiving
-from activities.transfers.store import SqlRouteStore
+from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from adapters.database.schema import upgrade
-from adapters.ports.transfers import TransferStore
 from benchmarks.report import Table, at_least, middle, spread
 from benchmarks.transfers.bare import EVENTS, JOBS, Bare, BareEvent, BareJob, step
 from stack.postgres import postgres_server
@@ -71,7 +70,7 @@ class Installation:
 
     client: Client
     intake: TransferIntake
-    store: TransferStore
+    store: SqlTransferStore
     workers: Sequence[Worker]
 
     @asynccontextmanager

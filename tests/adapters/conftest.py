@@ -11,14 +11,14 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
 from activities.imports.store import SqlImportStore
 from activities.imports.views import SqlImportTasks
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.database.engine import Database, open_database
 from adapters.database.schema import upgrade
-from adapters.ports.batches import BatchStore
-from adapters.ports.documents import LoadStore
 from stack.postgres import postgres_server
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
@@ -123,12 +123,12 @@ def tables(database: Database) -> SqlBatchTables:
 
 
 @pytest.fixture
-def batches(tables: SqlBatchTables) -> BatchStore:
+def batches(tables: SqlBatchTables) -> SqlBatchStore:
     return tables.batches
 
 
 @pytest.fixture
-def loads(tables: SqlBatchTables) -> LoadStore:
+def loads(tables: SqlBatchTables) -> SqlLoadStore:
     return tables.loads
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from activities.batches.document_store import SqlLoadStore
 from activities.batches.store import SqlBatchStore
 from activities.imports.ports import EarlierImport
 from activities.imports.store import SqlImportStore
@@ -14,7 +15,6 @@ from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.database.engine import Database
 from adapters.database.models.every import metadata
 from adapters.database.models.imports import import_progress, import_rejects
-from adapters.ports.documents import LoadStore
 from adapters.ports.records import OpenRow, OpenRows
 from stack.sample_club import SampleClub
 from tests.support.batches.scripted import finished, started
@@ -181,7 +181,7 @@ async def test_a_terminated_batch_leaves_its_case_free(database: Database) -> No
     ],
 )
 async def test_no_document_of_a_batch_that_ended_early_stays_loading(
-    loads: LoadStore, database: Database, status: LoaderStatus, state: DocumentState
+    loads: SqlLoadStore, database: Database, status: LoaderStatus, state: DocumentState
 ) -> None:
     batches, held = SqlBatchStore(database), document("D 1")
     await batches.note(FIRST.case_id, [started(FIRST)])
@@ -199,7 +199,7 @@ async def test_no_document_of_a_batch_that_ended_early_stays_loading(
 
 
 async def test_a_terminated_load_leaves_its_bytes_free(
-    loads: LoadStore, database: Database
+    loads: SqlLoadStore, database: Database
 ) -> None:
     batches, held = SqlBatchStore(database), document("D 1")
     other = document("D-2")

@@ -22,7 +22,7 @@ from sqlalchemy import select
 from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError
 
-from activities.imports.ports import ImportStore
+from activities.imports.store import SqlImportStore
 from adapters.database.engine import open_database
 from adapters.database.models.base import UtcDateTime, metadata
 from adapters.database.models.imports import import_progress
@@ -195,7 +195,7 @@ async def test_every_document_type_is_among_the_cases() -> None:
 
 
 async def test_every_call_of_an_import_is_a_step_or_reads() -> None:
-    calls = {name for port in (ImportStore, Blobs) for name in vars(port) if name[0] != "_"}
+    calls = {name for port in (SqlImportStore, Blobs) for name in vars(port) if name[0] != "_"}
     assert calls == (STEPS | READS)
 
 

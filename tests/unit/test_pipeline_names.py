@@ -38,7 +38,6 @@ OWN: Mapping[str, str] = {
     "activities/jobs/ports.py": "jobs",
     "adapters/ports/places.py": "transfers",
     "adapters/ports/spatial.py": "jobs",
-    "activities/spreadsheets/ports.py": "spreadsheets",
     "adapters/ports/transfer_files.py": "transfers",
     "adapters/ports/transfers.py": "transfers",
     "adapters/places": "transfers",

@@ -19,7 +19,8 @@ from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database, open_database
 from adapters.ports.records import OpenRow, OpenRows, RunEnd
-from adapters.ports.transfers import Staging, StatusRow
+from adapters.ports.transfers import StatusRow
+from adapters.staging import BlobStaging
 from adapters.temporal import TemporalRunEnds
 from tests.support.imports.activities import environment
 from tests.support.imports.store import message, plan
@@ -114,7 +115,7 @@ def _transfers(database: Database) -> Opened:
         await store.record(StatusRow(id, status, now, "TMS", "1", run=run))
         return run, run
 
-    return Opened(TransferRows(store, cast(Staging, NothingStaged())), open)
+    return Opened(TransferRows(store, cast(BlobStaging, NothingStaged())), open)
 
 
 OPENED: Mapping[str, Callable[[Database], Opened]] = {

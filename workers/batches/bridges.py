@@ -18,7 +18,6 @@ from temporalio.service import RPCError
 
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import aws, open_aws
-from adapters.ports.batches import BatchQueues
 from adapters.ports.errors import PortError
 from adapters.ports.records import REJECTED_BODY_BYTES, RejectedMessages
 from workers.batches.case_events import CaseEventIntake
@@ -148,7 +147,7 @@ async def receive(
 async def run_batch_loader(
     client: Client,
     sqs: "SQSClient",
-    queues: BatchQueues,
+    queues: AwsQueues,
     *,
     prefix: str,
     stop: asyncio.Event,
@@ -182,7 +181,7 @@ async def run_batch_loader(
 class _Loader:
     client: Client
     sqs: "SQSClient"
-    queues: BatchQueues
+    queues: AwsQueues
     prefix: str
     polling: Polling
     retry: Retry

@@ -10,11 +10,10 @@ import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from adapters.ports.batches import BatchQueues
 from adapters.ports.errors import PortError
 from workers.batches.documents import DocumentIntake
 from workers.shared.bridges.consumer import Retry
@@ -24,6 +23,9 @@ from workers.shared.errors import SettingsError, TemporalUnreachable
 from workers.shared.logs import about, bound, configure_host_logs
 from workers.shared.services.bodies import Abandon, DeadLetter, Settle
 from workflows.batches.names import API_KEY_SECRET, BatchKey, Names, names_of
+
+if TYPE_CHECKING:
+    from adapters.aws.queues import AwsQueues
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ class LoaderFunction:
         self._opened = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._intake: DocumentIntake | None = None
-        self._queues: BatchQueues | None = None
+        self._queues: AwsQueues | None = None
 
     def handle(self, event: Any, context: Context) -> dict[str, list[dict[str, str]]]:
         """Start the load of every document of an event.
@@ -164,7 +166,7 @@ class LoaderFunction:
     def _names(self) -> Names:
         return names_of(_setting(self._environment, "DOCFLOW_BATCH_PREFIX"), self._key())
 
-    async def _open_queues(self) -> BatchQueues:
+    async def _open_queues(self) -> "AwsQueues":
         # Loaded late: nearly no event needs it, and it would cost every cold start.
         from adapters.aws.queues import AwsQueues
         from adapters.aws.session import open_aws

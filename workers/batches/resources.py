@@ -16,15 +16,7 @@ from adapters.aws.topic import AwsTopic
 from adapters.database.engine import Database
 from adapters.database.records import SqlLeases
 from adapters.files.texts.pool import FileTexts
-from adapters.ports.batches import (
-    BatchFunctions,
-    BatchGrants,
-    BatchQueues,
-    BatchTopic,
-    Leases,
-    OpenRuns,
-)
-from adapters.ports.documents import DocumentTexts, LoadStore
+from adapters.ports.documents import DocumentTexts
 from adapters.temporal import TemporalOpenRuns
 from workers.batches.settings import BatchSettings
 from workflows.batches.names import BatchPlan
@@ -36,15 +28,15 @@ class BatchResources:
 
     plan: BatchPlan
     """Of the installation."""
-    queues: BatchQueues
-    topic: BatchTopic
-    functions: BatchFunctions
-    grants: BatchGrants
+    queues: AwsQueues
+    topic: AwsTopic
+    functions: AwsFunctions
+    grants: AwsGrants
     store: SqlBatchStore
-    loads: LoadStore
+    loads: SqlLoadStore
     texts: DocumentTexts
-    runs: OpenRuns
-    leases: Leases
+    runs: TemporalOpenRuns
+    leases: SqlLeases
     limits: AccountLimits
 
 

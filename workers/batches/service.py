@@ -13,18 +13,15 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.exceptions import ApplicationError
 
 from adapters.ports.batches import (
-    BatchQueues,
-    BatchStore,
     BatchView,
     DocumentView,
     FailedMessage,
-    Leases,
     LeaseWait,
     QueuedDeadLetter,
 )
@@ -61,6 +58,11 @@ from workflows.shared.errors import KEY_REUSED
 from workflows.shared.parking import Decision
 from workflows.shared.records import TERMINATED
 
+if TYPE_CHECKING:
+    from activities.batches.store import SqlBatchStore
+    from adapters.aws.queues import AwsQueues
+    from adapters.database.records import SqlLeases
+
 SHOWN: Final = 80
 """Characters of a body that cannot be read."""
 _UNSETTLED: Final = "it was received too often without being settled; see the log of the function"
@@ -81,7 +83,7 @@ class Unloaded:
 
 
 async def unloaded(
-    queues: BatchQueues, store: BatchStore, key: BatchKey, names: Names, most: int
+    queues: "AwsQueues", store: "SqlBatchStore", key: BatchKey, names: Names, most: int
 ) -> list[Unloaded]:
     """Messages of a batch that are not loaded, those in the queue first.
 
@@ -100,7 +102,7 @@ async def unloaded(
     return [*map(_queued, queued), *map(_recorded, recorded)]
 
 
-async def failed_without_message(store: BatchStore, key: BatchKey, failed: int) -> int:
+async def failed_without_message(store: "SqlBatchStore", key: BatchKey, failed: int) -> int:
     """How many failed documents have no message: a release that kept none recorded them.
 
     Args:
@@ -234,7 +236,7 @@ async def refuse_in_vain(runs: BatchRuns, environment: Mapping[str, str], key: B
         await refuse_cancel_in_vain(runs, store, key)
 
 
-async def refuse_cancel_in_vain(runs: BatchRuns, store: BatchStore, key: BatchKey) -> None:
+async def refuse_cancel_in_vain(runs: BatchRuns, store: "SqlBatchStore", key: BatchKey) -> None:
     """Refuse to cancel what is not there, or has ended.
 
     Raises:
@@ -354,7 +356,7 @@ class BatchOverview:
     """
 
     def __init__(
-        self, store: BatchStore, runs: BatchRuns, leases: Leases, timings: Timings
+        self, store: "SqlBatchStore", runs: BatchRuns, leases: "SqlLeases", timings: Timings
     ) -> None:
         self._store = store
         self._runs = runs

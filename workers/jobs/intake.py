@@ -20,7 +20,8 @@ from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.jobs.ports import JobAlias, JobAliases
+from activities.jobs.ports import JobAlias
+from activities.jobs.store import SqlJobAliases
 from adapters.ports.errors import PortError
 from adapters.ports.records import RejectedMessages
 from workers.jobs.settings import JobQueueSettings
@@ -115,7 +116,7 @@ class JobIntake:
     def __init__(
         self,
         submission: JobSubmission,
-        aliases: JobAliases,
+        aliases: SqlJobAliases,
         rejected: RejectedMessages,
         client: Client,
         *,

@@ -23,7 +23,7 @@ from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.jobs.folders import StageFolders
-from activities.jobs.ports import JobStore
+from activities.jobs.store import SqlJobStore
 from adapters.ports.errors import BlobNotFound
 from workers.shared.services.errors import InvalidRequest, NotFound, WrongState
 from workers.shared.services.intake import START_TIMEOUT, short
@@ -184,7 +184,7 @@ class JobRuns:
     """
 
     def __init__(
-        self, client: Client, store: JobStore | None = None, folders: StageFolders | None = None
+        self, client: Client, store: SqlJobStore | None = None, folders: StageFolders | None = None
     ) -> None:
         self._client = client
         self._store = store

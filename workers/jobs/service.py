@@ -22,7 +22,9 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.jobs.api import JobType
-from activities.jobs.ports import JobStore, TaskPage, WebhookDelivery, WebhookLog
+from activities.jobs.ports import TaskPage, WebhookDelivery
+from activities.jobs.store import SqlJobStore
+from activities.jobs.webhook_store import SqlWebhookLog
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from workers.jobs.runs import ENDED, JobDocument, StartedJob, from_run, from_table
@@ -93,8 +95,8 @@ class JobQueries:
 
     def __init__(
         self,
-        store: JobStore,
-        log: WebhookLog,
+        store: SqlJobStore,
+        log: SqlWebhookLog,
         runs: TemporalRuns,
         types: Mapping[str, JobType[Any]],
     ) -> None:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from activities.jobs.api import JobType
-from activities.jobs.ports import WebhookSecrets
+from activities.jobs.webhook_store import SqlWebhookSecrets
 from adapters.http import is_local, is_public, literal, secret_bytes
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound, Denied, PortError, Unavailable
@@ -293,7 +293,7 @@ class WebhookReceivers:
         settings: Which receivers are accepted.
     """
 
-    def __init__(self, secrets: WebhookSecrets, settings: WebhookSettings) -> None:
+    def __init__(self, secrets: SqlWebhookSecrets, settings: WebhookSettings) -> None:
         self._secrets = secrets
         self._settings = settings
 

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Final
 
 from activities.shared.failures import from_thread
-from activities.spreadsheets.ports import SpreadsheetReviews
 from activities.spreadsheets.records import Page
 from activities.spreadsheets.review import BLOCK_ROWS
 from activities.spreadsheets.review_rules import ReviewedRow
-from activities.spreadsheets.review_store import SqlReviewViews
+from activities.spreadsheets.review_store import SqlReviewStore, SqlReviewViews
 from activities.spreadsheets.rows import titles_of
 from activities.spreadsheets.staging import rows_of
 from activities.spreadsheets.validation import SourceRow
@@ -53,7 +52,7 @@ class ReviewRows:
         views: Tables, problems.
     """
 
-    def __init__(self, reviews: SpreadsheetReviews, views: SqlReviewViews) -> None:
+    def __init__(self, reviews: SqlReviewStore, views: SqlReviewViews) -> None:
         self._reviews, self._views = reviews, views
 
     async def page(
@@ -166,7 +165,7 @@ def row_id_header(uuid: str, version: int) -> str:
 
 async def write_export(
     path: Path,
-    reviews: SpreadsheetReviews,
+    reviews: SqlReviewStore,
     views: SqlReviewViews,
     rows: ReviewRows,
     uuid: str,
@@ -200,7 +199,7 @@ async def write_export(
 
 
 async def _pages(
-    reviews: SpreadsheetReviews,
+    reviews: SqlReviewStore,
     views: SqlReviewViews,
     rows: ReviewRows,
     uuid: str,
@@ -271,7 +270,7 @@ class _Sent:
 async def corrections_of(
     path: Path,
     filename: str,
-    reviews: SpreadsheetReviews,
+    reviews: SqlReviewStore,
     uuid: str,
     now: Edits,
     version: int,
@@ -304,7 +303,7 @@ async def corrections_of(
     return await _compare(reviews, uuid, now, _Sent(exported, base, rows))
 
 
-async def _compare(reviews: SpreadsheetReviews, uuid: str, now: Edits, sent: _Sent) -> Corrections:
+async def _compare(reviews: SqlReviewStore, uuid: str, now: Edits, sent: _Sent) -> Corrections:
     cells: list[CellValue] = []
     conflicts: list[str] = []
     known: set[int] = set()

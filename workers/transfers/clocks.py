@@ -8,7 +8,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.operators_files import Clocks
-from adapters.ports.transfers import ExpectedStore, WatchStore
+from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from workers.shared.services.errors import NotFound, TemporalUnavailable
 from workflows.transfers.events import transfer_id_of
 from workflows.transfers.watches import (
@@ -63,8 +63,8 @@ class ClockService:
         self,
         client: Client,
         clocks: Clocks,
-        watches: WatchStore,
-        expected: ExpectedStore,
+        watches: SqlWatchStore,
+        expected: SqlExpectedStore,
     ) -> None:
         self._client, self._clocks = client, clocks
         self._watches, self._expected = watches, expected

@@ -14,7 +14,6 @@ from adapters.database.engine import Database
 from adapters.database.records import SqlRejectedMessages
 from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.records import RejectedMessages
-from adapters.ports.transfers import TransferStore
 from workers.shared.services.identity import OPERATOR, Identity
 from workers.shared.services.runs import TemporalRuns
 from workers.shared.tables import open_tables
@@ -113,7 +112,7 @@ def intake_of(
     client: "Client",
     rejected: RejectedMessages,
     queues: Mapping[str, Queue],
-    known: TransferStore,
+    known: SqlTransferStore,
 ) -> Callable[[str], TransferIntake]:
     """What decides about the messages of a queue or hub, by its name.
 

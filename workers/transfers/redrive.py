@@ -22,9 +22,10 @@ from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.transfers.store import SqlTransferStore
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound, Unavailable
-from adapters.ports.transfers import StatusRow, TransferStore
+from adapters.ports.transfers import StatusRow
 from workers.shared.services.errors import (
     InvalidRequest,
     NotFound,
@@ -95,7 +96,7 @@ class Redrives:
     def __init__(
         self,
         service: TransferService,
-        store: TransferStore,
+        store: SqlTransferStore,
         starts: TransferStarts,
         client: Client,
         blobs: Callable[[], Blobs],
@@ -436,7 +437,7 @@ class TransferPageService:
     def __init__(
         self,
         service: TransferService,
-        store: TransferStore,
+        store: SqlTransferStore,
         runs: TemporalRuns,
         receipts: StoredReceipts,
         redrives: Callable[[], Redrives],

@@ -39,12 +39,10 @@ from adapters.ports.records import OpenRow, RejectionRecord
 from adapters.ports.transfer_files import OpenPgp
 from adapters.ports.transfers import (
     EventSender,
-    KeptCopies,
     PartnerStore,
     RouteStore,
     Secrets,
     SettingsSource,
-    Staging,
     StartedJobs,
 )
 from adapters.secrets import ReferencedSecrets
@@ -124,7 +122,7 @@ def endpoint_ports(
     environment: Mapping[str, str],
     database: Database,
     blobs: Blobs,
-    staging: Staging,
+    staging: BlobStaging,
     secrets: ReferencedSecrets,
     pool: "SessionPool[SftpSession]",
 ) -> EndpointPorts:
@@ -162,7 +160,7 @@ def secret_manager(environment: Mapping[str, str]) -> AwsSettings | None:
 class FilePorts:
     """What activities on files are given."""
 
-    staging: Staging
+    staging: BlobStaging
     crypto: CryptoPorts
     archives: ArchivePorts
     scan: ScanPorts
@@ -252,7 +250,7 @@ class TransfersOpened:
     store: SqlTransferStore
     partners: PartnerStore
     queues: Mapping[str, Queue]
-    staging: Staging
+    staging: BlobStaging
     receiving: ReceivingPorts
     planning: PlanningPorts
     closing: ClosingPorts
@@ -263,7 +261,7 @@ class TransfersOpened:
     archives: ArchivePorts
     scan: ScanPorts
     receipts: ReceiptPorts
-    copies: KeptCopies
+    copies: BlobCopies
     scanner: Clamd | None
     """None: the settings name none."""
     sender: EventSender
@@ -279,7 +277,7 @@ class TransferRows:
         staging: The bytes.
     """
 
-    def __init__(self, store: SqlTransferStore, staging: Staging) -> None:
+    def __init__(self, store: SqlTransferStore, staging: BlobStaging) -> None:
         self._store, self._staging = store, staging
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:

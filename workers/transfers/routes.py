@@ -20,7 +20,8 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from activities.transfers.reception import RouteCache
-from adapters.ports.transfers import RouteStore, StatusRow, TransferStore
+from activities.transfers.store import SqlTransferStore
+from adapters.ports.transfers import RouteStore, StatusRow
 from workers.shared.services.errors import InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import Identity, require_operator
 from workflows.shared.contracts import problem_text
@@ -66,7 +67,9 @@ class RouteService:
         queues: Queues that exist; a rule may name no other.
     """
 
-    def __init__(self, store: RouteStore, transfers: TransferStore, queues: Sequence[str]) -> None:
+    def __init__(
+        self, store: RouteStore, transfers: SqlTransferStore, queues: Sequence[str]
+    ) -> None:
         self._store = store
         self._transfers = transfers
         self._queues = queues

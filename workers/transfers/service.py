@@ -18,8 +18,9 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.cloud_events import NoEvent, head_of, read_event
 from activities.transfers.operators_files import Queue
+from activities.transfers.store import SqlTransferStore
 from adapters.ports.records import RejectionRecord
-from adapters.ports.transfers import PartnerStore, StatusRow, TransferStore
+from adapters.ports.transfers import PartnerStore, StatusRow
 from workers.shared.services.bodies import RefusedMessage, correction_of
 from workers.shared.services.errors import (
     InvalidRequest,
@@ -264,7 +265,7 @@ class TransferService:
 
     def __init__(
         self,
-        store: TransferStore,
+        store: SqlTransferStore,
         partners: PartnerStore,
         runs: TemporalRuns,
         starts: TransferStarts,

@@ -28,9 +28,9 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.cloud_events import NoEvent, head_of, read_event
 from activities.transfers.operators_files import Queue
+from activities.transfers.store import SqlTransferStore
 from adapters.ports.errors import NotYet, PortError, Unavailable
 from adapters.ports.records import RejectedMessages
-from adapters.ports.transfers import TransferStore
 from workers.shared.services.bodies import (
     INVALID_MESSAGE,
     NOT_ACCEPTED,
@@ -160,7 +160,7 @@ class TransferStarts:
         client: Client,
         park_for_seconds: int = PARK_SECONDS,
         *,
-        known: TransferStore | None = None,
+        known: SqlTransferStore | None = None,
     ) -> None:
         self._client = client
         self._known = known
@@ -346,7 +346,7 @@ class StartedEvents:
         self,
         client: Client,
         queues: Mapping[str, Queue],
-        known: TransferStore,
+        known: SqlTransferStore,
         way_in: str = WAY_IN,
     ) -> None:
         self._client = client
@@ -411,7 +411,7 @@ class TransferIntake:
         *,
         way_in: str,
         queue: Queue | None = None,
-        known: TransferStore | None = None,
+        known: SqlTransferStore | None = None,
     ) -> None:
         self._client = client
         self._starts = TransferStarts(client, known=known)

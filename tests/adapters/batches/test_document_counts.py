@@ -2,16 +2,15 @@
 
 from sqlalchemy import event
 
-from activities.batches.store import AT_ONCE
-from adapters.ports.batches import BatchStore
-from adapters.ports.documents import LoadStore
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import AT_ONCE, SqlBatchStore
 from tests.support.batches.tables import SqlBatchTables, document, load, source
 from workflows.batches.names import BatchKey
 from workflows.batches.runs import DocumentCounts
 
 
 async def test_batches_of_many_cases_are_listed_by_a_few_queries(
-    batches: BatchStore, loads: LoadStore, tables: SqlBatchTables
+    batches: SqlBatchStore, loads: SqlLoadStore, tables: SqlBatchTables
 ) -> None:
     keys = [BatchKey(case_id=case, batch_id=1) for case in range(1, AT_ONCE + 11)]
     await batches.expect(keys)

@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from activities.batches.document_store import SqlLoadStore
 from adapters.database.engine import Database
 from adapters.database.models.batches import documents, process_checkpoints
-from adapters.ports.documents import Attached, Extracted, LoadStore
+from adapters.ports.documents import Attached, Extracted
 from tests.support.batches.tables import (
     ATTACHED,
     FILES,
@@ -40,7 +40,7 @@ from workflows.batches.runs import DocumentCounts
 
 
 async def test_checkpoints_are_those_of_a_message_until_they_are_forgotten(
-    loads: LoadStore,
+    loads: SqlLoadStore,
 ) -> None:
     event = document("a")
     await loads.save_source(event, source("f"))
@@ -58,7 +58,7 @@ async def test_checkpoints_are_those_of_a_message_until_they_are_forgotten(
 
 
 async def test_checkpoints_of_a_release_that_had_one_for_each_kind_still_count(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     event = document("a")
     await loads.save_source(event, source("f"))
@@ -72,7 +72,7 @@ async def test_checkpoints_of_a_release_that_had_one_for_each_kind_still_count(
 
 
 async def test_a_duplicate_has_the_tags_and_relations_of_its_message(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     copy = document("b").model_copy(
@@ -84,7 +84,7 @@ async def test_a_duplicate_has_the_tags_and_relations_of_its_message(
 
 
 async def test_fields_that_are_not_used_are_named_in_the_notes(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     fields = {"unknown_fields": ("custodian", "tag")}
     first, copy = (document(name).model_copy(update=fields) for name in "ab")
@@ -104,7 +104,7 @@ async def test_fields_that_are_not_used_are_named_in_the_notes(
     )
 
 
-async def test_every_message_of_a_kind_counts(tables: SqlBatchTables, loads: LoadStore) -> None:
+async def test_every_message_of_a_kind_counts(tables: SqlBatchTables, loads: SqlLoadStore) -> None:
     await load(loads, document("a"), source("a"))
     more = RELATED.model_copy(update={"relations": (Relation(related_id="c"),)})
     file = Attached("y.txt", source("y"))
@@ -125,7 +125,7 @@ async def test_every_message_of_a_kind_counts(tables: SqlBatchTables, loads: Loa
 
 
 async def test_a_document_is_failed_until_each_message_that_failed_is_loaded(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     other = ATTACHED.model_copy(
@@ -140,7 +140,7 @@ async def test_a_document_is_failed_until_each_message_that_failed_is_loaded(
 
 
 async def test_every_step_leaves_its_checkpoint_and_is_done_once(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     event = document("a")
     assert (await loads.facts(event)).state is None
@@ -164,7 +164,7 @@ async def test_every_step_leaves_its_checkpoint_and_is_done_once(
     assert await tables.attachments() == [("a", "in/x", "x.txt")]
 
 
-async def test_a_late_second_attempt_at_the_source_takes_nothing_back(loads: LoadStore) -> None:
+async def test_a_late_second_attempt_at_the_source_takes_nothing_back(loads: SqlLoadStore) -> None:
     assert await load(loads, document("a"), source("f")) is None
     assert await loads.save_source(document("a"), source("f")) is None
     assert (await loads.facts(document("a"))).state is DocumentState.LOADED
@@ -172,7 +172,7 @@ async def test_a_late_second_attempt_at_the_source_takes_nothing_back(loads: Loa
     assert await loads.save_source(document("b"), source("f")) == "a"
 
 
-async def test_the_same_bytes_are_kept_once_in_a_case(loads: LoadStore) -> None:
+async def test_the_same_bytes_are_kept_once_in_a_case(loads: SqlLoadStore) -> None:
     assert await load(loads, document("a"), source("f")) is None
     assert await load(loads, document("b"), source("f")) == "a"
     # Also for what comes in a later batch, and for a copy of the copy there.
@@ -185,7 +185,7 @@ async def test_the_same_bytes_are_kept_once_in_a_case(loads: LoadStore) -> None:
 
 
 async def test_bytes_of_a_document_that_never_got_loaded_are_not_relied_on(
-    loads: LoadStore,
+    loads: SqlLoadStore,
 ) -> None:
     """Its batch was cancelled halfway: the text of its copies would never be seen."""
     assert await loads.save_source(document("a"), source("f")) is None
@@ -193,7 +193,7 @@ async def test_bytes_of_a_document_that_never_got_loaded_are_not_relied_on(
     assert await load(loads, document("c", THIRD), source("f")) == "b"
 
 
-async def test_a_document_is_no_duplicate_of_its_own_copy(loads: LoadStore) -> None:
+async def test_a_document_is_no_duplicate_of_its_own_copy(loads: SqlLoadStore) -> None:
     assert await load(loads, document("a"), source("f")) is None
     assert await load(loads, document("copy", SECOND), source("f")) == "a"
     assert await load(loads, document("a", SECOND), source("f")) is None
@@ -201,7 +201,7 @@ async def test_a_document_is_no_duplicate_of_its_own_copy(loads: LoadStore) -> N
     assert (facts.state, facts.duplicate_of) == (DocumentState.LOADED, None)
 
 
-async def test_loads_of_the_same_moment_agree_who_was_first(loads: LoadStore) -> None:
+async def test_loads_of_the_same_moment_agree_who_was_first(loads: SqlLoadStore) -> None:
     events = [document(f"d{number}") for number in range(8)]
     firsts = await asyncio.gather(*(loads.save_source(event, source("f")) for event in events))
     (winner,) = (
@@ -210,7 +210,9 @@ async def test_loads_of_the_same_moment_agree_who_was_first(loads: LoadStore) ->
     assert set(firsts) == {None, winner}
 
 
-async def test_a_failed_document_keeps_no_bytes(tables: SqlBatchTables, loads: LoadStore) -> None:
+async def test_a_failed_document_keeps_no_bytes(
+    tables: SqlBatchTables, loads: SqlLoadStore
+) -> None:
     assert await loads.save_source(document("a"), source("f")) is None
     for _ in range(2):
         await loads.fail(document("a"), "it cannot be read")
@@ -226,7 +228,7 @@ async def test_a_failed_document_keeps_no_bytes(tables: SqlBatchTables, loads: L
 @pytest.mark.parametrize("fails_first", [False, True])
 async def test_what_failed_beside_a_document_is_reported_until_it_is_loaded(
     tables: SqlBatchTables,
-    loads: LoadStore,
+    loads: SqlLoadStore,
     event: DocumentRelations | DocumentAttachments,
     fails_first: bool,
 ) -> None:
@@ -241,7 +243,7 @@ async def test_what_failed_beside_a_document_is_reported_until_it_is_loaded(
 
 
 async def test_what_failed_beside_a_duplicate_leaves_it_one(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("0"), source("f"))
     await load(loads, document("a"), source("f"))
@@ -251,7 +253,7 @@ async def test_what_failed_beside_a_duplicate_leaves_it_one(
 
 
 async def test_one_thing_that_is_there_does_not_excuse_another(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     await loads.fail(ATTACHED, "in/x is not there")
@@ -259,7 +261,7 @@ async def test_one_thing_that_is_there_does_not_excuse_another(
     assert await tables.state("a") == (DocumentState.FAILED, "in/x is not there")
 
 
-async def _bring(loads: LoadStore, event: DocumentRelations | DocumentAttachments) -> None:
+async def _bring(loads: SqlLoadStore, event: DocumentRelations | DocumentAttachments) -> None:
     if isinstance(event, DocumentRelations):
         await loads.save_relations(event, event.relations)
     else:
@@ -267,7 +269,7 @@ async def _bring(loads: LoadStore, event: DocumentRelations | DocumentAttachment
 
 
 async def test_a_document_of_a_later_batch_begins_anew(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("a"), source("a"), replace(PLAIN, text="old"))
     later = document("a", SECOND)
@@ -280,7 +282,9 @@ async def test_a_document_of_a_later_batch_begins_anew(
     assert await tables.batches.counts(SECOND) == DocumentCounts(loaded=1)
 
 
-async def test_the_same_tag_is_written_in_one_way(tables: SqlBatchTables, loads: LoadStore) -> None:
+async def test_the_same_tag_is_written_in_one_way(
+    tables: SqlBatchTables, loads: SqlLoadStore
+) -> None:
     for id, tags in (("a", ["Site  Diary", "urgent"]), ("b", ["site diary", "URGENT ", "URGENT"])):
         await loads.save_source(document(id), source(id))
         await loads.save_tags(document(id), tags)
@@ -293,7 +297,7 @@ async def test_the_same_tag_is_written_in_one_way(tables: SqlBatchTables, loads:
 
 
 async def test_what_a_batch_no_longer_needs_is_forgotten(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     first, second = (
         event.model_copy(update={"tags": ("x",)})

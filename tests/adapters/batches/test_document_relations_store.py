@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.ports.documents import Attached, LoadStore
+from activities.batches.document_store import SqlLoadStore
+from adapters.ports.documents import Attached
 from tests.support.batches.tables import (
     ATTACHED,
     FILES,
@@ -22,7 +23,7 @@ from workflows.batches.loads import AttachedFile, DocumentState, LoadStep, Relat
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
 async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
-    tables: SqlBatchTables, loads: LoadStore, order: Sequence[str]
+    tables: SqlBatchTables, loads: SqlLoadStore, order: Sequence[str]
 ) -> None:
     threads = {"a": ["<1@x>"], "b": ["<2@x>", "<1@x>"]}
     for id in order:
@@ -31,7 +32,7 @@ async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
 
 
 async def test_a_mail_that_names_its_own_id_answers_no_copy_of_itself(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     for id, thread in (("a", ["<1@x>"]), ("b", ["<1@x>", "<1@x>", "<2@x>"]), ("c", ["<2@x>"])):
         await load(loads, document(id), source(id), replace(PLAIN, thread=thread))
@@ -39,7 +40,7 @@ async def test_a_mail_that_names_its_own_id_answers_no_copy_of_itself(
 
 
 async def test_mails_of_the_same_moment_are_related(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     ids = [f"<{number}@x>" for number in range(6)]
 
@@ -56,7 +57,7 @@ async def test_mails_of_the_same_moment_are_related(
 
 
 async def test_relations_and_attachments_of_their_own_messages_are_added(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     for _ in range(2):
@@ -69,7 +70,7 @@ async def test_relations_and_attachments_of_their_own_messages_are_added(
 
 
 async def test_hundreds_of_relations_and_attachments_of_one_message_are_all_recorded(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     names = [f"in/{number:04}" for number in range(1_500)]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from adapters.ports.documents import LoadStore
+from activities.batches.document_store import SqlLoadStore
 from tests.support.batches.tables import (
     FIRST,
     PLAIN,
@@ -18,7 +18,7 @@ from workflows.batches.runs import DocumentCounts
 
 
 async def test_a_corrected_file_replaces_a_document_and_what_it_was_is_kept(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("a"), source("a"), replace(PLAIN, text="wrong"))
     corrected = document("a").model_copy(update={"blob_name": "in/corrected", "tags": ("new",)})
@@ -33,7 +33,7 @@ async def test_a_corrected_file_replaces_a_document_and_what_it_was_is_kept(
 
 
 async def test_a_duplicate_takes_the_place_of_bytes_that_are_replaced(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     thread = ["<1@x>"]
     await load(loads, document("a"), source("a"), replace(PLAIN, text="same", thread=thread))
@@ -51,7 +51,7 @@ async def test_a_duplicate_takes_the_place_of_bytes_that_are_replaced(
 
 
 async def test_a_duplicate_that_was_another_document_before_gets_the_text_of_its_bytes(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("b"), source("b"), replace(PLAIN, text="former", thread=["<b@x>"]))
     await load(loads, document("a"), source("a"), replace(PLAIN, text="same", thread=["<a@x>"]))
@@ -68,7 +68,7 @@ async def test_a_duplicate_that_was_another_document_before_gets_the_text_of_its
 
 
 async def test_a_duplicate_of_what_was_replaced_before_it_was_read_is_to_be_sent_again(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     await loads.save_source(document("a"), source("a"))
     assert await load(loads, document("b"), source("a")) == "a"
@@ -84,7 +84,7 @@ async def test_a_duplicate_of_what_was_replaced_before_it_was_read_is_to_be_sent
 
 
 async def test_an_older_message_never_becomes_current(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     day = datetime(2026, 1, 2, tzinfo=UTC)
     newer = document("a").model_copy(update={"blob_name": "in/new", "sent_at": day})

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.ports.batches import BatchStore, BatchView
-from adapters.ports.documents import LoadStore
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
+from adapters.ports.batches import BatchView
 from tests.support.batches.scripted import again, cancelled, finished, started
 from tests.support.batches.tables import CASE, FIRST, SECOND, document, load, source
 from workers.batches.labels import remark, shown_outcome
@@ -17,13 +18,13 @@ from workflows.batches.runs import Closing
 LOST = "queue deleted by someone else, with the documents that had not been loaded"
 
 
-async def _view(batches: BatchStore, key: BatchKey = FIRST) -> BatchView:
+async def _view(batches: SqlBatchStore, key: BatchKey = FIRST) -> BatchView:
     view = await batches.get(key)
     assert view is not None
     return view
 
 
-async def test_a_loss_stays_until_the_batch_is_loaded_again(batches: BatchStore) -> None:
+async def test_a_loss_stays_until_the_batch_is_loaded_again(batches: SqlBatchStore) -> None:
     await batches.note(CASE, [started(FIRST)])
     await batches.claim(FIRST, ())
     await batches.close(Closing(key=FIRST, status=LoaderStatus.COMPLETE, dead_letters=1, lost=LOST))
@@ -42,7 +43,7 @@ async def test_a_loss_stays_until_the_batch_is_loaded_again(batches: BatchStore)
     assert (view.lost, shown_outcome(view, None)) == (None, "EMPTY")
 
 
-async def test_no_documents_at_all_are_a_count(batches: BatchStore) -> None:
+async def test_no_documents_at_all_are_a_count(batches: SqlBatchStore) -> None:
     await batches.note(CASE, [started(FIRST), finished(FIRST, documents=0)])
     facts = await batches.facts(FIRST)
     assert facts is not None and facts.documents == 0
@@ -52,7 +53,7 @@ async def test_no_documents_at_all_are_a_count(batches: BatchStore) -> None:
 
 
 async def test_a_cancel_that_no_run_carried_out_counts_when_the_batch_is_swept(
-    batches: BatchStore,
+    batches: SqlBatchStore,
 ) -> None:
     await batches.note(CASE, [started(FIRST)])
     await batches.claim(FIRST, ())
@@ -77,7 +78,7 @@ async def test_a_cancel_that_no_run_carried_out_counts_when_the_batch_is_swept(
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
 async def test_the_sweeper_of_rows_knows_of_a_cancel(
-    batches: BatchStore, is_cancelled: bool
+    batches: SqlBatchStore, is_cancelled: bool
 ) -> None:
     await batches.note(CASE, [started(FIRST)])
     await batches.claim(FIRST, ())
@@ -88,18 +89,18 @@ async def test_the_sweeper_of_rows_knows_of_a_cancel(
     assert (await _view(batches)).status is expected
 
 
-async def _is_owed(batches: BatchStore, key: BatchKey = FIRST) -> bool:
+async def _is_owed(batches: SqlBatchStore, key: BatchKey = FIRST) -> bool:
     owed = await batches.unannounced(datetime.now(UTC))
     assert (await _view(batches, key)).unannounced is (key in owed)
     return key in owed
 
 
-async def _begun(batches: BatchStore, key: BatchKey = FIRST) -> None:
+async def _begun(batches: SqlBatchStore, key: BatchKey = FIRST) -> None:
     await batches.note(CASE, [started(key)])
     await batches.claim(key, ())
 
 
-async def test_the_end_of_a_batch_is_owed_until_it_is_announced(batches: BatchStore) -> None:
+async def test_the_end_of_a_batch_is_owed_until_it_is_announced(batches: SqlBatchStore) -> None:
     await _begun(batches)
     assert not await _is_owed(batches)
     before = datetime.now(UTC)
@@ -110,13 +111,13 @@ async def test_the_end_of_a_batch_is_owed_until_it_is_announced(batches: BatchSt
     assert not await _is_owed(batches)
 
 
-async def test_nothing_is_owed_of_a_batch_that_was_never_built(batches: BatchStore) -> None:
+async def test_nothing_is_owed_of_a_batch_that_was_never_built(batches: SqlBatchStore) -> None:
     await _begun(batches)
     await batches.close(Closing(key=FIRST, status=LoaderStatus.FAILED, unbuilt=True))
     assert not await _is_owed(batches)
 
 
-async def test_a_batch_that_is_started_again_announces_its_next_end(batches: BatchStore) -> None:
+async def test_a_batch_that_is_started_again_announces_its_next_end(batches: SqlBatchStore) -> None:
     await _begun(batches)
     await batches.close(Closing(key=FIRST, status=LoaderStatus.FAILED))
     await batches.note(CASE, [started(FIRST)])
@@ -136,7 +137,7 @@ async def test_a_batch_that_is_started_again_announces_its_next_end(batches: Bat
 
 @pytest.mark.parametrize("found_by", ["sweeper", "sweeper of rows", "next batch"])
 async def test_the_end_of_a_cancelled_batch_is_owed_whoever_finds_it(
-    batches: BatchStore, found_by: str
+    batches: SqlBatchStore, found_by: str
 ) -> None:
     await _begun(batches)
     await batches.note(CASE, [cancelled(key=FIRST)])
@@ -156,7 +157,7 @@ async def test_the_end_of_a_cancelled_batch_is_owed_whoever_finds_it(
 
 
 async def test_a_duplicate_says_that_the_document_with_its_bytes_has_failed(
-    batches: BatchStore, loads: LoadStore
+    batches: SqlBatchStore, loads: SqlLoadStore
 ) -> None:
     original, copy = document("D-1"), document("D-2")
     await loads.save_source(original, source("a"))
@@ -169,7 +170,7 @@ async def test_a_duplicate_says_that_the_document_with_its_bytes_has_failed(
     assert await _remark(batches, copy.document_id) == "the same bytes as D-1"
 
 
-async def _remark(batches: BatchStore, document_id: str) -> str:
+async def _remark(batches: SqlBatchStore, document_id: str) -> str:
     [shown] = [view for view in await batches.documents(FIRST) if view.document_id == document_id]
     assert shown.state is DocumentState.DUPLICATE
     return remark(shown)

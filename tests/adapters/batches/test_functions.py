@@ -1,4 +1,4 @@
-"""What `BatchFunctions` promises, in memory and on everything that speaks as Lambda does."""
+"""What `AwsFunctions` promises, in memory and on everything that speaks as Lambda does."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What `BatchGrants` promises, in memory and on everything that speaks as IAM does."""
+"""What `AwsGrants` promises, in memory and on everything that speaks as IAM does."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,7 @@
 """What the tables say of documents whose messages a complete batch keeps as dead letters."""
 
-from adapters.ports.batches import BatchStore
-from adapters.ports.documents import LoadStore
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
 from tests.support.batches.scripted import again, started
 from tests.support.batches.tables import FIRST, SqlBatchTables, document, load, source
 from workflows.batches.loads import DocumentState
@@ -9,7 +9,7 @@ from workflows.batches.names import LoaderStatus
 from workflows.batches.runs import Closing, DocumentCounts
 
 
-async def _ends_with(batches: BatchStore, loads: LoadStore, dead_letters: int) -> None:
+async def _ends_with(batches: SqlBatchStore, loads: SqlLoadStore, dead_letters: int) -> None:
     """A batch ends while the load of one of its documents has failed, and another is loaded."""
     await batches.note(FIRST.case_id, [started(FIRST)])
     await batches.claim(FIRST, ())
@@ -22,7 +22,7 @@ async def _ends_with(batches: BatchStore, loads: LoadStore, dead_letters: int) -
 
 
 async def test_a_document_whose_message_is_kept_is_not_loading_for_ever(
-    batches: BatchStore, loads: LoadStore, tables: SqlBatchTables
+    batches: SqlBatchStore, loads: SqlLoadStore, tables: SqlBatchTables
 ) -> None:
     await _ends_with(batches, loads, dead_letters=1)
     state, reason = await tables.state("b")
@@ -35,7 +35,7 @@ async def test_a_document_whose_message_is_kept_is_not_loading_for_ever(
 
 
 async def test_a_document_whose_load_was_terminated_is_left_to_the_sweeper(
-    batches: BatchStore, loads: LoadStore, tables: SqlBatchTables
+    batches: SqlBatchStore, loads: SqlLoadStore, tables: SqlBatchTables
 ) -> None:
     await _ends_with(batches, loads, dead_letters=0)
     assert await tables.state("b") == (DocumentState.LOADING, None)

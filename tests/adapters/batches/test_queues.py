@@ -1,4 +1,4 @@
-"""What `BatchQueues` promises, in memory and on everything that speaks as SQS does."""
+"""What `AwsQueues` promises, in memory and on everything that speaks as SQS does."""
 
 import json
 from collections import Counter

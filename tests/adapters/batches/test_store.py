@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from adapters.ports.batches import BatchStore
-from adapters.ports.documents import LoadStore
+from activities.batches.document_store import SqlLoadStore
+from activities.batches.store import SqlBatchStore
 from tests.support.batches.scripted import again, cancelled, ended, finished, started
 from tests.support.batches.tables import CASE, FIRST, SECOND, THIRD, document, load, source
 from workflows.batches.events import Announcement, CancelMode, CaseEvent, JobStarted
@@ -16,7 +16,7 @@ from workflows.batches.runs import OPEN_BATCHES, Closing, DocumentCounts, Waitin
 ENDED = (LoaderStatus.FAILED, LoaderStatus.SKIPPED, LoaderStatus.INCOMPLETE)
 
 
-async def _note(batches: BatchStore, *events: CaseEvent) -> dict[int, WaitingBatch]:
+async def _note(batches: SqlBatchStore, *events: CaseEvent) -> dict[int, WaitingBatch]:
     """The line after some events, which are noted twice: a worker may die in between."""
     await batches.note(CASE, events)
     line = await batches.note(CASE, events)
@@ -24,24 +24,26 @@ async def _note(batches: BatchStore, *events: CaseEvent) -> dict[int, WaitingBat
     return {one.batch_id: one for one in line.batches}
 
 
-async def _status(batches: BatchStore, key: BatchKey) -> LoaderStatus:
+async def _status(batches: SqlBatchStore, key: BatchKey) -> LoaderStatus:
     view = await batches.get(key)
     assert view is not None
     return view.status
 
 
-async def _close(batches: BatchStore, key: BatchKey, status: LoaderStatus, dead: int = 0) -> None:
+async def _close(
+    batches: SqlBatchStore, key: BatchKey, status: LoaderStatus, dead: int = 0
+) -> None:
     await batches.close(Closing(key=key, status=status, reason="so", dead_letters=dead))
 
 
-async def test_batches_wait_in_the_order_of_their_ids(batches: BatchStore) -> None:
+async def test_batches_wait_in_the_order_of_their_ids(batches: SqlBatchStore) -> None:
     await batches.expect([THIRD, FIRST, FIRST])
     line = await _note(batches, started(SECOND))
     assert {id: one.purpose for id, one in line.items()} == {1: None, 2: Purpose.LOAD, 3: None}
     assert {one.status for one in line.values()} == {LoaderStatus.WAITING}
 
 
-async def test_batches_that_changed_at_once_are_listed_page_by_page(batches: BatchStore) -> None:
+async def test_batches_that_changed_at_once_are_listed_page_by_page(batches: SqlBatchStore) -> None:
     keys = [
         BatchKey(case_id=case, batch_id=id) for case in (CASE, LARGEST_ID) for id in range(1, 61)
     ]
@@ -56,7 +58,7 @@ async def test_batches_that_changed_at_once_are_listed_page_by_page(batches: Bat
 
 
 async def test_a_stray_event_makes_no_batch_and_is_found_again_once_there_is_one(
-    batches: BatchStore,
+    batches: SqlBatchStore,
 ) -> None:
     line = await _note(batches, finished(FIRST), ended(SECOND), cancelled(key=THIRD))
     assert line == {}
@@ -76,13 +78,13 @@ async def test_a_stray_event_makes_no_batch_and_is_found_again_once_there_is_one
     assert view is not None and (view.known, view.status) == (True, LoaderStatus.CANCELLED)
 
 
-async def test_a_batch_keeps_the_times_it_was_started_with(batches: BatchStore) -> None:
+async def test_a_batch_keeps_the_times_it_was_started_with(batches: SqlBatchStore) -> None:
     times = Timings(poll=17, max_redrives=5)
     line = await _note(batches, started(FIRST, timings=times), started(SECOND))
     assert (line[1].timings, line[2].timings) == (times, None)
 
 
-async def test_early_events_are_found_again(batches: BatchStore) -> None:
+async def test_early_events_are_found_again(batches: SqlBatchStore) -> None:
     assert await batches.facts(FIRST) is None
     await _note(batches, ended(FIRST), finished(FIRST, documents=5), started(FIRST))
     facts = await batches.facts(FIRST)
@@ -95,7 +97,7 @@ async def test_early_events_are_found_again(batches: BatchStore) -> None:
 
 
 async def test_fields_of_events_are_passed_on_those_of_the_later_event_first(
-    batches: BatchStore,
+    batches: SqlBatchStore,
 ) -> None:
     start, end_start, end = Announcement
     assert await batches.passed_on(FIRST, end) == {}
@@ -119,7 +121,7 @@ async def test_fields_of_events_are_passed_on_those_of_the_later_event_first(
     assert await batches.passed_on(FIRST, end) == {"user": "eve"}
 
 
-async def test_a_claim_begins_what_was_asked_for(batches: BatchStore) -> None:
+async def test_a_claim_begins_what_was_asked_for(batches: SqlBatchStore) -> None:
     await _note(batches, started(FIRST))
     assert await batches.claim(FIRST, ())
     assert await batches.claim(FIRST, ())
@@ -127,7 +129,7 @@ async def test_a_claim_begins_what_was_asked_for(batches: BatchStore) -> None:
     assert (line[1].status, line[1].purpose) == (LoaderStatus.PROCESSING, None)
 
 
-async def test_only_one_batch_of_a_case_is_claimed(batches: BatchStore) -> None:
+async def test_only_one_batch_of_a_case_is_claimed(batches: SqlBatchStore) -> None:
     await _note(batches, started(FIRST), started(SECOND))
     for _ in range(3):
         claims = await asyncio.gather(batches.claim(FIRST, ()), batches.claim(SECOND, ()))
@@ -137,13 +139,13 @@ async def test_only_one_batch_of_a_case_is_claimed(batches: BatchStore) -> None:
         await _note(batches, started(FIRST), started(SECOND))
 
 
-async def test_a_batch_that_was_cancelled_meanwhile_is_not_claimed(batches: BatchStore) -> None:
+async def test_a_batch_that_was_cancelled_meanwhile_is_not_claimed(batches: SqlBatchStore) -> None:
     await _note(batches, started(FIRST), cancelled(key=FIRST))
     assert not await batches.claim(FIRST, ())
     assert await _status(batches, FIRST) is LoaderStatus.CANCELLED
 
 
-async def test_a_claim_releases_orphans_only(batches: BatchStore) -> None:
+async def test_a_claim_releases_orphans_only(batches: SqlBatchStore) -> None:
     await _note(batches, started(FIRST), started(SECOND))
     assert await batches.claim(FIRST, ())
     assert not await batches.claim(SECOND, (3,))
@@ -160,7 +162,7 @@ async def test_a_claim_releases_orphans_only(batches: BatchStore) -> None:
 
 @pytest.mark.parametrize("status", ENDED)
 async def test_a_batch_that_ended_badly_can_be_started_again_and_begins_clean(
-    batches: BatchStore, status: LoaderStatus
+    batches: SqlBatchStore, status: LoaderStatus
 ) -> None:
     await _note(batches, started(FIRST), finished(FIRST, documents=5), ended(FIRST))
     await batches.claim(FIRST, ())
@@ -178,7 +180,7 @@ async def test_a_batch_that_ended_badly_can_be_started_again_and_begins_clean(
 
 @pytest.mark.parametrize("status", [LoaderStatus.COMPLETE, LoaderStatus.CANCELLED])
 async def test_a_batch_that_is_over_is_not_started_again(
-    batches: BatchStore, status: LoaderStatus
+    batches: SqlBatchStore, status: LoaderStatus
 ) -> None:
     await _note(batches, started(FIRST))
     await batches.claim(FIRST, ())
@@ -187,7 +189,7 @@ async def test_a_batch_that_is_over_is_not_started_again(
     assert await _status(batches, FIRST) is status
 
 
-async def test_kept_dead_letters_can_be_asked_for_again(batches: BatchStore) -> None:
+async def test_kept_dead_letters_can_be_asked_for_again(batches: SqlBatchStore) -> None:
     await _note(batches, started(FIRST), started(SECOND))
     for key, dead in ((FIRST, 3), (SECOND, 0)):
         await batches.claim(key, ())
@@ -197,7 +199,7 @@ async def test_kept_dead_letters_can_be_asked_for_again(batches: BatchStore) -> 
 
 
 async def test_failed_documents_can_be_asked_for_again_without_dead_letters(
-    batches: BatchStore,
+    batches: SqlBatchStore,
 ) -> None:
     await _note(batches, started(FIRST))
     await batches.claim(FIRST, ())
@@ -207,7 +209,7 @@ async def test_failed_documents_can_be_asked_for_again_without_dead_letters(
 
 
 async def test_documents_and_messages_that_failed_are_listed_page_by_page(
-    batches: BatchStore, loads: LoadStore
+    batches: SqlBatchStore, loads: SqlLoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     assert await load(loads, document("c"), source("a")) == "a"
@@ -237,7 +239,7 @@ async def test_documents_and_messages_that_failed_are_listed_page_by_page(
 
 
 async def test_a_cancel_ends_what_has_not_begun_and_leaves_the_rest_to_its_run(
-    batches: BatchStore,
+    batches: SqlBatchStore,
 ) -> None:
     await _note(batches, started(FIRST))
     await batches.claim(FIRST, ())
@@ -249,7 +251,7 @@ async def test_a_cancel_ends_what_has_not_begun_and_leaves_the_rest_to_its_run(
     assert await _status(batches, SECOND) is LoaderStatus.CANCELLED
 
 
-async def test_a_skipped_batch_blocks_no_other_until_it_is_started(batches: BatchStore) -> None:
+async def test_a_skipped_batch_blocks_no_other_until_it_is_started(batches: SqlBatchStore) -> None:
     await batches.expect([FIRST])
     for _ in range(2):
         await batches.skip(FIRST, "nobody started it")
@@ -262,7 +264,7 @@ async def test_a_skipped_batch_blocks_no_other_until_it_is_started(batches: Batc
 
 
 async def test_a_skip_changes_nothing_about_a_batch_that_no_longer_waits(
-    batches: BatchStore,
+    batches: SqlBatchStore,
 ) -> None:
     await _note(batches, started(FIRST), started(SECOND))
     await batches.claim(FIRST, ())
@@ -283,7 +285,7 @@ async def test_a_skip_changes_nothing_about_a_batch_that_no_longer_waits(
     }
 
 
-async def test_skipped_batches_do_not_fill_the_line(batches: BatchStore) -> None:
+async def test_skipped_batches_do_not_fill_the_line(batches: SqlBatchStore) -> None:
     many = [BatchKey(case_id=CASE, batch_id=number) for number in range(1, OPEN_BATCHES + 2)]
     await batches.expect(many)
     line = await batches.note(CASE, [])
@@ -293,7 +295,7 @@ async def test_skipped_batches_do_not_fill_the_line(batches: BatchStore) -> None
     assert [one.batch_id for one in line.batches] == [key.batch_id for key in many[1:]]
 
 
-async def test_a_sweep_closes_only_what_is_in_processing(batches: BatchStore) -> None:
+async def test_a_sweep_closes_only_what_is_in_processing(batches: SqlBatchStore) -> None:
     await _note(batches, started(FIRST), started(SECOND))
     await batches.claim(FIRST, ())
     await _close(batches, FIRST, LoaderStatus.COMPLETE)
@@ -304,7 +306,7 @@ async def test_a_sweep_closes_only_what_is_in_processing(batches: BatchStore) ->
     assert await _status(batches, SECOND) is LoaderStatus.INCOMPLETE
 
 
-async def test_the_current_pass_reports_whether_it_is_final(batches: BatchStore) -> None:
+async def test_the_current_pass_reports_whether_it_is_final(batches: SqlBatchStore) -> None:
     await batches.expect([FIRST])
     assert not await batches.is_final_pass(FIRST)
     await batches.start_pass(FIRST, 1, False)
@@ -313,7 +315,7 @@ async def test_the_current_pass_reports_whether_it_is_final(batches: BatchStore)
     assert await batches.is_final_pass(FIRST)
 
 
-async def test_a_case_has_its_concurrency(batches: BatchStore) -> None:
+async def test_a_case_has_its_concurrency(batches: SqlBatchStore) -> None:
     await batches.expect([FIRST])
     facts = await batches.facts(FIRST)
     assert facts is not None and facts.concurrency is None
@@ -328,7 +330,7 @@ async def test_a_case_has_its_concurrency(batches: BatchStore) -> None:
 
 
 async def test_a_cancelled_redrive_can_be_asked_for_again_and_begins_clean(
-    batches: BatchStore,
+    batches: SqlBatchStore,
 ) -> None:
     await _note(batches, started(FIRST))
     await batches.claim(FIRST, ())
@@ -343,7 +345,7 @@ async def test_a_cancelled_redrive_can_be_asked_for_again_and_begins_clean(
     assert (facts.job_finished, facts.end_finished, facts.dead_letters) == (False, False, 3)
 
 
-async def test_a_redrive_keeps_what_is_loaded(batches: BatchStore, loads: LoadStore) -> None:
+async def test_a_redrive_keeps_what_is_loaded(batches: SqlBatchStore, loads: SqlLoadStore) -> None:
     await _note(batches, started(FIRST))
     await batches.claim(FIRST, ())
     await load(loads, document("a"), source("a"))
@@ -354,7 +356,7 @@ async def test_a_redrive_keeps_what_is_loaded(batches: BatchStore, loads: LoadSt
 
 
 async def test_batches_are_listed_with_their_documents_the_newest_change_first(
-    batches: BatchStore, loads: LoadStore
+    batches: SqlBatchStore, loads: SqlLoadStore
 ) -> None:
     for key in (FIRST, SECOND, THIRD):
         await batches.expect([key])
@@ -377,7 +379,7 @@ async def test_batches_are_listed_with_their_documents_the_newest_change_first(
     assert await batches.get(FIRST) == views[0]
 
 
-async def test_cases_do_not_see_each_other(batches: BatchStore) -> None:
+async def test_cases_do_not_see_each_other(batches: SqlBatchStore) -> None:
     other = BatchKey(case_id=8, batch_id=1)
     await batches.note(8, [JobStarted(case_id=8, batch_id=1)])
     assert await batches.claim(other, ())

@@ -1,4 +1,4 @@
-"""What `BatchTopic` promises, in memory and on everything that speaks as SNS does."""
+"""What `AwsTopic` promises, in memory and on everything that speaks as SNS does."""
 
 import json
 import re

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from adapters.ports.documents import LoadFacts, LoadStore, Superseded, WholeDocument
+from activities.batches.document_store import SqlLoadStore
+from adapters.ports.documents import LoadFacts, Superseded, WholeDocument
 from tests.support.batches.tables import (
     FIRST,
     PLAIN,
@@ -40,7 +41,7 @@ def message(name: str, number: int = 0, key: BatchKey = FIRST, **fields: Any) ->
 
 
 async def save(
-    loads: LoadStore, event: DocumentProcessed, content: str, seen: LoadFacts | None = None
+    loads: SqlLoadStore, event: DocumentProcessed, content: str, seen: LoadFacts | None = None
 ) -> DocumentState | None:
     file = source(content)
     extracted = replace(PLAIN, text=content, thread=[f"<{content}@x>"])
@@ -48,7 +49,7 @@ async def save(
     return await loads.save_whole(event, WholeDocument(file, extracted, event.tags, seen))
 
 
-async def by_steps(loads: LoadStore, event: DocumentProcessed, content: str) -> None:
+async def by_steps(loads: SqlLoadStore, event: DocumentProcessed, content: str) -> None:
     if (await loads.facts(event)).superseded:
         await loads.save_version(event, source(content))
         return
@@ -91,7 +92,7 @@ def story(dice: random.Random, key: BatchKey) -> list[tuple[DocumentProcessed, s
 
 
 async def test_what_is_written_at_once_is_what_the_steps_write(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     messages = story(random.Random(7), FIRST)
     for event, content in messages:
@@ -106,7 +107,7 @@ async def test_what_is_written_at_once_is_what_the_steps_write(
 
 
 async def test_a_later_message_that_came_meanwhile_stays_current(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     early, late, between = (
         message("a"),
@@ -125,7 +126,7 @@ async def test_a_later_message_that_came_meanwhile_stays_current(
 
 
 async def test_a_file_that_another_load_of_the_message_has_read_since_is_left_alone(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     event = message("a")
     before = await loads.facts(event)
@@ -137,7 +138,7 @@ async def test_a_file_that_another_load_of_the_message_has_read_since_is_left_al
 
 
 async def test_a_file_that_was_replaced_is_read_anew_under_the_same_message(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     event = message("a")
     for content in "ab":
@@ -149,7 +150,7 @@ async def test_a_file_that_was_replaced_is_read_anew_under_the_same_message(
 
 
 async def test_writers_of_one_document_take_turns_and_the_latest_message_is_current(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     events = [message("a", number, blob_name=f"in/{number}") for number in range(12)]
     contents = dict(zip(map(message_key, events), "0123456789ab", strict=True))
@@ -166,7 +167,7 @@ async def test_writers_of_one_document_take_turns_and_the_latest_message_is_curr
 
 
 async def test_a_document_of_an_earlier_batch_is_replaced(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     assert await save(loads, message("a"), "a") is DocumentState.LOADED
     assert await save(loads, message("a", 1, SECOND), "b") is DocumentState.LOADED
@@ -175,7 +176,7 @@ async def test_a_document_of_an_earlier_batch_is_replaced(
 
 
 async def save_together(
-    loads: LoadStore, group: Sequence[tuple[DocumentProcessed, str]]
+    loads: SqlLoadStore, group: Sequence[tuple[DocumentProcessed, str]]
 ) -> Sequence[DocumentState | None]:
     """Save messages as a group does: what is not new by itself."""
     found = [
@@ -198,7 +199,7 @@ async def save_together(
 
 
 async def test_new_documents_that_are_written_together_are_what_the_steps_write(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     # The third has the bytes of the first; the second is written again by a later message.
     related = (Relation(related_id="x"),)
@@ -224,7 +225,7 @@ async def test_new_documents_that_are_written_together_are_what_the_steps_write(
 
 
 async def test_groups_that_overlap_write_each_document_once(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     dice = random.Random(3)
     contents = {f"d{number:02}": "0123456789abcdef"[number % 16] for number in range(24)}
@@ -251,7 +252,7 @@ async def test_groups_that_overlap_write_each_document_once(
 
 
 async def test_mails_that_answer_each_other_find_each_other_at_the_same_moment(
-    tables: SqlBatchTables, loads: LoadStore
+    tables: SqlBatchTables, loads: SqlLoadStore
 ) -> None:
     async def write(name: str, content: str, *thread: str) -> None:
         event = message(name)

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from activities.imports.ports import ImportStore
 from activities.imports.store import SqlImportStore
 from adapters.database.engine import open_database
 from tests.support.imports.activities import MemoryStore
@@ -29,7 +28,7 @@ def url(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
-async def any_store(url: str | None) -> AsyncGenerator[ImportStore]:
+async def any_store(url: str | None) -> AsyncGenerator[SqlImportStore]:
     if url is None:
         yield MemoryStore()
         return
@@ -45,11 +44,11 @@ def line(drawing: str, sequence: int, quantity: int) -> tuple:
     return ("p1", "s1", drawing, "PIPE", "", sequence, Decimal(quantity))
 
 
-async def test_an_unknown_task_has_done_nothing(any_store: ImportStore) -> None:
+async def test_an_unknown_task_has_done_nothing(any_store: SqlImportStore) -> None:
     assert await any_store.mark(KEY) == LoadMark()
 
 
-async def test_rows_are_created_changed_or_left(any_store: ImportStore) -> None:
+async def test_rows_are_created_changed_or_left(any_store: SqlImportStore) -> None:
     first = chunk("equipment", EQUIPMENT, machine("A"), machine("B"))
     assert (await any_store.write(KEY, first, Strategy.MERGE)).counts == Counts(created=2)
     second = chunk("equipment", EQUIPMENT, machine("A"), machine("B", "crane"), machine("C"))
@@ -57,7 +56,7 @@ async def test_rows_are_created_changed_or_left(any_store: ImportStore) -> None:
     assert counts == Counts(created=1, updated=1, unchanged=1)
 
 
-async def test_a_repeated_chunk_counts_once(any_store: ImportStore) -> None:
+async def test_a_repeated_chunk_counts_once(any_store: SqlImportStore) -> None:
     rows = chunk("equipment", EQUIPMENT, machine("A"))
     once = await any_store.write(KEY, rows, Strategy.MERGE)
     assert await any_store.write(KEY, rows, Strategy.MERGE) == once
@@ -65,7 +64,7 @@ async def test_a_repeated_chunk_counts_once(any_store: ImportStore) -> None:
     assert once.cursor == rows.cursor
 
 
-async def test_rows_unknown_to_an_update_are_rejected(any_store: ImportStore) -> None:
+async def test_rows_unknown_to_an_update_are_rejected(any_store: SqlImportStore) -> None:
     rows = chunk("equipment", EQUIPMENT, machine("A"))
     mark = await any_store.write(KEY, rows, Strategy.UPDATE_ONLY)
     assert (mark.counts, mark.problem_count) == (Counts(rejected=1), 1)
@@ -73,14 +72,14 @@ async def test_rows_unknown_to_an_update_are_rejected(any_store: ImportStore) ->
     assert found == list(rows.lines)
 
 
-async def test_rows_that_are_there_are_not_created_again(any_store: ImportStore) -> None:
+async def test_rows_that_are_there_are_not_created_again(any_store: SqlImportStore) -> None:
     await any_store.write(KEY, chunk("equipment", EQUIPMENT, machine("A")), Strategy.MERGE)
     rows = chunk("equipment", EQUIPMENT, machine("A", "changed"), machine("B"))
     mark = await any_store.write(NEXT, rows, Strategy.CREATE_ONLY)
     assert mark.counts == Counts(created=1, unchanged=1)
 
 
-async def test_a_restart_forgets_marks_and_rejected_rows(any_store: ImportStore) -> None:
+async def test_a_restart_forgets_marks_and_rejected_rows(any_store: SqlImportStore) -> None:
     rows = chunk("equipment", EQUIPMENT, machine("A"), rejected=[reject(9)])
     assert (await any_store.write(KEY, rows, Strategy.MERGE)).counts.rejected == 1
     await any_store.restart(KEY, ("code",))
@@ -88,7 +87,7 @@ async def test_a_restart_forgets_marks_and_rejected_rows(any_store: ImportStore)
     assert [page async for page in any_store.rejects(KEY)] == []
 
 
-async def test_a_swap_replaces_what_the_file_lacks_once(any_store: ImportStore) -> None:
+async def test_a_swap_replaces_what_the_file_lacks_once(any_store: SqlImportStore) -> None:
     old = chunk("mto_lines", MTO, line("D1", 1, 1), line("D2", 1, 1))
     await any_store.write(NEXT, old, Strategy.MERGE)
     await any_store.restart(KEY, ())
@@ -98,13 +97,13 @@ async def test_a_swap_replaces_what_the_file_lacks_once(any_store: ImportStore) 
         assert (mark.counts, mark.finished) == (Counts(updated=1, deleted=1), True)
 
 
-async def test_a_finished_task_stays_finished(any_store: ImportStore) -> None:
+async def test_a_finished_task_stays_finished(any_store: SqlImportStore) -> None:
     await any_store.write(KEY, chunk("equipment", EQUIPMENT, machine("A")), Strategy.MERGE)
     assert (await any_store.finish(KEY)).finished
     assert (await any_store.mark(KEY)).finished
 
 
-async def test_an_answer_is_remembered_for_its_project_and_type(any_store: ImportStore) -> None:
+async def test_an_answer_is_remembered_for_its_project_and_type(any_store: SqlImportStore) -> None:
     assert await any_store.remembered("p1", "equipment", "leading_zeros") is None
     await any_store.remember(KEY, "equipment", "leading_zeros", "same")
     await any_store.remember(NEXT, "equipment", "leading_zeros", "distinct")
@@ -113,7 +112,7 @@ async def test_an_answer_is_remembered_for_its_project_and_type(any_store: Impor
     assert await any_store.remembered("p1", "material", "leading_zeros") is None
 
 
-async def test_known_codes_are_found_within_their_scope(any_store: ImportStore) -> None:
+async def test_known_codes_are_found_within_their_scope(any_store: SqlImportStore) -> None:
     rows = chunk("mto_lines", MTO, line("007", 1, 1), line("7", 1, 1), line("7", 2, 1))
     await any_store.write(KEY, rows, Strategy.MERGE)
     names = ("drawing", "commodity_code", "size")
@@ -134,7 +133,7 @@ async def test_a_task_knows_the_codes_that_it_has_written_itself(store: SqlImpor
     assert known == {("007",): True, ("08",): False}
 
 
-async def test_lines_that_stand_once_get_a_section(any_store: ImportStore) -> None:
+async def test_lines_that_stand_once_get_a_section(any_store: SqlImportStore) -> None:
     columns = "project_id service_id item_code section sequence"
     items = (("A", "", 1), ("B", "", 1), ("B", "", 2), ("C", "", 1), ("D", "Roof", 1))
     rows = [("p1", "s1", *item) for item in items]

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from adapters.aws.functions import AwsFunctions, AwsGrants
 from adapters.aws.queues import AwsQueues
-from adapters.ports.batches import BatchFunctions, BatchGrants, BatchQueues
 from adapters.ports.errors import NotYet
 from tests.support.aws import Cloud, cloud
 from tests.support.memory.cloud import MemoryCloud
@@ -42,9 +41,9 @@ async def ready(call: Callable[[], Awaitable[Done]]) -> Done:
 class FunctionSetup:
     """The functions and grants of an installation, in one cloud."""
 
-    functions: BatchFunctions
-    grants: BatchGrants
-    queues: BatchQueues
+    functions: AwsFunctions
+    grants: AwsGrants
+    queues: AwsQueues
     plan: BatchPlan
     cloud: Cloud | None
     """None: the one in memory."""

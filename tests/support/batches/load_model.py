@@ -40,7 +40,7 @@ class ModelDocument:
 
 
 class LoadModel:
-    """The rules of `LoadStore` once more, written without a database.
+    """The rules of `SqlLoadStore` once more, written without a database.
 
     Attributes:
         documents: By case and document id, as are `tags` (as they are written) and `attachments`

@@ -104,7 +104,7 @@ class _Batch:
 
 
 class BatchModel:
-    """The rules of `BatchStore` once more, written without a database.
+    """The rules of `SqlBatchStore` once more, written without a database.
 
     Args:
         loads: Documents of the batches.

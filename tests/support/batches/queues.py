@@ -12,7 +12,6 @@ from typing import Any
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients
 from adapters.aws.topic import AwsTopic
-from adapters.ports.batches import BatchQueues, BatchTopic
 from tests.support.aws import cloud
 from tests.support.memory.cloud import MemoryCloud, MemoryQueue
 from tests.support.waiting import eventually
@@ -42,8 +41,8 @@ class QueueSetup(ABC):
     """Queues and a topic, for one test."""
 
     name: str
-    queues: BatchQueues
-    topic: BatchTopic
+    queues: AwsQueues
+    topic: AwsTopic
     plan: BatchPlan
     patience: float = 20
     """Seconds that the cloud may take until what was done can be seen."""

@@ -9,7 +9,7 @@ from activities.batches.document_store import SqlLoadStore
 from activities.batches.store import SqlBatchStore
 from adapters.database.engine import Database
 from adapters.database.models import batches as models
-from adapters.ports.documents import Attached, Extracted, LoadStore
+from adapters.ports.documents import Attached, Extracted
 from workflows.batches.loads import (
     AttachedFile,
     DocumentAttachments,
@@ -77,7 +77,7 @@ def source(content: str) -> BlobRef:
 
 
 async def load(
-    store: LoadStore,
+    store: SqlLoadStore,
     event: DocumentProcessed,
     content: BlobRef,
     extracted: Extracted = PLAIN,

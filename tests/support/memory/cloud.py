@@ -259,7 +259,7 @@ class CloudState:
 
 
 class MemoryQueues:
-    """`BatchQueues` in memory."""
+    """`AwsQueues` in memory."""
 
     def __init__(self, cloud: CloudState) -> None:
         self._cloud = cloud
@@ -377,7 +377,7 @@ class MemoryQueues:
 
 
 class MemoryTopic:
-    """`BatchTopic` in memory."""
+    """`AwsTopic` in memory."""
 
     def __init__(self, cloud: CloudState) -> None:
         self._cloud = cloud
@@ -454,7 +454,7 @@ PAUSE: Final = 0.01
 
 
 class MemoryFunctions:
-    """`BatchFunctions` in memory."""
+    """`AwsFunctions` in memory."""
 
     def __init__(self, cloud: CloudState) -> None:
         self._cloud = cloud
@@ -559,7 +559,7 @@ class MemoryFunctions:
 
 
 class MemoryGrants:
-    """`BatchGrants` in memory."""
+    """`AwsGrants` in memory."""
 
     def __init__(self, cloud: CloudState) -> None:
         self._cloud = cloud
@@ -601,10 +601,10 @@ class MemoryCloud(CloudState):
     """The ports of a cloud over one state, which tests may read and change.
 
     Attributes:
-        queues: `BatchQueues`.
-        topic: `BatchTopic`.
-        functions: `BatchFunctions`.
-        grants: `BatchGrants`.
+        queues: `AwsQueues`.
+        topic: `AwsTopic`.
+        functions: `AwsFunctions`.
+        grants: `AwsGrants`.
     """
 
     def __post_init__(self) -> None:

@@ -30,7 +30,7 @@ def a_watch(**fields: Any) -> Watch:
 
 @dataclass
 class Rows:
-    """As `TransferStore`: the states of transfers, which a test writes."""
+    """As `SqlTransferStore`: the states of transfers, which a test writes."""
 
     states: dict[str, list[StatusRow]] = field(default_factory=dict[str, list[StatusRow]])
 

@@ -20,7 +20,7 @@ EVENT = b'{"source": "TMS", "type": "t", "subject": "s", "data": {"accountId": "
 
 
 class Unmatched:
-    """A `TransferStore` in which one event was matched by nothing, or so many as that one."""
+    """A `SqlTransferStore` in which one event was matched by nothing, or so many as that one."""
 
     number = 1
     row = StatusRow("0" * 64, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", "1")
