@@ -9,7 +9,7 @@ from tests.fuzz.rounds import KIND_NAMES, fuzz
 from tests.support.chaos import kills, seed
 
 pytestmark = pytest.mark.chaos
-TIMES: Final = kills(15, 300)
+TIMES: Final = kills(15, 60)
 
 
 @pytest.fixture(name="seed")

@@ -16,11 +16,13 @@ def kills(fast: int, deep: int) -> int:
 
 
 def seed() -> str:
-    """What random faults are made from: for few the same every time, for many another one.
+    """What random faults are made from: for few and in CI always the same, for many another one.
 
     `DOCFLOW_CRASH_SEED` repeats those of an earlier run.
     """
-    found = os.environ.get("DOCFLOW_CRASH_SEED") or (str(random.randrange(10**6)) if CHAOS else "7")
+    explores = CHAOS and not os.environ.get("CI")
+    usual = str(random.randrange(10**6)) if explores else "7"
+    found = os.environ.get("DOCFLOW_CRASH_SEED") or usual
     print(f"DOCFLOW_CRASH_SEED={found}")
     return found
 

@@ -23,6 +23,7 @@ import rasterio
 import rasterio.shutil
 import rasterio.transform
 from affine import Affine
+from pydantic import ValidationError
 from pyproj import CRS, Transformer
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
@@ -51,6 +52,7 @@ from workflows.jobs.rasters import (
     RasterFacts,
     Validity,
 )
+from workflows.shared.contracts import problem_text
 from workflows.shared.errors import RuleViolation
 
 _TAG: Final = 42_113
@@ -218,7 +220,14 @@ def _inspected(path: Path, subdataset: int | None) -> RasterFacts:
             check_png(path)
         _refuse_large_nodata(dataset)
         notes: list[str] = []
-        facts = _facts(dataset, path, names, subdataset, notes)
+        try:
+            facts = _facts(dataset, path, names, subdataset, notes)
+        except ValidationError as error:
+            [first, *_] = error.errors()
+            place = ".".join(map(str, first["loc"]))
+            raise UnreadableDocument(
+                f"the raster says what none can have, its {place}: {problem_text(first)}"
+            ) from error
         categories = _categories(dataset, path, notes)
         values = _decode(dataset, path)
     bands = [

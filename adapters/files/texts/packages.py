@@ -378,9 +378,12 @@ def _without_dangling(package: Package, into: Findings) -> dict[str, bytes]:
             target = relation.get("Target", "")
             folder = posixpath.dirname(posixpath.dirname(name))
             part = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
-            if relation.get("TargetMode") == "External" or part in package:
+            has_type = relation.get("Type") is not None
+            if has_type and (relation.get("TargetMode") == "External" or part in package):
                 continue
-            if not target.startswith("#"):
+            if not has_type:
+                into.note(f"a reference of the document to {part} says no type, and was left out")
+            elif not target.startswith("#"):
                 into.note(f"a part that the document refers to is not in it: {part}")
             listed.remove(relation)
             changed[name] = serialize_part_xml(listed)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rasterio
+from affine import Affine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,13 @@ async def test_a_table_that_is_an_endless_view_is_not_read(
     path = made.write(tmp_path / "scene.gpkg", made.values(1, 20, 20), driver="GPKG")
     make_endless(path, replaced)
     assert f"{replaced} of the GeoPackage is a view" in await refused(rasters, path)
+
+
+async def test_a_place_that_is_no_number_is_named(rasters: FileRasters, tmp_path: Path) -> None:
+    pixels = np.ones((1, 4, 4), "uint8")
+    nowhere = Affine(1, 0, 0, 0, float("nan"), float("nan"))
+    path = made.write(tmp_path / "a.tif", pixels, transform=nowhere)
+    assert "says what none can have, its transform.4" in await refused(rasters, path)
 
 
 async def test_a_truncated_file_is_damaged(rasters: FileRasters, tmp_path: Path) -> None:

@@ -149,6 +149,7 @@ async def test_a_word_file_that_refers_to_missing_parts_is_read(
     main = hostile.word_main("<w:p><w:r><w:t>words</w:t></w:r></w:p>")
     relation = f'<Relationship Id="%s" Type="{RT.IMAGE}" Target="%s"/>'
     relations = relation % ("rId1", "NULL") + relation % ("rId2", "#_top")
+    relations += '<Relationship Id="rId3" Target="document.xml"/>'
     listed = f'<Relationships xmlns="{NAMESPACE.OPC_RELATIONSHIPS}">{relations}</Relationships>'
     found = await _read(
         texts,
@@ -156,7 +157,10 @@ async def test_a_word_file_that_refers_to_missing_parts_is_read(
         hostile.word_with(main, {"word/_rels/document.xml.rels": listed.encode()}),
     )
     assert found.text == "words"
-    assert found.notes == ["a part that the document refers to is not in it: word/NULL"]
+    assert found.notes == [
+        "a part that the document refers to is not in it: word/NULL",
+        "a reference of the document to word/document.xml says no type, and was left out",
+    ]
 
 
 async def test_ten_thousand_attachments(texts: FileTexts, tmp_path: Path) -> None:
