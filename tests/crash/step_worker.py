@@ -30,6 +30,7 @@ STEPS: Final = frozenset(
 """Calls that leave something behind; a worker that dies after another one has done nothing new."""
 READS: Final = frozenset(
     {
+        "open_rows",
         *("mark", "remembered", "zero_led_lengths", "known_codes", "rejects", "schedule_names"),
         *("schedules_holding", "stat", "download", "read", "list", "probe"),
     }

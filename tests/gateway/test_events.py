@@ -110,10 +110,11 @@ async def test_a_silent_connection_sends_keep_alives(
         uuid = await silent_import(anna)
     who = Identity("anna", (1,), frozenset({"viewer"}))
     async with aclosing(stack.service.events(who, uuid)) as rows:
-        first = await anext(rows)
+        first, *later = [await anext(rows) for _ in range(3)]
         assert first is not None
         assert first.uuid == uuid
-        assert await anext(rows) is None
+        # Its run may write once more.
+        assert None in later
 
 
 async def test_a_watcher_is_disconnected_after_a_while(
