@@ -1,7 +1,5 @@
 """A client of clamd that knows what clamd did not scan.
 
-Small files whose verdicts show what a scanner's limits and settings are.
-
 How large the files in a ZIP archive are that passes by.
 
 clamd unpacks files of a ZIP archive up to its limit, scans that much, and says nothing of the rest.

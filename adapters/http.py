@@ -1,13 +1,5 @@
 """HTTP to hosts that others name: checked addresses, signatures, what headers of an answer say.
 
-Which addresses a message may be sent to, when others name the host.
-
-Addresses of the hosts that others name.
-
-Connections to hosts that others name: the address is checked where the connection is made.
-
-What headers of an answer say.
-
 Signatures by which the receiver of a message verifies who sent it.
 
 The headers `webhook-id`, `webhook-timestamp` and `webhook-signature` are those of the Standard

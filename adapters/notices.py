@@ -1,13 +1,4 @@
-"""Notices by mail, to a webhook, or into the log.
-
-Notices where no way to send them is set.
-
-Subject and body of a notice.
-
-Notices by mail.
-
-Notices to a webhook, signed so that the receiver can verify who sent them.
-"""
+"""Notices by mail, to a webhook, or into the log."""
 
 import logging
 import re

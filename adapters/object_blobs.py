@@ -1,9 +1,4 @@
-"""Blobs of object stores that `obstore` speaks to: what these have in common.
-
-Blobs that are meant as they were when they were first seen.
-
-Bytes that arrive in pieces of any size, in blocks that a store takes.
-"""
+"""Blobs of object stores that `obstore` speaks to: what these have in common."""
 
 import asyncio
 import hashlib

@@ -6,8 +6,6 @@ A file is `MAGIC`, 8 bytes that name the key, 32 bytes of salt, and the chunks, 
 than its plain bytes. Its own key is HKDF-SHA256 of the key with the salt, for the name of the blob:
 bytes under another blob's name do not decrypt. The nonce of a chunk is its number (11 bytes) and
 whether it is the last one (1 byte).
-
-Notes of attempts, beside the staged bytes of their run: they are removed together.
 """
 
 import base64

@@ -1,12 +1,6 @@
 """How runs ended, which are open, and outages, in Temporal.
 
-Errors of Temporal's client as errors of the ports, in one place.
-
 The open runs in Temporal, for `TemporalOpenRuns`.
-
-Outages as runs in Temporal, for `Outages`.
-
-How runs ended in Temporal, for `Runs`.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""The steps of one document: each may run twice, and continues where the one before it stopped.
-
-What reading a document found beyond what the tables hold, kept for the steps that follow.
-"""
+"""The steps of one document: each may run twice, and continues where the one before it stopped."""
 
 import asyncio
 import hashlib

@@ -1,19 +1,4 @@
-"""What hangs on documents of batches: checkpoints, claims, tags, families, threads of mails.
-
-Text from outside as part of a key.
-
-How far the load of a message is: one row for each step, in the transaction of its rows.
-
-Which document of a case came first with some bytes.
-
-Files that belong to documents: the same blob under two names is two of them.
-
-Tags of documents: the same tag in other cases or spaces is the same tag.
-
-Where documents stand in their families, and how large these are.
-
-Mails that answer each other, found by their message ids.
-"""
+"""What hangs on documents of batches: checkpoints, claims, tags, families, threads of mails."""
 
 import hashlib
 import unicodedata

@@ -1,7 +1,4 @@
-"""Documents of batches: each step's rows and its checkpoint in one transaction.
-
-Documents that are new, written together: a few statements for all of them.
-"""
+"""Documents of batches: each step's rows and its checkpoint in one transaction."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence

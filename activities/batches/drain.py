@@ -1,9 +1,4 @@
-"""How a batch runs empty and how it ends.
-
-Watches a batch's queues run empty, and tries dead letters again.
-
-How a batch ends: announced, and recorded.
-"""
+"""How a batch runs empty and how it ends."""
 
 import asyncio
 from collections.abc import Mapping

@@ -9,8 +9,6 @@ What a batch had in the cloud, removed one resource at a time.
 
 Nothing has to be remembered for it: resources are found by their names, and one that is gone
 already is removed.
-
-Finds what runs that were terminated left behind.
 """
 
 import asyncio

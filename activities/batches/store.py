@@ -1,13 +1,4 @@
-"""Cases and batches in the database, and the lists that people see.
-
-Documents of batches whose time is over.
-
-How many documents of a batch are in which state.
-
-Batches, documents of one, and the messages that are recorded as failed, for people.
-
-Cases and batches.
-"""
+"""Cases and batches in the database, and the lists that people see."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,15 +1,4 @@
-"""Whether a batch that was started may be built: its plan, its leases, the case that it claims.
-
-How the steps of a batch call the cloud.
-
-What a batch is built from.
-
-Events of a case, and which of its batches wait.
-
-What batches take of the limits of an account, before anything of them is built.
-
-Whether a batch that was started may be built; the answer that lets it claims the case.
-"""
+"""Whether a batch that was started may be built: its plan, its leases, the case that it claims."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator

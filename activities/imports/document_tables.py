@@ -1,13 +1,4 @@
-"""The tables of a document before their rows are validated: which, and how they are written.
-
-The rows of a text table that are plain enough to be read by columns; blocking.
-
-Rows of a table between the two looks at it: what is quicker to keep is not read again.
-
-Whether several sheets hold the same keys, and with the same values; in bounded memory.
-
-One table of a document: its rows, and what must be so about several of them.
-"""
+"""The tables of a document before their rows are validated: which, and how they are written."""
 
 import hashlib
 from bisect import bisect_right

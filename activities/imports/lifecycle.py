@@ -1,13 +1,4 @@
-"""First and last step of every import, and the steps of messages without rows.
-
-Moves an uploaded schedule file to its place, verified, and registers it.
-
-Deletes the data of one service.
-
-Reads a small table whole, where nothing but its rows is to be written.
-
-First and last step of every import: the plan, and the record.
-"""
+"""First and last step of every import, and the steps of messages without rows."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,11 +1,4 @@
-"""Loads the rows of the seven table types.
-
-One load of rows: which work its progress mark belongs to, and how its rows go in.
-
-Settles, chunk by chunk, whether rows of a file are stored ones that are written otherwise.
-
-The report of rejected rows: the user's own rows, each with what is wrong with it.
-"""
+"""Loads the rows of the seven table types."""
 
 import asyncio
 import hashlib

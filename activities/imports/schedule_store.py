@@ -1,13 +1,4 @@
-"""Schedules in the database: loads that take turns, names, and what a file no longer holds.
-
-Under which short names the schedules of a project are known, and which activities they hold.
-
-Schedules after their rows are in: what the file no longer holds, and bulk operations.
-
-Loads of schedules take turns: two of one schedule at once would mix what both files hold.
-
-Rows of the registers of schedule files: which there are, and which projects they hold.
-"""
+"""Schedules in the database: loads that take turns, names, and what a file no longer holds."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Activities of schedules: extraction, listing of projects, bulk operations.
-
-Which schedule of its project a file is about; where that is not certain, a person is asked.
-"""
+"""Activities of schedules: extraction, listing of projects, bulk operations."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence

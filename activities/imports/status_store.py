@@ -5,10 +5,6 @@ The progress mark of a load, what was rejected on the way, and who may advance i
 Every write first opens its load: that locks the mark until the transaction ends, so that of two
 attempts at the same task (the older may be a worker that was thought dead) one waits, and then
 sees what the other has done. The load of a closed import cannot be opened any more.
-
-The status row of an import: opened once, closed once.
-
-Rows that runs of imports left open, and what they hold.
 """
 
 import json

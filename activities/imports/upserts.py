@@ -1,11 +1,4 @@
-"""How a batch of rows meets the rows that are there, by strategy.
-
-Codes that tables hold, and what people said about them.
-
-Assignments of crew members as they are stored; the rule is in `domain.imports`.
-
-Loads that go in all at once: rows wait in a staging twin, then one transaction takes them in.
-"""
+"""How a batch of rows meets the rows that are there, by strategy."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence

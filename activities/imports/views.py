@@ -1,11 +1,4 @@
-"""Imports as people read them, rows out again, and what is no longer kept.
-
-Reading the status rows of imports.
-
-Rows of a table, out again as they came in.
-
-Rows of imports and of rejected messages whose time is over.
-"""
+"""Imports as people read them, rows out again, and what is no longer kept."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass

@@ -20,8 +20,6 @@ How a job type is written: one class with its stages, its plan and its task func
             ...
 
 The entry point group `docflow.jobs` names the class; nothing else has to know it.
-
-What plans, tasks and aggregations of a job are given.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

@@ -1,11 +1,4 @@
-"""The catalogue in pgstac, and what every catalogue checks before it writes or searches.
-
-What both stores check before they write or search.
-
-Items in an order that is asked for, where the database has no index for it.
-
-The catalogue in pgstac: its functions write and search.
-"""
+"""The catalogue in pgstac, and what every catalogue checks before it writes or searches."""
 
 import asyncio
 import base64

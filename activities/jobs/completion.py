@@ -1,11 +1,4 @@
-"""What a stage and a job have found, and what is no longer kept of them.
-
-What a stage as a whole has found, what a job type makes of all of them, and the row of a job.
-
-Files in silver and gold that a newer dataset has replaced: noted, and removed later.
-
-`jobs.remove_superseded` and `jobs.remove_expired`: what is no longer kept of jobs.
-"""
+"""What a stage and a job have found, and what is no longer kept of them."""
 
 import hashlib
 import json

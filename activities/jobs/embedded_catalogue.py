@@ -1,9 +1,4 @@
-"""The catalogue in SQLite: an R*Tree finds boxes, `cql2` decides about filters.
-
-Which items of the catalogue in SQLite a query finds: what SQL decides, and what is left.
-
-The catalogue in the database of docflow: pgstac on PostgreSQL, tables of its own on SQLite.
-"""
+"""The catalogue in SQLite: an R*Tree finds boxes, `cql2` decides about filters."""
 
 import asyncio
 import base64

@@ -1,9 +1,4 @@
-"""Where the plans and results of stages lie, and the rows of their tasks.
-
-Where the plans and results of stages lie: blobs, a line of JSON for each task.
-
-Rows of tasks, made from plans and results.
-"""
+"""Where the plans and results of stages lie, and the rows of their tasks."""
 
 import asyncio
 import json

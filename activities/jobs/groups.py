@@ -1,11 +1,4 @@
-"""`jobs.run_tasks`: some tasks of a batch, one after another, and the rows of their results.
-
-`jobs.run_tasks`: some tasks of a batch, one after another.
-
-Blobs that many tasks of a process read: fetched once, kept while there is room.
-
-`jobs.record_tasks` and `jobs.close_batch`: rows and results of the tasks of a batch.
-"""
+"""`jobs.run_tasks`: some tasks of a batch, one after another, and the rows of their results."""
 
 import asyncio
 import fcntl

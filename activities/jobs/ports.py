@@ -1,13 +1,4 @@
-"""What jobs ask of their tables, of the catalogue and of receivers of webhooks.
-
-Records of jobs and tasks: a projection that people read, and that decides nothing.
-
-Webhooks of jobs: posting messages, keeping secrets, the log of deliveries.
-
-The catalogue of spatial data: STAC collections and items.
-
-Tables of features: vector data ready for analysis.
-"""
+"""What jobs ask of their tables, of the catalogue and of receivers of webhooks."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,9 +1,4 @@
-"""Tables of features in PostGIS, filled by binary COPY from Parquet files.
-
-Features of a Parquet file as rows for a table.
-
-Tables of features in PostGIS, filled by binary COPY.
-"""
+"""Tables of features in PostGIS, filled by binary COPY from Parquet files."""
 
 import asyncio
 import hashlib

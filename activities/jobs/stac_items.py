@@ -4,10 +4,6 @@ The JSON of items and collections.
 
 Follows STAC 1.1.0 and its extensions projection 2.0.0, raster 2.0.0, file 2.1.0, table 1.2.0,
 processing 1.2.0 and classification 2.0.0.
-
-Whether an item or a collection may enter the catalogue.
-
-Facts of the STAC items of a dataset.
 """
 
 import json

@@ -3,8 +3,6 @@
 Times in filters, as comparisons of moments that every store makes alike.
 
 Follows CQL2 (OGC 21-065r2): a property is the moment that it holds, a date is its whole day in UTC.
-
-What a search may ask: intervals of time, and filters in CQL2.
 """
 
 import json

@@ -1,11 +1,4 @@
-"""Records of jobs and their tasks: a projection that people read.
-
-The ids that foreign systems give to jobs.
-
-Rows that runs of jobs left open.
-
-Rows of jobs that ended long ago.
-"""
+"""Records of jobs and their tasks: a projection that people read."""
 
 import base64
 import json

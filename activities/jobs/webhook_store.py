@@ -1,11 +1,4 @@
-"""Webhooks of jobs: their secrets, the log of deliveries, and posting them.
-
-Secrets of webhooks: those that settings name, and those that came with requests, encrypted.
-
-What was sent to the receivers of webhooks, and which hosts are left alone.
-
-Posts messages to receivers that others name.
-"""
+"""Webhooks of jobs: their secrets, the log of deliveries, and posting them."""
 
 import asyncio
 import hmac

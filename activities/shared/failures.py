@@ -12,10 +12,6 @@ While a local step runs, its workflow hears nothing: a request to cancel arrives
 task's next report, which may be 8 seconds away. So a local step works for a short time only, and
 the workflow runs the same activity again as a remote one, which hears of a cancellation with each
 heartbeat and continues behind what is committed.
-
-Heartbeats of long activities.
-
-Blocking work beside the event loop.
 """
 
 import asyncio

@@ -1,11 +1,4 @@
-"""Records of runs and messages that are written, closed and removed for every pipeline.
-
-Messages that were rejected where there is no database.
-
-`rows.remove_old`: rows of a pipeline that are no longer kept.
-
-Closes the rows of runs that ended without closing them.
-"""
+"""Records of runs and messages that are written, closed and removed for every pipeline."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

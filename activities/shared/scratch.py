@@ -1,11 +1,4 @@
-"""What activities keep on the disk of a machine: blobs as files, a database, the keys of a file.
-
-Blobs as files of this machine, for as long as an activity needs them.
-
-A database in the scratch folder of a step, for what may be too much for memory.
-
-Which keys of a file came before, exactly, in bounded memory.
-"""
+"""What activities keep on the disk of a machine: blobs as files, a database, the keys of a file."""
 
 import errno
 import fcntl

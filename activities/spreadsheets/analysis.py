@@ -1,11 +1,4 @@
-"""Reads the top of a spreadsheet, and what the database knows of its context.
-
-The context of an import, as the database has it.
-
-Reads the top of a spreadsheet: where its header is, and what its columns may mean.
-
-How the rows of an import are understood, as the database has it.
-"""
+"""Reads the top of a spreadsheet, and what the database knows of its context."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,13 +1,4 @@
-"""What the columns of a spreadsheet mean, as far as their headers and values show.
-
-What the values of a column say about its field, whatever its header is.
-
-Which field a column probably means: by the words of its header, and by its values.
-
-What the columns of a spreadsheet mean, as far as their headers show.
-
-Finds the header row of a spreadsheet, and the columns below it that hold anything.
-"""
+"""What the columns of a spreadsheet mean, as far as their headers and values show."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -4,10 +4,6 @@ How likely it is that two wordings mean the same; good enough to suggest, never 
 
 A score is the share of wordings alike in the same way that do mean the same, as measured on the
 labelled pairs of `benchmarks/spreadsheets/suggestions.tsv`.
-
-Rows that cells can refer to, and what a run knows about its context.
-
-What people and timekeepers call countries, beside the names that the database has.
 """
 
 import re

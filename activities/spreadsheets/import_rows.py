@@ -1,13 +1,5 @@
 """Status rows of imports: read, held for a transaction, with their contexts and their trail.
 
-Reading where spreadsheet imports stand: status rows alone, which lists and commands show.
-
-What the rows of an import can belong to.
-
-The tables that rows of spreadsheets go to, and how they refer to each other.
-
-Who decided what: kept once, however often it is recorded.
-
 An import that is held for the length of a transaction.
 
 A caller that changes an import locks its status row first, and then, where rows of the

@@ -1,11 +1,4 @@
-"""The status row of a spreadsheet import, first step to last, and what is kept after it.
-
-The status row of a spreadsheet import, from its first step to its last.
-
-Notifies people about a run that waits for them, as earlier releases asked for it.
-
-Removes what is no longer kept.
-"""
+"""The status row of a spreadsheet import, first step to last, and what is kept after it."""
 
 from collections.abc import Mapping
 from datetime import timedelta

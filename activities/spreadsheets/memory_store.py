@@ -1,13 +1,4 @@
-"""What people decided, remembered for the next file, and the rows that cells refer to.
-
-What people decided about headers and values, so that the next file does not ask again.
-
-Corrections of whole columns, remembered for the next file of the organisation.
-
-Columns of a spreadsheet: as they were found, as people left them, as they are remembered.
-
-Rows that cells refer to: countries, categories, types of membership, choices of lists.
-"""
+"""What people decided, remembered for the next file, and the rows that cells refer to."""
 
 import hashlib
 import json

@@ -1,9 +1,4 @@
-"""What is no longer kept of spreadsheets, and rows that their runs left open.
-
-What is no longer kept: files, results and names first, before-images later.
-
-Rows that runs of spreadsheets left open.
-"""
+"""What is no longer kept of spreadsheets, and rows that their runs left open."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,9 +1,4 @@
-"""The review of rows before anything is written, and what one operation of it changes.
-
-What one operation of a review changes, and what is wrong with the cells afterwards.
-
-The review of rows before anything is written: opened, checked, changed, closed.
-"""
+"""The review of rows before anything is written, and what one operation of it changes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

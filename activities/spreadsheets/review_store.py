@@ -1,15 +1,4 @@
-"""Reviews in the database: rows in blocks, problems by cell, corrections by version.
-
-Which rows and problems of a review a statement is about.
-
-Operations of reviews as they are stored: proposed first, applied by the run.
-
-What is wrong with the rows of a review, and its rows in figures.
-
-Reviews of spreadsheets: rows in blocks, problems by cell, corrections by version.
-
-Reading reviews, for people: rows with problems first.
-"""
+"""Reviews in the database: rows in blocks, problems by cell, corrections by version."""
 
 import json
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """One chunk of rows on its way into the target tables, in one transaction with its mark.
 
-Rows that no database would take, found before they fail a whole chunk.
-
 What a chunk has done to rows of target tables, kept so that it can be taken back.
 
 The values are those of the database's own form, as JSON: see `BulkEngine.parsed`.

@@ -1,11 +1,4 @@
-"""Writes the rows of a spreadsheet, reports those that did not go in, and takes them back.
-
-Writes the rows of a spreadsheet.
-
-The report: the user's own rows that did not go in, with comments on the cells that are wrong.
-
-Takes the rows of an import back.
-"""
+"""Writes the rows of a spreadsheet, reports those that did not go in, and takes them back."""
 
 import asyncio
 import threading

@@ -6,12 +6,6 @@ A line is `[number, cell, cell, ...]`: the row's number as the user's program sh
 cells. A date is `{"d":"2024-02-29"}`, a date with time `{"t":"2024-02-29T13:45:00"}`, a formula
 without a result `{"f":"=A1"}`; every other cell is what JSON makes of it, so that each comes back
 as it was read.
-
-Puts the rows of a spreadsheet aside, once, in a form that can be read from any row on.
-
-The people of the rows of a file so far, in bounded memory.
-
-Staged rows on their way into chunks; blocking.
 """
 
 import hashlib

@@ -1,7 +1,5 @@
 """Spreadsheets in the database.
 
-The status row of an import, from its first line to its last.
-
 The `SqlSpreadsheetStore` on SQLite and PostgreSQL.
 """
 

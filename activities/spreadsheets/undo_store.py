@@ -4,8 +4,6 @@ Taking back what a chunk has written, by row of the file: all of a row or nothin
 
 A row is taken back only when everything still is as the import left it, in the columns that the
 import wrote. One of which anything was changed since, or is referred to by others, is left alone.
-
-Taking the rows of an import back, newest chunk first, as far as they are as it left them.
 """
 
 from collections.abc import Mapping, Sequence

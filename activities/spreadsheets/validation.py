@@ -1,7 +1,5 @@
 """Validates rows of a spreadsheet: which are written, which wait, which are rejected and why.
 
-Rows of a spreadsheet on their way: as staged, checked without the database, and settled.
-
 Rows of a list that are no people: repeated headers, totals and footers.
 
 A row with a name, a bib or a member number is a row. It is skipped in three cases only, and a

@@ -1,9 +1,4 @@
-"""What the values of a column refer to, and what those of a run mean.
-
-What the cells of a column refer to.
-
-What the values of a run mean.
-"""
+"""What the values of a column refer to, and what those of a run mean."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

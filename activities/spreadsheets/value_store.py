@@ -1,11 +1,4 @@
-"""Distinct values of fields that refer to other tables, and what decisions make of them.
-
-What decisions make of values: what is written, and what stands in the trail.
-
-Values that match: found for a page, and given one answer together.
-
-Distinct values of the fields whose cells refer to other tables, and what they mean.
-"""
+"""Distinct values of fields that refer to other tables, and what decisions make of them."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence

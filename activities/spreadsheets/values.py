@@ -1,9 +1,4 @@
-"""Values that refer to rows of other tables: which there are, and what people decide.
-
-The distinct values of a staged file; blocking.
-
-The values that refer to rows of other tables: which there are, and what people decide.
-"""
+"""Values that refer to rows of other tables: which there are, and what people decide."""
 
 import time
 from collections import Counter

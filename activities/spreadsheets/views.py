@@ -1,7 +1,4 @@
-"""Reading spreadsheet imports, for people: status, mappings, results, trail.
-
-Reading the outcomes of rows.
-"""
+"""Reading spreadsheet imports, for people: status, mappings, results, trail."""
 
 import json
 from collections import defaultdict

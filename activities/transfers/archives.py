@@ -1,9 +1,4 @@
-"""Files into archives and out of them, and whether they are clean.
-
-`transfers.compress` and `transfers.extract`: files into archives, and out of them.
-
-`transfers.scan`: files are clean, infected, or could not be scanned.
-"""
+"""Files into archives and out of them, and whether they are clean."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing

@@ -1,11 +1,4 @@
-"""OpenPGP with the keys of a partner, and checksums that came with files.
-
-Files with a small file of the same name beside each: a signature, or a checksum.
-
-`transfers.encrypt`, `decrypt`, `sign` and `verify`: OpenPGP with the keys of a partner.
-
-`transfers.checksum`: files are compared with the checksums that came with them, or get one.
-"""
+"""OpenPGP with the keys of a partner, and checksums that came with files."""
 
 import asyncio
 import hashlib

@@ -1,11 +1,4 @@
-"""What actions at endpoints have in common: partners, staged files, breakers.
-
-The staged files of one action, and its step of the receipt.
-
-A breaker for each partner: only the probe connects to one that is unavailable.
-
-What actions at endpoints have in common: partners, staged files, notes, the receipt's step.
-"""
+"""What actions at endpoints have in common: partners, staged files, breakers."""
 
 import asyncio
 import hashlib

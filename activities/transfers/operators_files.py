@@ -12,8 +12,6 @@ truth value of `no`. What type a value has, its contract says.
 Queues: who carries out which jobs, how many at once, and how fast.
 
 They are data, `config/queues.yaml`.
-
-What is expected, read from the operators' file, and what the arrivals of a day mean.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,9 +1,4 @@
-"""Files from a partner into the staging area, and what becomes of the sources.
-
-`transfers.read_file`: files from a partner into the staging area.
-
-`transfers.settle_source`: what becomes of sources once a run has ended.
-"""
+"""Files from a partner into the staging area, and what becomes of the sources."""
 
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence

@@ -1,9 +1,4 @@
-"""What remains of a transfer when it has ended.
-
-`transfers.close`: the end of a job.
-
-`transfers.receipt`, `keep` and `remove_copies`: what remains of a transfer that has ended.
-"""
+"""What remains of a transfer when it has ended."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass

@@ -1,13 +1,4 @@
-"""Events: received, routed and recorded; what a job will do, and when it may begin.
-
-Rules of routes, kept in memory as long as their table is the same.
-
-`transfers.receive`, `transfers.route`, `transfers.record`: events, and states of transfers.
-
-`transfers.load_plan` and `transfers.take_turn`: what a job will do, and when it may begin.
-
-`transfers.fire_event`: a job sends an event on.
-"""
+"""Events: received, routed and recorded; what a job will do, and when it may begin."""
 
 import asyncio
 import time

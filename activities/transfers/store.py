@@ -7,16 +7,6 @@ continues. The rows of a run go with its end, in the store of transfers, or with
 
 A watch reserves a place for each event before it is sent. Its key is not known yet: until the run
 has stood in line for one, or needs none, it is before every later event of that watch.
-
-`jobconfig` in the database.
-
-Rows that runs of transfers left open.
-
-One state of a transfer, written in one statement where the database can.
-
-`jobstatus`: the state of every transfer, and every state that it was in.
-
-Rows of transfers whose time is over.
 """
 
 import asyncio

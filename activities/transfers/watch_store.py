@@ -1,9 +1,4 @@
-"""What watches saw, and the days of expected files.
-
-What watches saw, in the database.
-
-Days of expectations, and arrivals on queues, in the database.
-"""
+"""What watches saw, and the days of expected files."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,11 +1,4 @@
-"""Looks of watches, expected files, and keys of partners that expire.
-
-`transfers.look`: lists an endpoint and starts an event for each new file that is complete.
-
-`transfers.check_expected` and `transfers.record_expected`: files that routes expect.
-
-`transfers.expiring_keys`: keys of partners that expire soon, or have.
-"""
+"""Looks of watches, expected files, and keys of partners that expire."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

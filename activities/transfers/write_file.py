@@ -1,9 +1,4 @@
-"""The files of a run to a partner, and calls to its server.
-
-`transfers.write_file`: the files of a run to a partner.
-
-`transfers.call_http`: a call to a partner's server.
-"""
+"""The files of a run to a partner, and calls to its server."""
 
 import json
 import unicodedata

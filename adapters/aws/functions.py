@@ -1,15 +1,9 @@
 """The function of a batch, on Lambda: its code, its rights, and what brings it messages.
 
-The code of a function, as it is passed to another one.
-
 What functions of batches may do: inline policies of their role, on IAM.
 
 What every function does with the queues of its batch is allowed by a policy that the owner of the
 role makes once (deploy/lambda/role-policy.json). Batches that releases before began have one each.
-
-Event source mappings: what takes messages out of a queue and into a function.
-
-The function of a batch, on Lambda.
 """
 
 import asyncio

@@ -1,9 +1,4 @@
-"""The queue of a batch and its dead letters, on SQS.
-
-A look at the messages of a dead-letter queue, which stay there.
-
-Moving dead letters back: by a move task of SQS, or one by one where there are none.
-"""
+"""The queue of a batch and its dead letters, on SQS."""
 
 import asyncio
 import contextlib

@@ -1,16 +1,8 @@
 """One session and one client per service, the errors of AWS, and its secrets.
 
-One session and one client per service, shared by everything in a process.
-
 Errors of AWS as errors of the ports.
 
 By its codes, and never by its words, which change.
-
-How long AWS is given for what it does behind a call that has returned.
-
-Names of AWS that follow from others.
-
-Texts that Secrets Manager keeps.
 """
 
 import socket

@@ -1,9 +1,4 @@
-"""Failures of databases that may pass, and what no database of ours can hold.
-
-Which database failures may pass when the same transaction runs again.
-
-What no database of ours can hold, found before it fails a whole chunk.
-"""
+"""Failures of databases that may pass, and what no database of ours can hold."""
 
 import socket
 import sqlite3

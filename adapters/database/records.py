@@ -1,13 +1,4 @@
-"""Rejected messages, leases, and the removal of rows by age.
-
-Values that are kept as JSON text: cells as they were read, problems, counts.
-
-The record of rejected messages.
-
-Leases, in one table.
-
-Removal of rows by age, page by page.
-"""
+"""Rejected messages, leases, and the removal of rows by age."""
 
 import hashlib
 import json

@@ -1,9 +1,4 @@
-"""Addresses of databases: what they may say, TLS by files, and what the drivers are given.
-
-TLS of a PostgreSQL server by files, as the options of a URL name them for libpq.
-
-Addresses of databases: what they may say, and what the drivers are given.
-"""
+"""Addresses of databases: what they may say, TLS by files, and what the drivers are given."""
 
 import ssl
 from collections.abc import Mapping

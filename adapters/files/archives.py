@@ -1,16 +1,8 @@
 """Archives are made and taken apart file by file, within limits.
 
-What an archive may ask for, counted while it is unpacked.
-
-Gzip files: members one after the other (RFC 1952).
-
-Tar archives, read from front to back.
-
 ZIP archives, read by their directory.
 
 Source: APPNOTE.TXT of PKWARE; the AES extra field: "AES Encryption Information" of WinZip.
-
-Archives as streams of files, as the port `Archives`.
 """
 
 import asyncio

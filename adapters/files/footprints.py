@@ -4,10 +4,6 @@ Reference systems of the Earth, and which of their places lie on it.
 
 Formulas of projections answer for any number: what lies beyond the last place begins anew
 somewhere else on the Earth.
-
-Outlines in degrees: cut at the antimeridian, around poles, and of what lies on the Earth.
-
-Footprints in degrees: from the header of a raster, across the antimeridian and over poles.
 """
 
 import math

@@ -1,9 +1,4 @@
-"""Office packages: zip files read with suspicion, and their XML as a stream.
-
-Office packages: zip files read with suspicion.
-
-XML parts of a package, parsed as a stream; no document type, no entities, bounded depth.
-"""
+"""Office packages: zip files read with suspicion, and their XML as a stream."""
 
 import os
 import struct

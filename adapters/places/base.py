@@ -1,13 +1,4 @@
-"""What endpoints of all kinds have in common, and the bandwidth that a partner bears.
-
-How long partners may keep silent.
-
-Secrets of a partner, once they were looked up.
-
-Bandwidth: no more bytes a second than a partner bears.
-
-What endpoints of all kinds have in common.
-"""
+"""What endpoints of all kinds have in common, and the bandwidth that a partner bears."""
 
 import asyncio
 import secrets

@@ -1,9 +1,5 @@
 """Where transfers may connect to, and a tunnel for clients that resolve names themselves.
 
-Where transfers may connect to: hosts by name, addresses where the connection is made.
-
-An HTTP client that connects to what transfers may connect to.
-
 A tunnel on this machine for clients that resolve names themselves.
 
 `obstore` connects by a resolver of its own, so that an address which was checked before may be

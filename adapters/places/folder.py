@@ -1,7 +1,4 @@
-"""A folder of this machine, or a file share that is mounted.
-
-Files of a folder, in calls that block.
-"""
+"""A folder of this machine, or a file share that is mounted."""
 
 import asyncio
 import errno

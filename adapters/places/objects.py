@@ -13,8 +13,6 @@ Deletes of objects that are refused where the object has changed.
 request states its etag (`If-Match`, RFC 9110, 13.1.1): so that request is sent from here.
 
 Sources: "Specifying conditional headers" of Azure Blob Storage; "DeleteObject" of Amazon S3.
-
-Connects to Azure Blob and to S3, by connections that are checked where they are made.
 """
 
 import re

@@ -1,11 +1,4 @@
-"""Opens endpoints, within what their partners bear, and keeps sessions for the next step.
-
-Sessions and new connections of a partner, counted over all workers.
-
-Sessions that were used a moment ago, kept open for the next step that needs the same.
-
-Opens endpoints, within what their partners bear.
-"""
+"""Opens endpoints, within what their partners bear, and keeps sessions for the next step."""
 
 import asyncio
 import logging

@@ -1,7 +1,4 @@
-"""SFTP servers.
-
-What SFTP servers say of files, and how files of theirs are flushed and closed.
-"""
+"""SFTP servers."""
 
 import asyncio
 import re

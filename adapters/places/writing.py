@@ -1,13 +1,4 @@
-"""How files are written at endpoints: under a temporary name or whole, verified, and tried.
-
-What writing a file has in common at all endpoints: its name, its bytes, what is said of it.
-
-Endpoints with folders: written under a temporary name, verified, and renamed.
-
-Endpoints without renames at which a file appears whole: object stores and HTTPS servers.
-
-A test of an endpoint with folders: what a transfer does there, with two files of one byte.
-"""
+"""How files are written at endpoints: under a temporary name or whole, verified, and tried."""
 
 import asyncio
 import hashlib

@@ -1,15 +1,9 @@
 """What batches ask of a cloud, of Temporal and of their tables.
 
-What batches ask of the topic that documents are published to.
-
-What tables and queues hold of batches: facts for decisions, views for people.
-
 What batches ask of a cloud, of Temporal and of their tables.
 
 Every `ensure`, `set`, `allow` and `attach` may be called again and finds its work done or half
 done; every delete returns whether there was anything, and a resource that is gone is not an error.
-
-Leases: how much of a limited resource each run has, and who waits for it in which order.
 """
 
 from collections.abc import Sequence

@@ -1,15 +1,4 @@
-"""Records of runs and messages, how long they are kept, notices, and outages.
-
-Runs that are over, and the rows that they left open.
-
-Rows that are kept for a time.
-
-Messages that went to the dead letter queue.
-
-Outages of what docflow itself needs.
-
-Notices to people.
-"""
+"""Records of runs and messages, how long they are kept, notices, and outages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

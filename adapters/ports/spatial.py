@@ -1,11 +1,4 @@
-"""Rasters and vector data as files of this machine, and computing in a process that is bounded.
-
-Rasters as files of this machine: read, put on a grid, written.
-
-Vector data: reading files of other formats, and writing exports.
-
-Computing beside the worker, in a process that is bounded.
-"""
+"""Rasters and vector data as files of this machine, and computing in a process that is bounded."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ def kills(fast: int, deep: int) -> int:
 
 
 def seed() -> str:
-    """What random faults are made from: for few and in CI always the same, for many another one.
+    """The seed of random faults: the same one in `make test` and in CI, else another one each time.
 
     `DOCFLOW_CRASH_SEED` repeats those of an earlier run.
     """

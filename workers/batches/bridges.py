@@ -1,9 +1,4 @@
-"""The bridges of batches: case events, and queues of batches that no function receives from.
-
-The bridge of the case-events queue: events -> the runs of their cases.
-
-The bridge of the queues of batches, where no function receives from them.
-"""
+"""The bridges of batches: case events, and queues of batches that no function receives from."""
 
 import asyncio
 import logging

@@ -1,7 +1,4 @@
-"""The one entry point of case events: each is taken by the run of its case.
-
-Delivering events to the runs of cases; an event starts its case's run where there is none.
-"""
+"""The one entry point of case events: each is taken by the run of its case."""
 
 import asyncio
 import hashlib

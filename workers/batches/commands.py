@@ -1,13 +1,4 @@
-"""`docflow batches`: batches of cases, what they are made of, and answers to them.
-
-`docflow batches concurrency`: how many of the function of a case's batches may run at once.
-
-`docflow batches resources`: what exists of a batch in the cloud right now.
-
-Where batches stand.
-
-`docflow batches`: batches of cases, and what they are made of.
-"""
+"""`docflow batches`: batches of cases, what they are made of, and answers to them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -259,7 +250,7 @@ async def _list(cli: CliContext, case: int | None, limit: int, *, as_json: bool)
     async with access.open_store(cli.environment) as store:
         views = await store.list(case, limit)
     if as_json:
-        print_json([_views_as_json(view) for view in views])
+        print_json([_batch_as_json(view) for view in views])
         return
     if not views:
         typer.echo("no batches; `docflow batches start CASE BATCH` starts one")
@@ -336,7 +327,7 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     if as_json:
         fields = status and status.model_dump(mode="json")
         shown = {
-            "batch": _views_as_json(view, status),
+            "batch": _batch_as_json(view, status),
             "waits_for": [each.batch_id for each in before],
             "waited_for_by": after,
             "waits_for_lease": lease and asdict(lease),
@@ -434,7 +425,7 @@ def _status(status: LoaderStatus) -> "Text":
     return text(status, _STYLES[status])
 
 
-def _views_as_json(view: "BatchView", run: BatchStatus | None = None) -> dict[str, Any]:
+def _batch_as_json(view: "BatchView", run: BatchStatus | None = None) -> dict[str, Any]:
     return {
         **view.key.model_dump(),
         "status": view.status,

@@ -1,7 +1,4 @@
-"""The one entry point of a batch's documents, whether a function or a bridge brings them.
-
-Messages of a batch that arrive together, and the one run that loads them.
-"""
+"""The one entry point of a batch's documents, whether a function or a bridge brings them."""
 
 import asyncio
 import logging

@@ -1,13 +1,4 @@
-"""Events and documents of batches: sent, answered, where they stand, tried again.
-
-What commands about batches use: tables, Temporal and AWS.
-
-A person's answers to a batch that waits.
-
-Events of a batch, sent by a person instead of by a message.
-
-Documents of batches: where they stand, why they failed, and trying those again.
-"""
+"""Events and documents of batches: sent, answered, where they stand, tried again."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager

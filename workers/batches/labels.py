@@ -1,11 +1,4 @@
-"""What pages and commands call states, how a batch ended, and what is remarked of a document.
-
-What the pages call states, and why things are as they are.
-
-How a batch ended, as people are shown it.
-
-What people are shown about one document, by commands and pages alike.
-"""
+"""What pages and commands call states, how a batch ended, and what is remarked of a document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,13 +1,4 @@
-"""What the gateway serves of cases and batches.
-
-The lists of batches: all of them, and those of one case.
-
-The depths of a batch's queues as lines of an SVG picture.
-
-The page of one batch: line, resources, queues, documents; answers and a cancel.
-
-What the gateway serves of batches.
-"""
+"""What the gateway serves of cases and batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,11 +1,4 @@
-"""What people see of cases, batches and documents, and how they answer those that wait.
-
-What of a batch could not be loaded: its dead letters, and messages recorded as failed.
-
-Runs of batches in Temporal: status, events and answers.
-
-What people see of cases and batches, and how they answer a batch that waits.
-"""
+"""What people see of cases, batches and documents, and how they answer those that wait."""
 
 import asyncio
 import re

@@ -1,7 +1,4 @@
-"""Settings of the `batches` pipeline.
-
-Times of batches.
-"""
+"""Settings of the `batches` pipeline."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal

@@ -1,13 +1,4 @@
-"""Import messages on their way to runs: from a queue, or from a host that receives them.
-
-The bridge of the queue of import messages: messages -> runs.
-
-The import intake for hosts that own the process and call us message by message.
-
-What imports need on Azure before the first message: their queue.
-
-Import messages that were rejected, sent to their queue again.
-"""
+"""Import messages on their way to runs: from a queue, or from a host that receives them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -1,17 +1,4 @@
-"""How commands show imports, what they would do, and imported rows again.
-
-What commands about imports use: tables and documents, the queue, Temporal.
-
-What imports would do, shown without anything being written.
-
-`docflow export`: imported rows come out again, in the columns in which they went in.
-
-How commands show one import.
-
-What `docflow status` shows of imports beyond what Temporal knows.
-
-Following one import from the queue to its end.
-"""
+"""How commands show imports, what they would do, and imported rows again."""
 
 import asyncio
 import shutil

@@ -1,9 +1,4 @@
-"""From the body of an import message to one that may be trusted, and where its documents stand.
-
-Where the documents stand that docflow itself uploads.
-
-From the body of an import message, as it came from outside, to one that may be trusted.
-"""
+"""From the body of an import message to one that may be trusted, and where its documents stand."""
 
 import re
 import unicodedata

@@ -1,7 +1,4 @@
-"""What the gateway serves of document imports: where one stands, and the answers to it.
-
-The page of one document import: what it waits for, and the answers.
-"""
+"""What the gateway serves of document imports: where one stands, and the answers to it."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,9 +1,4 @@
-"""Import runs in Temporal: how one is submitted, where it stands, answers.
-
-Import runs in Temporal: status, result and answers.
-
-Starting an import: its file goes to the blob store and its message to the queue, once.
-"""
+"""Import runs in Temporal: how one is submitted, where it stands, answers."""
 
 from collections.abc import Mapping
 from pathlib import Path

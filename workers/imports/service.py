@@ -1,9 +1,4 @@
-"""Import runs for the gateway and for commands: where one stands, and answers of people to it.
-
-Answers of people to import runs, with a corrected file where there is one.
-
-Import runs for the gateway: where one stands, and a person's answer to it.
-"""
+"""Import runs for the gateway and for commands: where one stands, and answers of people to it."""
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

@@ -1,9 +1,4 @@
-"""`docflow submit imports`: a document goes in and is followed to its end.
-
-From the options of `docflow submit imports` to a message of the queue.
-
-What a person sees when following an import is over.
-"""
+"""`docflow submit imports`: a document goes in and is followed to its end."""
 
 import asyncio
 import json

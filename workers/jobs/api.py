@@ -1,9 +1,4 @@
-"""Jobs over HTTP: submit, follow, restart, cancel; webhooks and their log.
-
-What the endpoints of jobs share.
-
-Answers about jobs; names are those of the records.
-"""
+"""Jobs over HTTP: submit, follow, restart, cancel; webhooks and their log."""
 
 import json
 from collections import Counter

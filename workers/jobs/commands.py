@@ -1,19 +1,4 @@
-"""`docflow jobs` and `docflow submit jobs`: jobs, their tasks and webhooks.
-
-What commands about jobs use.
-
-How commands show jobs.
-
-Looking at jobs: `docflow jobs list|show|tasks|watch`.
-
-Following one job: a bar for each stage.
-
-Acting on jobs: `docflow jobs answer`, `docflow jobs restart`, `docflow jobs webhooks`.
-
-`docflow submit jobs`: a job is started and followed to its end.
-
-`docflow jobs`: jobs, their tasks and webhooks.
-"""
+"""`docflow jobs` and `docflow submit jobs`: jobs, their tasks and webhooks."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,4 @@
-"""The service and the intake of jobs over what a process has opened, and the bridge of their queue.
-
-The service of jobs over what a process has opened.
-
-The bridge of the queue that asks for jobs: messages -> runs.
-"""
+"""The service and the intake of jobs over what a process has opened, and their bridge."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence

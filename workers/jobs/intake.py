@@ -1,9 +1,5 @@
 """Queue messages that ask for jobs: checked, accepted, and sent again.
 
-From the body of a queue message to a request that may be trusted.
-
-The one entry point of queue messages that ask for jobs.
-
 Messages of jobs that were rejected, sent to their queue again.
 
 One whose secret was left out of the record is refused. The key is the id of the sender, under which

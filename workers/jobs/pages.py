@@ -1,13 +1,4 @@
-"""What the gateway serves of jobs: list and page, drawings of footprints.
-
-A GeoJSON geometry as a drawing to scale.
-
-The list of jobs.
-
-The page of one job: stages, tasks, result, webhooks, and what a person can do.
-
-What the gateway serves of jobs.
-"""
+"""What the gateway serves of jobs: list and page, drawings of footprints."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

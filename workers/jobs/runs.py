@@ -1,7 +1,4 @@
-"""Runs of jobs in Temporal: start, restart, cancel.
-
-A job as people and programs see it: its record, and how far each stage is.
-"""
+"""Runs of jobs in Temporal: start, restart, cancel."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,4 @@
-"""Everything that people and programs do with jobs, whatever way they come.
-
-What people and programs ask about jobs.
-
-Sends a webhook again when a person asks for it.
-
-The removal of what is no longer kept of jobs, when a person asks for it.
-"""
+"""Everything that people and programs do with jobs, whatever way they come."""
 
 import asyncio
 import hashlib

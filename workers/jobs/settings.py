@@ -1,9 +1,4 @@
-"""Settings of the `jobs` pipeline and of its webhooks.
-
-Settings of the webhooks of jobs.
-
-Settings of the `jobs` pipeline.
-"""
+"""Settings of the `jobs` pipeline and of its webhooks."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final

@@ -1,9 +1,4 @@
-"""What jobs need: containers, PostGIS, schemas, the catalogue, grids of PROJ, a queue.
-
-What spatial data need beyond the containers: PostGIS, schemas, the catalogue, grids of PROJ.
-
-What jobs need: containers of the tiers, what spatial data need, the queue of its bridge.
-"""
+"""What jobs need: containers, PostGIS, schemas, the catalogue, grids of PROJ, a queue."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

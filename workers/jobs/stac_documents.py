@@ -4,8 +4,6 @@ The fields of items that a client asks for, and the order of items, as STAC API 
 
 Follows the extensions fields 1.0.0 and sort 1.0.0.
 
-What a client asks of the STAC API, by address or by body, as a search of the catalogue.
-
 The documents of the STAC API, with their links.
 
 Follows STAC API 1.0.0 with its classes core, collections, features, item search, filter, fields and

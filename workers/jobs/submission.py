@@ -1,13 +1,4 @@
-"""The one way in for jobs: HTTP, commands and queues call it.
-
-Refusals that only jobs know.
-
-What a job reads, as it is at the moment of its submission.
-
-Parameters of a request: those of the job type, and those of webhooks.
-
-Receivers of webhooks, as a request names them; its secret goes no further than here.
-"""
+"""The one way in for jobs: HTTP, commands and queues call it."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -476,7 +467,7 @@ class JobSubmission:
         job_type = self._type(request.job_type)
         webhooks, given = divided(request.parameters)
         self._receivers.check(webhooks)
-        parameters = _submission_checked(job_type, given)
+        parameters = _checked_parameters(job_type, given)
         inputs = await self._inputs.resolve(job_type.inputs(parameters))
         content = parameters.model_dump(mode="json")
         try:
@@ -545,7 +536,7 @@ class JobSubmission:
             text = "is not changed: only the request that starts a job names receivers"
             raise InvalidJob([FieldError(f"parameters.{name}", text) for name in fields])
         job_type = self._type(record.job_type)
-        parameters = _submission_checked(job_type, {**record.parameters, **own})
+        parameters = _checked_parameters(job_type, {**record.parameters, **own})
         if job_type.inputs(parameters) != job_type.inputs(
             validated(job_type.parameters, record.parameters)
         ):
@@ -586,7 +577,7 @@ class JobSubmission:
         return found
 
 
-def _submission_checked(job_type: JobType[Any], given: Mapping[str, Any]) -> Any:
+def _checked_parameters(job_type: JobType[Any], given: Mapping[str, Any]) -> Any:
     """Parameters that a run could use.
 
     Raises:

@@ -1,7 +1,4 @@
-"""Errors of every process that cost nothing to import.
-
-How wrong settings are reported; apart from the rest, so that raising and catching is cheap.
-"""
+"""Errors of every process that cost nothing to import."""
 
 
 class TemporalUnreachable(Exception):

@@ -1,9 +1,4 @@
-"""What a process knows of its own health, and the request to stop.
-
-What a process knows of its own health.
-
-The operator's request to stop.
-"""
+"""What a process knows of its own health, and the request to stop."""
 
 import asyncio
 import signal

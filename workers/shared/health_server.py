@@ -1,9 +1,4 @@
-"""Sockets that processes listen on, and the health endpoints of a process.
-
-Sockets that processes listen on.
-
-Health endpoints of a process.
-"""
+"""Sockets that processes listen on, and the health endpoints of a process."""
 
 import asyncio
 import errno

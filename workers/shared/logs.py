@@ -14,8 +14,6 @@ What is hidden:
 3. What looks like a secret in any text: queries and passwords of addresses, values of keys with
    secret names, authorisation headers, web tokens.
 
-What a line of the log is about, bound once where work begins, and never at each call.
-
 The log of a process: one line for each event, in text or JSON, that says what it is about.
 
 Facts come from where work begins: an activity or workflow of Temporal, or `bound` of

@@ -1,11 +1,5 @@
 """What this machine lets a process use, and how much each process does at once.
 
-What this machine, or the container that this process is in, lets it use.
-
-The C library's allocator, set for processes that move large blocks between threads.
-
-The garbage collector, set for processes that handle many rows.
-
 How many processes a worker has, and how much each of them does at once.
 
 Everything follows from processors, memory and connections to the database, and is fixed when the

@@ -8,8 +8,6 @@ counting does nothing.
 Metrics of several processes as one page, in the text format of Prometheus.
 
 Source: https://prometheus.io/docs/instrumenting/exposition_formats/
-
-The runtime of a process: its metrics endpoint, and the SDK's own log among ours.
 """
 
 import logging

@@ -13,10 +13,6 @@ within the few milliseconds in which one would come. Where it has reported its e
 just before, the workflow task fails: the server gives it out again, its local
 activities run again, and wait a moment for the query before they report their ends. Versions that
 wait for local activities before they answer (1.31) need none of this.
-
-Updates that meet an event: Temporal gives them back, and they are sent again.
-
-The contracts that a worker uses, built before it takes work.
 """
 
 import asyncio

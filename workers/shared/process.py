@@ -1,9 +1,4 @@
-"""The processes: workers and bridges, from start to clean shutdown, alone or one of several.
-
-One of the processes of a worker, as it sees itself and reports to the one that started it.
-
-The processes: workers and bridges, from start to clean shutdown.
-"""
+"""The processes: workers and bridges, from start to clean shutdown, alone or one of several."""
 
 import asyncio
 import json

@@ -1,9 +1,4 @@
-"""A worker of several processes: its parent starts each again, and speaks for all.
-
-The parent of the processes of a worker: starts each of them again, and speaks for all.
-
-A worker of several processes: one readiness, one page of metrics.
-"""
+"""A worker of several processes: its parent starts each again, and speaks for all."""
 
 import asyncio
 import logging

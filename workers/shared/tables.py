@@ -1,11 +1,4 @@
-"""The database alone, or the blob store alone, for what needs nothing else.
-
-The blob store alone.
-
-The database alone, for what reads or writes tables and needs nothing else.
-
-The record of rejected messages, opened for a command.
-"""
+"""The database alone, or the blob store alone, for what needs nothing else."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager

@@ -1,11 +1,4 @@
-"""Workers of a pipeline, one for each task queue, and what every worker serves beside it.
-
-What workers send people about the runs of all pipelines.
-
-What every worker serves beside its pipelines: waits for dependencies, outages, sweeps.
-
-Workers of a pipeline: one for its own task queue, and one for each of its lanes.
-"""
+"""Workers of a pipeline, one for each task queue, and what every worker serves beside it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,14 +4,6 @@ The service of spreadsheets, for the person at the terminal.
 
 Commands do what the pages do, through the same code. Who has the settings of database and Temporal
 may answer for every organisation.
-
-A file of this machine, as an upload.
-
-How commands show spreadsheets.
-
-A person's answers to an import as a whole.
-
-Columns and values of an import: what they mean, and decisions about it.
 """
 
 import asyncio

@@ -1,20 +1,8 @@
 """Imports over HTTP: upload, status, progress, results, end.
 
-Problems of spreadsheet imports, as they are answered and described.
-
-Files on their way to a person.
-
-What the endpoints share: the service, which version callers saw, which page they want.
-
 A spreadsheet to begin with: the columns of an import type, and help.
 
 Its first sheet has headers alone: an example that stays there would be imported as a person.
-
-Imports over HTTP: upload, status, progress, end.
-
-Outcome of the rows, and taking them back.
-
-Templates of import types over HTTP.
 """
 
 import asyncio

@@ -1,9 +1,4 @@
-"""What people send, and what the OpenAPI document says of it: descriptions, examples.
-
-Examples and request bodies of the OpenAPI document.
-
-What people send: camelCase names, read strictly.
-"""
+"""What people send, and what the OpenAPI document says of it: descriptions, examples."""
 
 from typing import Annotated, Any, Final, Literal, Self, cast
 

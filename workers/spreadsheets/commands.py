@@ -1,9 +1,4 @@
-"""`docflow spreadsheets`: imports that pause for a person, from the terminal.
-
-`docflow spreadsheets submit`: a file goes in.
-
-Where imports stand, and their error reports.
-"""
+"""`docflow spreadsheets`: imports that pause for a person, from the terminal."""
 
 import shutil
 from collections.abc import Mapping

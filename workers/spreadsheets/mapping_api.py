@@ -1,11 +1,4 @@
-"""Columns, values and what was learnt over HTTP.
-
-Columns and values over HTTP.
-
-What was learnt, and what imports can belong to, over HTTP.
-
-Values out as a spreadsheet and back in, over HTTP.
-"""
+"""Columns, values and what was learnt over HTTP."""
 
 from typing import Annotated, Any, Final, Literal
 

@@ -1,9 +1,4 @@
-"""What docflow has learnt of people's decisions, and values of an import as a spreadsheet.
-
-What docflow has learnt of people's decisions: to see, correct and forget.
-
-Values out as a spreadsheet, and their meanings back in.
-"""
+"""What docflow has learnt of people's decisions, and values of an import as a spreadsheet."""
 
 import asyncio
 import threading

@@ -1,11 +1,4 @@
-"""What can be read of spreadsheet imports: status, results, choices.
-
-What columns and values of an import may mean.
-
-What can be read of spreadsheet imports.
-
-The rows behind outcomes: whom each is about, and its cells, as long as they are kept.
-"""
+"""What can be read of spreadsheet imports: status, results, choices."""
 
 import asyncio
 import errno

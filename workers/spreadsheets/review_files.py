@@ -1,9 +1,4 @@
-"""Rows of a review as a spreadsheet that can be corrected and uploaded again.
-
-Rows of a review, a page at a time: those with problems first.
-
-A corrected export of a review, compared with the rows that it was made of and those of now.
-"""
+"""Rows of a review as a spreadsheet that can be corrected and uploaded again."""
 
 import asyncio
 import re

@@ -1,7 +1,4 @@
-"""Everything that people do in the review of an import.
-
-Changes of a review on their way to its run.
-"""
+"""Everything that people do in the review of an import."""
 
 import asyncio
 import uuid as uuids

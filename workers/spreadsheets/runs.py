@@ -1,7 +1,4 @@
-"""Runs of spreadsheets in Temporal: start, undo and answer them.
-
-Refusals that only spreadsheet imports know.
-"""
+"""Runs of spreadsheets in Temporal: start, undo and answer them."""
 
 import logging
 from datetime import timedelta

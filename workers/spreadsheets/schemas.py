@@ -1,7 +1,4 @@
-"""The JSON of the API: camelCase names, and UNRESOLVED for UNMATCHED of the contracts.
-
-What the properties of the API mean, with an example of each, for the OpenAPI document.
-"""
+"""The JSON of the API: camelCase names, and UNRESOLVED for UNMATCHED of the contracts."""
 
 from collections.abc import Mapping
 from datetime import datetime

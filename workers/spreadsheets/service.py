@@ -1,7 +1,5 @@
 """Everything that people do with spreadsheet imports, whatever page or program they do it through.
 
-How fast an import works through its rows, and when it will be done; about.
-
 Everything that people do with spreadsheet imports, whatever page or program they do it through.
 
 Nothing is kept between calls: what an import is like stands in the database, and what people

@@ -1,7 +1,4 @@
-"""From an upload, a file and its fields, to a run.
-
-From an upload to a run: what makes an import.
-"""
+"""From an upload, a file and its fields, to a run."""
 
 import asyncio
 import hashlib

@@ -1,15 +1,4 @@
-"""`docflow transfers`: events, the jobs that they start, answers and receipts.
-
-`docflow transfers check`: what is wrong with a file of job settings, before it is deployed.
-
-`docflow transfers parked|answer`: transfers that wait for one cause, and one answer for them.
-
-`docflow transfers receipt`: what was done with files of a transfer, and whether that stands.
-
-`docflow transfers list|show|assign|reroute|resend|redrive`: events and their jobs.
-
-`docflow transfers`: events and the jobs that they start.
-"""
+"""`docflow transfers`: events, the jobs that they start, answers and receipts."""
 
 import json
 from collections.abc import Mapping
@@ -433,10 +422,10 @@ def show(context: typer.Context, transfer: TransferArgument, as_json: JsonOption
     Example:
       docflow transfers show 5eed5eed
     """
-    run(_runs_show(cli_context(context), transfer, as_json=as_json))
+    run(_show_transfer(cli_context(context), transfer, as_json=as_json))
 
 
-async def _runs_show(cli: CliContext, transfer: str, *, as_json: bool) -> None:
+async def _show_transfer(cli: CliContext, transfer: str, *, as_json: bool) -> None:
     async with open_service(cli) as (service, who):
         found = await service.get(who, transfer)
     if as_json:
@@ -452,7 +441,7 @@ async def show_run(cli: CliContext, known: "Run", *, as_json: bool) -> None:
 
     if known.kind.workflow in (FILE_EVENT, FILE_JOB):
         try:
-            await _runs_show(cli, known.key, as_json=as_json)
+            await _show_transfer(cli, known.key, as_json=as_json)
         except NotFound:
             pass
         else:

@@ -1,7 +1,4 @@
-"""The services of transfers over what a process has opened.
-
-The service of partners over the database alone.
-"""
+"""The services of transfers over what a process has opened."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager

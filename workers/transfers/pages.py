@@ -1,13 +1,4 @@
-"""What the gateway serves of transfers: one, groups of them, and routes.
-
-The page of transfers that wait for one cause: one answer for all of them.
-
-The page of routes: rules, what nothing matched, and which rule takes an event.
-
-The page of one transfer: its actions, its receipt, and what a person can have done with it.
-
-What the gateway serves of transfers.
-"""
+"""What the gateway serves of transfers: one, groups of them, and routes."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path

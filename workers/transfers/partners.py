@@ -1,7 +1,4 @@
-"""What people do with partners: add, change, test them, and accept their keys.
-
-What people are told of a test of a partner.
-"""
+"""What people do with partners: add, change, test them, and accept their keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,13 +1,4 @@
-"""Failed and parked transfers: carried out anew, answered together, their receipts.
-
-Carrying out a failed transfer anew, from the action that failed.
-
-Receipts of transfers as they are stored: read, compared with the row, verified.
-
-Transfers that wait for a person for one cause, answered together.
-
-One transfer as its page shows it, and what a person has done with it there.
-"""
+"""Failed and parked transfers: carried out anew, answered together, their receipts."""
 
 import hashlib
 import json

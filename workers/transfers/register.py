@@ -1,9 +1,4 @@
-"""The register of `transfers`: events, the jobs that they start, and their queues.
-
-What transfers do by the clock: schedules of watches and of expected files.
-
-What a person does with rejected events of transfers.
-"""
+"""The register of `transfers`: events, the jobs that they start, and their queues."""
 
 import logging
 import re

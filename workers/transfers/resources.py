@@ -1,11 +1,4 @@
-"""What the `transfers` pipeline uses beyond the adapters that all pipelines share.
-
-What reaches partners of transfers: endpoints, and the secrets that their records refer to.
-
-What actions on files of transfers are given: staging area, keys, archives, scanner.
-
-How the storage queues of events are reached.
-"""
+"""What the `transfers` pipeline uses beyond the adapters that all pipelines share."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,4 @@
-"""`docflow routes` and what transfers do by the clock.
-
-`docflow routes`: which queue takes an event.
-
-`docflow transfers watches|expected`: what happens by the clock.
-"""
+"""`docflow routes` and what transfers do by the clock."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

@@ -1,7 +1,5 @@
 """What people do with rules of routes, and the schema of job settings.
 
-What people do with rules of routes: add, change, list and test them.
-
 The JSON Schema of `jobsettings.json`, for editors and for other programs.
 
 `python -m workers.transfers.routes > docs/reference/jobsettings.schema.json` writes it.

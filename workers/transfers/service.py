@@ -1,11 +1,4 @@
-"""Everything that people and programs do with transfers, whatever way they come.
-
-Events that Temporal has accepted and that have no row yet: no worker has checked them.
-
-Answers of people to runs of transfers, of one or of many.
-
-Which answers a transfer takes now: what pages and commands offer.
-"""
+"""Everything that people and programs do with transfers, whatever way they come."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass

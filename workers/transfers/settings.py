@@ -1,7 +1,4 @@
-"""Settings of the `transfers` pipeline.
-
-The file of watches and of expected files.
-"""
+"""Settings of the `transfers` pipeline."""
 
 import re
 from collections.abc import Mapping

@@ -1,16 +1,8 @@
 """Events on their way to runs: received, checked, started once.
 
-Refusals that only events know.
-
 CloudEvents as HTTP carries them, made JSON in structured mode: one form for all ways in.
 
 Source: CloudEvents 1.0, "HTTP Protocol Binding".
-
-Starting the runs of events and of jobs; the same event is started once.
-
-Events that jobs and watches send: started as those that arrive are.
-
-The one entry point of events, whatever queue, hub or host they come through.
 """
 
 import json

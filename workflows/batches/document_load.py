@@ -1,9 +1,4 @@
-"""Documents of a batch, from their file to rows in the database: one, or a group of small ones.
-
-One document of a batch, from its file to rows in the database.
-
-Small documents of a batch, loaded together.
-"""
+"""Documents of a batch, from their file to rows in the database: one, or a group of small ones."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

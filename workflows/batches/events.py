@@ -1,11 +1,4 @@
-"""Events of the case-events queue: as they come, and what each changes in its batch.
-
-Events of the case-events queue, as they come from outside.
-
-Fields of case events that docflow does not use: kept by the type of their event, passed on.
-
-What an event of a case changes in its batch's row.
-"""
+"""Events of the case-events queue: as they come, and what each changes in its batch."""
 
 import json
 from collections.abc import Mapping, Sequence

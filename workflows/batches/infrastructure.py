@@ -1,9 +1,4 @@
-"""Resources of a batch: made as soon as those they need exist, proven, and removed one by one.
-
-Proving that what is published reaches the queue of a batch.
-
-Resources of a batch: each is made as soon as those it needs exist, removed one by one.
-"""
+"""Resources of a batch: made as soon as those they need exist, proven, and removed one by one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

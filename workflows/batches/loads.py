@@ -1,11 +1,4 @@
-"""Documents of a batch, from their message to rows in the database, alone or in groups.
-
-Documents of a batch, from their message to rows in the database.
-
-Messages of a batch that are loaded together.
-
-Families of documents: one that was sent, the files found in it, the files found in those.
-"""
+"""Documents of a batch, from their message to rows in the database, alone or in groups."""
 
 import hashlib
 from collections.abc import Sequence

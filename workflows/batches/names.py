@@ -1,11 +1,4 @@
-"""Which batch, what belongs to it is called, how it is run, and the states that it may be in.
-
-Which batch, and what everything that belongs to it is called.
-
-How a batch is run: read once, and kept in the run.
-
-The states of batches and of what they are built of.
-"""
+"""Which batch, what belongs to it is called, how it is run, and the states that it may be in."""
 
 import re
 from enum import StrEnum

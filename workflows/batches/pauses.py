@@ -1,11 +1,4 @@
-"""How people see a batch, what was asked of it, and how it waits for them.
-
-What other services and people have asked of a batch.
-
-How people see a batch, and how it waits for them when a step has failed permanently.
-
-Asking people to look at a batch that loads or drains for too long.
-"""
+"""How people see a batch, what was asked of it, and how it waits for them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,4 @@
-"""What the runs of cases and batches decide, do and report.
-
-What the steps that make and remove the resources of a batch are given, and what they did.
-"""
+"""What the runs of cases and batches decide, do and report."""
 
 from datetime import datetime
 from typing import Annotated, Final

@@ -1,11 +1,4 @@
-"""Whether a batch may be built, and which resources are orphans: facts in, decision out.
-
-Cloud resources of a batch, as they are found.
-
-Which batches of a case wait for which others.
-
-The concurrency of a case's batches.
-"""
+"""Whether a batch may be built, and which resources are orphans: facts in, decision out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

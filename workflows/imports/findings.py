@@ -1,19 +1,9 @@
 """What of a document did not become rows, and what happens when a report of it comes back.
 
-What of a document did not become rows, in words: nothing is left out in silence.
-
-Rows of a report that come back: what was corrected goes in, what was not is refused again.
-
-What a report of rejected rows remembers for the day it comes back.
-
-What a person changes of the message of a parked import.
-
 Which blobs an import message may name.
 
 Documents of every pipeline share a container: what docflow keeps there for itself, a message must
 not read, move or delete.
-
-Fields of a message that docflow does not know, named in what is recorded of its import.
 """
 
 import hashlib

@@ -1,15 +1,4 @@
-"""The header of a table: where it is, and what each of its columns means.
-
-Rows at the top of a table that may name its columns, by words that such a row must hold.
-
-What a title of a column means: names, units in brackets, titles in two rows.
-
-Titles that come close to a field without meaning it: a suggestion, never a guess.
-
-Tables that lie on their side: titles in a column, and one record in each column beside it.
-
-Finds the header of a table, in one row or two, and what each of its columns means.
-"""
+"""The header of a table: where it is, and what each of its columns means."""
 
 import re
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Rows that are data, rows that are not, and the sheets and sections that they stand in.
 
-Headers below the header of a table: of the next page, or of another table on the sheet.
-
 Rows of a table that are not data, and rows that are data although they look odd.
 
 A row that has its own key is a row. It is skipped in three cases alone: its key is a totals word,
@@ -16,8 +14,6 @@ A heading is a row with a text and without figures and unit. Headings that follo
 After rows, a heading takes the place of the one that is numbered in its way (`B` of `A`, `1.2` of
 `1.1`, `Bill 2` of `Bill 1`), or of the last ones without a number. A heading does not hold rows
 that are numbered in its way; rows that continue its number (`1.1` below `1`) name it themselves.
-
-Which sheets of a workbook are read: all visible ones that hold the table, or the one named.
 """
 
 import re

@@ -1,9 +1,5 @@
 """Messages of the import queue, and the keys of what they import.
 
-The key of an import, project and task, and how it stands in workflow ids and blob names.
-
-What a bulk operation on the activities of a project may select by, and what it sets.
-
 Messages of the import queue.
 
 Wire format: one JSON object per message, discriminated by `document_type`.

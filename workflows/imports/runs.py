@@ -1,7 +1,4 @@
-"""What an import run decides, does and reports.
-
-What a load passes to the store, and its progress.
-"""
+"""What an import run decides, does and reports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,11 +1,4 @@
-"""Schedules: their projects and entities as readers deliver them, cut into chunks.
-
-Which schedule of a project a file is about, when its short name is not known.
-
-Projects and entities of a schedule, as readers deliver them.
-
-The entities of a schedule, cut into chunks that a store can write.
-"""
+"""Schedules: their projects and entities as readers deliver them, cut into chunks."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,16 +5,6 @@ Dates that a spreadsheet program has read in the wrong order of day and month.
 A program set to days before months makes 1 May of `01/05/2025` (5 January), and leaves
 `01/13/2025` as text, as it can read it in no way. So a column of texts in one order, beside real
 dates that could all have been read in the other one, is one whose dates are doubtful.
-
-Amounts whose currency is another one than that of their column or of their row.
-
-What the whole of a table shows before its first row is read: notations, and columns in use.
-
-Cells of a table to values, as the whole of its columns shows that they are written.
-
-Columns whose cells go into a table as they stand, or nearly so: what is made of their text.
-
-Codes of one document that differ from each other only in the case of letters.
 """
 
 import re

@@ -1,9 +1,4 @@
-"""The document types as data: what their files hold, and what makes a row the same row.
-
-The seven table types as data: what their files hold and what makes a row the same row.
-
-What docflow knows about each document type: data, no behaviour.
-"""
+"""The document types as data: what their files hold, and what makes a row the same row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

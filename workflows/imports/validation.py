@@ -1,9 +1,5 @@
 """Validates the rows of a table: which are written, which are rejected and why.
 
-Codes that differ only in leading zeros: `123` of one file and `00123` of another.
-
-Rows of a table that need no more judgement, as the lines of text that databases take.
-
 Crew members come and go: no assignment of a person lasts into the next one.
 
 Whenever a row of an employee has a later `valid_from`, the earlier row ends the day before at

@@ -1,9 +1,4 @@
-"""What follows a job: its webhooks, and the removal of what is no longer kept.
-
-Webhooks of a job: each is tried until its receiver has it, or its retries are used up.
-
-Removes what is no longer kept of jobs: superseded files, old tasks, plans, results, webhooks.
-"""
+"""What follows a job: its webhooks, and the removal of what is no longer kept."""
 
 from datetime import timedelta
 from typing import Final

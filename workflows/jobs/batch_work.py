@@ -1,11 +1,4 @@
-"""The tasks of a batch: a sliding window of activities, in the stage's run or in one of its own.
-
-How stages and batches say what they wait for, up to their job.
-
-The tasks of a batch: a sliding window of activities, in the run that has the batch.
-
-At most 500 tasks of a stage, in a run of their own: one blob of results.
-"""
+"""The tasks of a batch: a sliding window of activities, in the stage's run or in one of its own."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence

@@ -4,8 +4,6 @@ What is known of a dataset, from which its STAC item and collection are made.
 
 Readers of rasters and of vectors fill these alike; `domain.jobs.stac` makes the JSON.
 
-Boxes of searches, and extents of collections.
-
 Whether fields of STAC's extensions hold what their schemas allow.
 
 The models are docflow's own, so that checking needs no network and none of the schemas' text. They

@@ -1,11 +1,4 @@
-"""What a job type is made of, and whether it can run.
-
-Texts that tables, histories and messages can hold.
-
-What a job type is made of: stages, and how each of them runs its tasks.
-
-Whether a definition can run: checked when a job type is registered.
-"""
+"""What a job type is made of, and whether it can run."""
 
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping

@@ -1,7 +1,4 @@
-"""One job: its stages one after another, and what becomes of those that fail.
-
-Which answers a parked job takes.
-"""
+"""One job: its stages one after another, and what becomes of those that fail."""
 
 import asyncio
 from datetime import timedelta

@@ -1,11 +1,4 @@
-"""How the tasks of a stage are divided, how far a job is, and what is shown of its results.
-
-How the tasks of a stage are divided: batches, how many side by side, groups.
-
-How far a job is, in figures and in sentences.
-
-What of many results is shown as one, which has a bound.
-"""
+"""How the tasks of a stage are divided, how far a job is, and what is shown of its results."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

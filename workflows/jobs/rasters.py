@@ -1,15 +1,4 @@
-"""Rasters: what is known of one, which pixels and tiles it has, and when it was acquired.
-
-Rasters: what is known of one, the grid that it is put on, and the files made of it.
-
-Which rule each kind of pixel falls under; what would be a wrong result is refused.
-
-Tiles of a grid, and what is added up over them.
-
-When a raster was acquired: from a parameter, a tag or a named pattern; never invented.
-
-Which rasters a job works on, and what they are called in the catalogue.
-"""
+"""Rasters: what is known of one, which pixels and tiles it has, and when it was acquired."""
 
 import math
 import re

@@ -1,11 +1,4 @@
-"""Jobs and tasks as tables show them, what they have made, and who is notified.
-
-Jobs and tasks as the tables `app.jobs` and `app.tasks` show them.
-
-What a job has made, as its result names it for people: `result_data["outputs"]`.
-
-Who is notified by HTTP when a job has ended, and what became of each attempt.
-"""
+"""Jobs and tasks as tables show them, what they have made, and who is notified."""
 
 from collections.abc import Sequence
 from datetime import datetime

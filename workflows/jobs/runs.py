@@ -1,19 +1,4 @@
-"""Runs of jobs: how they are asked for, what they are called, orders, tasks and results.
-
-How a job is asked for.
-
-Tasks as they are planned and as they end; both lie in blobs, one line of JSON each.
-
-What jobs wait for without a person: an outage, or tasks that are not ready or throttled.
-
-Runs of jobs: the orders of job, stage and batch, what activities are given, what they return.
-
-Workflow ids of jobs and their parts.
-
-What of jobs is removed when its time is over.
-
-Ids of jobs: the same request over the same bytes is the same job.
-"""
+"""Runs of jobs: how they are asked for, what they are called, orders, tasks and results."""
 
 import hashlib
 import json

@@ -1,17 +1,4 @@
-"""Vector data: what a file holds, what became of it, and the table that it is loaded into.
-
-Which encoding the attributes of a Shapefile are in.
-
-Names of tables and columns.
-
-What a job says about the vector data that it has loaded.
-
-Types of tables, and whether features fit into one that exists.
-
-Whether a load may be done, before anything is written.
-
-Values of attributes whose type the file does not say, or says too loosely.
-"""
+"""Vector data: what a file holds, what became of it, and the table that it is loaded into."""
 
 import codecs
 import hashlib

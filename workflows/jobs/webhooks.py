@@ -1,9 +1,4 @@
-"""Webhooks: what receivers are sent, and when the host of one is left alone.
-
-What the receiver of a webhook is sent, and which receivers are accepted.
-
-When the host of a receiver is left alone: a circuit breaker, as a pure rule.
-"""
+"""Webhooks: what receivers are sent, and when the host of one is left alone."""
 
 import json
 from collections.abc import Sequence

@@ -1,25 +1,15 @@
 """Cells and rows of a table, as readers deliver them.
 
-Cells in a form that people and databases can handle, whatever the file holds.
-
 What people and programs write into a cell that has no value: one closed list.
 
 These texts count as blank in columns of numbers, dates and codes. They never do in names and free
 texts: `Null`, `None` and `N/A` may be what their writer means there. An error of a formula
 (`#N/A`, `NaN`) and a value that is still to come (`tbd`) are no blanks: they are rejected.
 
-Cells of a worksheet that are merged down over several rows.
-
-Texts that were saved in UTF-8 and read as Western European on their way: `MÃ¼ller`.
-
 Text in delimited files that a spreadsheet program would take for a formula.
 
 A program that opens such a file would run what another person has typed. An apostrophe in front
 keeps it text; reading takes that off again, so that a table that goes out comes back as it was.
-
-Lines of a table in few words: runs of them, the first ones named.
-
-How often keys occur in a file.
 """
 
 import math

@@ -1,15 +1,4 @@
-"""What the contracts of every pipeline share.
-
-What every contract shares.
-
-References to bytes that live in a blob store.
-
-The message that a run was started by: where it came from, and what distinguishes it.
-
-What is wrong with a row, a cell or a document, for the person who sent it.
-
-Answers to a parked run. A pipeline may add fields with defaults.
-"""
+"""What the contracts of every pipeline share."""
 
 import hashlib
 import json

@@ -1,15 +1,9 @@
 """Cells to values of a database: one by one, by column, and as the text that databases take.
 
-Texts that stand for a value that could not be shown, or for the value of another row.
-
 Cells to values of a database, column by column.
 
 A column of a chunk is looked at as a whole first, which costs some 50 ns a cell; only where that
 does not settle it is each distinct cell looked at by itself.
-
-Columns of a text table as text that databases take, without a value for each cell.
-
-Rows as lines of text that databases take as they are; values are made where one is asked for.
 """
 
 import math

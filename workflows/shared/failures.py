@@ -1,9 +1,4 @@
-"""Failures of steps as workflows see them, and requests to stop a run.
-
-Failures of steps as workflows see them: their message, their type, and whether they count.
-
-Requests to stop a run: how they reach its work, and what is finished in spite of them.
-"""
+"""Failures of steps as workflows see them, and requests to stop a run."""
 
 import asyncio
 from collections.abc import Coroutine, Generator

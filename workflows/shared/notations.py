@@ -6,15 +6,11 @@ Numbers and dates as people write them, and what their notation leaves open.
 is guessed: values of the same column, then of the same document, that can be read in one way
 only decide; where none does, an open value is a problem of its row.
 
-Lengths of time and places as timekeepers write them.
-
 Numbers, dates and blanks as people and programs write them, in plain notation.
 
 `$12,000.00`, `(500.00)`, `10%`, `5-Mar-2025`, `3/5/25`, `20250305`, day numbers, dates with a time,
 `n/a`: what a cell says is kept, and only how it says it is changed. What its notation leaves open
 stays open: `workflows.shared.notations` decides that.
-
-Words by which a key shows that its row is a total or the foot of a page: two closed lists.
 """
 
 import re

@@ -1,13 +1,4 @@
-"""Notices: what people are sent about a run, who is sent which, and when they are reminded.
-
-Notices: what people are sent about a run, and what a run says of itself for one.
-
-Rules of notices: who is sent which, when people are reminded, and what a text may hold.
-
-Notices of many runs that wait for one cause: the first ones each, the others in one of them.
-
-What many failures have in common: their reason without the names that it quotes.
-"""
+"""Notices: what people are sent about a run, who is sent which, and when they are reminded."""
 
 import hashlib
 import math

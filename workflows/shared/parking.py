@@ -1,7 +1,4 @@
-"""Parking: a run whose step has used up its retries stays open until a person decides.
-
-The one mixin of workflows that park: how callers answer.
-"""
+"""Parking: a run whose step has used up its retries stays open until a person decides."""
 
 import asyncio
 import inspect

@@ -1,11 +1,4 @@
-"""Workflows that write, close and remove records for every pipeline.
-
-Records one rejected message for what received it and has no database.
-
-Removes rows of one pipeline that are no longer kept; started by a schedule, once a day.
-
-Closes the rows of runs of one pipeline that ended without closing them.
-"""
+"""Workflows that write, close and remove records for every pipeline."""
 
 from temporalio import workflow
 

@@ -1,11 +1,4 @@
-"""Records of runs and messages that are written, closed and removed for every pipeline.
-
-A rejected message on its way to the record, from where there is no database.
-
-Removal of rows of one pipeline that are no longer kept.
-
-Closing the rows of runs that ended without closing them: terminated, timed out, forgotten.
-"""
+"""Records of runs and messages that are written, closed and removed for every pipeline."""
 
 import hashlib
 from typing import Annotated, Final

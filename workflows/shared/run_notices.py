@@ -1,11 +1,4 @@
-"""Notices of runs, and what is logged and counted when a run ends.
-
-Notices of runs: that a person is needed, and how a run ended; no run waits for them.
-
-The delivery of one notice whose run does not wait for it.
-
-What is logged and counted at the end of every run, of whichever pipeline.
-"""
+"""Notices of runs, and what is logged and counted when a run ends."""
 
 import asyncio
 from collections.abc import Callable, Mapping

@@ -1,9 +1,4 @@
-"""Waiting: a step that cannot use what docflow itself needs is repeated when that answers again.
-
-One outage of something that docflow itself needs, from the first failed check to its end.
-
-Steps that begin inside the workflow's own worker, and continue elsewhere when they take long.
-"""
+"""Waiting: a step that cannot use what docflow itself needs is repeated when that answers again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

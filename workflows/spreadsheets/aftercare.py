@@ -1,9 +1,4 @@
-"""What follows an import: taking its rows back, and removing what is no longer kept.
-
-Undo of an import, row by row, from what the database held before it.
-
-Removes what is no longer kept: files, row results and values of old imports.
-"""
+"""What follows an import: taking its rows back, and removing what is no longer kept."""
 
 from datetime import timedelta
 from functools import partial

@@ -1,7 +1,4 @@
-"""Steps of a spreadsheet import beside its answers: one method, one activity.
-
-Staging: the whole file is read while a person looks at its columns.
-"""
+"""Steps of a spreadsheet import beside its answers: one method, one activity."""
 
 import asyncio
 from collections.abc import Sequence

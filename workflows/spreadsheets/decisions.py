@@ -1,14 +1,8 @@
 """What may be answered to a spreadsheet import, and what an answer makes of its columns and values.
 
-Fields that a file must have a column for.
-
-What people are shown in place of names of fields, tables and columns.
-
 What may be answered to a spreadsheet import, and what an answer makes of its columns.
 
 Plain functions over contracts: nothing here knows of a running workflow.
-
-One answer for many values: what a rule may say, and how the trail names it.
 """
 
 from collections import Counter

@@ -1,11 +1,4 @@
-"""What a column of a spreadsheet may mean, and the records that rules and stores share.
-
-What a column of a spreadsheet may mean.
-
-Records of a spreadsheet import that rules and stores share.
-
-What makes two headers, or two values, the same thing to match and to remember.
-"""
+"""What a column of a spreadsheet may mean, and the records that rules and stores share."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Columns and values of a spreadsheet, and what people decide about them.
-
-Where a spreadsheet import stands, and where it may go from there.
-"""
+"""Columns and values of a spreadsheet, and what people decide about them."""
 
 from collections.abc import Mapping
 from datetime import datetime

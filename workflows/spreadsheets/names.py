@@ -1,11 +1,4 @@
-"""Names and bibs as sheets hold them, and what is remarked about an odd one.
-
-How lists write the names of people.
-
-What is said about cells that are imported as they stand, and may be no names or no days.
-
-The same bib twice in one event or race: asked, never assumed.
-"""
+"""Names and bibs as sheets hold them, and what is remarked about an odd one."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Pauses of a spreadsheet import: for answers, and for steps that have failed permanently.
-
-The rules of answers, whose refusals reach the caller of an update as typed failures.
-"""
+"""Pauses of a spreadsheet import: for answers, and for steps that have failed permanently."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,9 +1,4 @@
-"""Which person a row is about: never guessed, asked where unclear.
-
-Whether two records of a person are about the same one: never guessed, asked where unclear.
-
-Finds the person of each row: among those in the database and among the rows before it.
-"""
+"""Which person a row is about: never guessed, asked where unclear."""
 
 import hashlib
 import unicodedata

@@ -4,10 +4,6 @@ The review of an import: corrections of its rows before anything is written.
 
 Corrections are a list that only grows; each is an operation on the rows as the ones before it have
 left them. They are stored beside the rows, and histories hold their numbers.
-
-Operations of a review: which of them count, what they change, and how they are called.
-
-What people are shown of a run whose rows are reviewed.
 """
 
 from collections.abc import Mapping, Sequence

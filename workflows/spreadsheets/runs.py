@@ -1,11 +1,4 @@
-"""One spreadsheet from upload to rows: orders, steps, results, and what comes after.
-
-One spreadsheet from upload to rows: orders, steps and results.
-
-What comes after an import: taking it back, and letting go of what was kept for it.
-
-Where an import of a spreadsheet stands, as a part of a sentence.
-"""
+"""One spreadsheet from upload to rows: orders, steps, results, and what comes after."""
 
 from datetime import datetime
 from types import MappingProxyType

@@ -1,9 +1,4 @@
-"""Jobs of one sequence key wait for each other, and a job can be given to another queue.
-
-A job that has done nothing yet is given to another queue.
-
-Jobs of one sequence key run one after another, in the order in which their events arrived.
-"""
+"""Jobs of one sequence key wait for each other, and a job can be given to another queue."""
 
 from collections.abc import Callable
 from typing import Final, NoReturn

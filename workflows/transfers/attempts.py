@@ -1,9 +1,4 @@
-"""Attempts at an action, and how far the actions of a job are.
-
-An attempt at an action, and how often it is tried again before a person is asked.
-
-How far the actions of a job are, for people.
-"""
+"""Attempts at an action, and how far the actions of a job are."""
 
 from datetime import timedelta
 from typing import Final

@@ -1,9 +1,5 @@
 """Events that say that a file is there, and the words that all of `transfers` shares.
 
-Words and names that all of `transfers` shares.
-
-Events that say that a file is there.
-
 Which file and which account an event is about.
 """
 

@@ -1,9 +1,4 @@
-"""Events that a job sends on, and chains of them.
-
-Events that a job sends on.
-
-Chains of events that send events: whether one goes round in a circle.
-"""
+"""Events that a job sends on, and chains of them."""
 
 import hashlib
 import json

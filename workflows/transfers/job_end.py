@@ -1,9 +1,4 @@
-"""How a job ends: copy and receipt, what becomes of its sources, and the row.
-
-What a job writes about itself into the row of its transfer.
-
-The steps of a job's receipt, each with the hash of the one before it.
-"""
+"""How a job ends: copy and receipt, what becomes of its sources, and the row."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar

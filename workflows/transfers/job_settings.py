@@ -1,11 +1,4 @@
-"""`jobsettings.json`: how it is read, which job an event gets, and what is wrong with it.
-
-What the order of a job's actions means: which files an action works on, and which are lost.
-
-`jobsettings.json`: how it is read, which job an event gets, and what the job becomes for it.
-
-Where an action reads, writes or sends, for people.
-"""
+"""`jobsettings.json`: how it is read, which job an event gets, and what is wrong with it."""
 
 import json
 import re

@@ -1,13 +1,4 @@
-"""Partners: who they are, how they are reached, and what their records must hold.
-
-Endpoints: who they are, how they are reached, which keys are theirs, what they bear.
-
-Old algorithms of SSH, which the record of a partner can permit by name.
-
-When a partner may be used.
-
-What a partner's record must hold, and which of its keys count today.
-"""
+"""Partners: who they are, how they are reached, and what their records must hold."""
 
 import base64
 import binascii

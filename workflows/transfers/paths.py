@@ -1,9 +1,4 @@
-"""Paths at endpoints and names in archives: which are safe, and what a pattern means.
-
-Paths at endpoints: which are safe, which names a pattern means, how a number is added.
-
-Names of files in archives: relative paths that leave no folder and meet no other name.
-"""
+"""Paths at endpoints and names in archives: which are safe, and what a pattern means."""
 
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Rules that say which queue takes an event.
 
-Patterns of rules: text in which `*` stands for any characters, or none.
-
 Which rule takes an event: exact as in the system that docflow replaces, patterns and priorities
 beside it.
 

@@ -1,19 +1,4 @@
-"""Runs of transfers: what workflows and activities are given, what they return, and how a job ends.
-
-Runs of transfers: what workflows and activities are given, and what they return.
-
-What ends a transfer: its receipt, and the copy that is kept of what was written.
-
-The run that warns of partners' keys before they expire, and its step.
-
-Heartbeats of actions at endpoints, and what they leave for their next attempt.
-
-Remarks on a transfer: what is shown of many says how many more there are.
-
-Plans of runs that continue what was begun: in the same run, or by a redrive of a failed one.
-
-Where a transfer stands, as a part of a sentence.
-"""
+"""Runs of transfers: orders, results, and how a job ends."""
 
 from collections.abc import Sequence
 from datetime import date, datetime

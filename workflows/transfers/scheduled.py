@@ -1,11 +1,4 @@
-"""What is started by the clock: looks of watches, warnings of keys, and the removal of kept copies.
-
-One look of a watch at an endpoint; started by its schedule.
-
-Notifies people of keys of partners that expire; started by a schedule, once a day.
-
-Removes kept copies whose last day is over; started by a schedule, once a day.
-"""
+"""What the clock starts: looks of watches, warnings of keys, removal of kept copies."""
 
 from functools import partial
 

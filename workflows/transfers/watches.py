@@ -1,9 +1,5 @@
 """Watches of partners, and what they make of the files that they see.
 
-Watches of endpoints, and the files that routes expect.
-
-What a watch makes of the files that it sees: which are new, which are complete, what is sent.
-
 Days of a calendar, and the moments at which they begin and are due, in any time zone.
 
 A time of day that clocks skip is the first moment after the gap. Of one that comes twice, a day

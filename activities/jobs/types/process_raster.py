@@ -1,7 +1,5 @@
 """`process_raster`: rasters of the bronze container become COGs in silver, and STAC items.
 
-Plans of the stages of `process_raster`: sources, tiles, datasets.
-
 `process_raster`: rasters of the bronze container become COGs in silver, and STAC items.
 
 Stages: validate reads all of a source; chunk fixes the target grid and rewrites what is laid out

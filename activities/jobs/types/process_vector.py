@@ -1,7 +1,4 @@
-"""`process_vector`: a file of vector data becomes tables, exports and items of the catalogue.
-
-What `process_vector` publishes of a table: its item, and what people see of it.
-"""
+"""`process_vector`: a file of vector data becomes tables, exports and items of the catalogue."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime

@@ -1,9 +1,4 @@
-"""Sources, files and items of rasters: written once, under names of their own, items last.
-
-Sources of `process_raster`, and the files that lie beside them.
-
-Files and items of rasters: written once, under names of their own, items last.
-"""
+"""Sources, files and items of rasters: written once, under names of their own, items last."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence

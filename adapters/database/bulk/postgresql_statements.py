@@ -10,8 +10,6 @@ Rows of a small batch, sent with the statement that writes them: one text for ea
 For 200 rows of 12 columns the client takes half the processor time that binary records of COPY or
 arrays take, whose values the driver encodes one by one, and the server is spared the temporary
 table that rows of COPY wait in.
-
-Statements of bulk writes on PostgreSQL, made once for each table and set of columns.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Bulk writes on SQLite: INSERT what is new, then UPDATE what differs, with `executemany`.
 
-Statements of bulk writes on SQLite, made once for each table and set of columns.
-
 Bulk writes on SQLite: INSERT what is new, then UPDATE what differs, with `executemany`.
 
 Two plain statements instead of one upsert, because SQLite reports how many rows a statement

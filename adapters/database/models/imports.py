@@ -1,11 +1,4 @@
-"""What the store remembers about imports, and the tables that they fill.
-
-What the store remembers about imports and messages.
-
-The seven tables that spreadsheets fill.
-
-Primavera schedules: what their files hold, and which files there are.
-"""
+"""What the store remembers about imports, and the tables that they fill."""
 
 from typing import Any, Final
 

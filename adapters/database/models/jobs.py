@@ -1,9 +1,4 @@
-"""Jobs, their tasks and their webhooks.
-
-Jobs and their tasks: schema `app` on PostgreSQL, tables like all others on SQLite.
-
-Webhooks of jobs: secrets, messages, deliveries, hosts that are left alone; foreign ids.
-"""
+"""Jobs, their tasks and their webhooks."""
 
 from typing import Final
 

@@ -4,10 +4,6 @@ People, what they take part in, and the tables that cells of their spreadsheets 
 
 Every row has an id of its own that is never assigned twice, so that it differs from that of a later
 row with the same natural key; the natural key is a unique constraint.
-
-What the store remembers about spreadsheets: their status, their mappings, their rows.
-
-What the store remembers about reviews of spreadsheets: rows, problems, corrections.
 """
 
 from typing import Any, Final

@@ -1,9 +1,4 @@
-"""Transfers: their states, turns, routes, partners, and what watches saw.
-
-Transfers: their states, turns, routes and partners.
-
-What watches of transfers saw, and the days of what is expected.
-"""
+"""Transfers: their states, turns, routes, partners, and what watches saw."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Date, Index, Integer, Table, Text
 

@@ -1,7 +1,5 @@
 """Homes of GnuPG that last for one step, and what GnuPG says of a message.
 
-Homes of GnuPG that last for one step, in memory where the machine has a disk of memory.
-
 What GnuPG says of a message, line by line.
 
 Source: doc/DETAILS of GnuPG, "Format of the --status-fd output".

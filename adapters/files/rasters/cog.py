@@ -6,13 +6,9 @@ Whatever the window, a pixel comes out the same: the scale of the resampling, th
 source and the whole grid are fixed, coordinates are exact to a billionth of a pixel, and columns
 are warped in blocks that begin at multiples of `_BLOCK`.
 
-Cloud-optimised GeoTIFFs: written under a temporary name, read again, renamed.
-
 Whether a PNG is whole: GDAL passes over damage, and gives pixels that the file does not hold.
 
 Source: https://www.w3.org/TR/png-3/, sections 5 (chunks), 8 (passes) and 10 (compression).
-
-What people see of a raster: where it lies, and a small picture.
 """
 
 import hashlib

@@ -1,11 +1,5 @@
 """What a raster says of itself, and whether that can be.
 
-Nodata values as a file states them, of which GDAL hides those that no pixel can have.
-
-The values of a band, as long as they are whole and few: it may hold classes.
-
-What a raster says of itself.
-
 Whether the places of a raster are such as its reference system has.
 
 Formulas of projections answer for any number: places beyond the last one begin anew somewhere else
@@ -226,7 +220,7 @@ def _inspected(path: Path, subdataset: int | None) -> RasterFacts:
             [first, *_] = error.errors()
             place = ".".join(map(str, first["loc"]))
             raise UnreadableDocument(
-                f"the raster says what none can have, its {place}: {problem_text(first)}"
+                f"the raster is damaged: {place}: {problem_text(first)}"
             ) from error
         categories = _categories(dataset, path, notes)
         values = _decode(dataset, path)

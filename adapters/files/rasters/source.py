@@ -1,11 +1,4 @@
-"""Rasters opened with what is known of them, packed or plain.
-
-Formats of rasters that are read, by what their files begin with.
-
-Rasters opened with what is known of them, and the bounds of what is read.
-
-Rasters in ZIP archives and gzip files, and those whose place is their name.
-"""
+"""Rasters opened with what is known of them, packed or plain."""
 
 import gzip
 import math

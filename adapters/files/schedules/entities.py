@@ -1,11 +1,5 @@
 """The entities of one Primavera project, whichever format they come from.
 
-From the ids of one file to the codes that stay: bounded maps and WBS paths.
-
-What the readers of one project share: its codes, and how an entity or a left-out row looks.
-
-How far an activity is, by the three ways in which Primavera measures it.
-
 What hangs on the activities of a project: relationships, assignments, codes, own fields.
 
 Everything here refers to something else by id. A row whose reference the file does not resolve is

@@ -10,8 +10,6 @@ One vocabulary for both formats: the words that Primavera shows to people.
 An XER file holds the codes of the database, PMXML the words themselves. A value that is not in
 these tables is kept as it stands.
 
-Texts of a Primavera file as values: codes, texts, exact numbers, naive local times.
-
 Working times of calendars: the notation of XER, and what the elements of PMXML say.
 
 XER nests records `(0||name(key|value|...)(records))`. Below `DaysOfWeek` the days are numbered

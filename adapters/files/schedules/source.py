@@ -17,8 +17,6 @@ PMXML, Primavera's XML export (root element `APIBusinessObjects`).
 Objects that several projects share stand below the root, the others within their `Project`. An
 element of `BaselineProject` describes an older state and is not read. The file is parsed once,
 as a stream; its records wait in temporary files, so that they can be read in the order needed.
-
-Primavera files, opened by what they hold.
 """
 
 import codecs

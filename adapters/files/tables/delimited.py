@@ -5,8 +5,6 @@ Text tables as blocks of columns, read by DuckDB: nothing in Python is made of m
 Only the plainest of texts is read so: one line for each row, as many fields in each as the header
 has. What was read is weighed against the bytes of the file, so that nothing that DuckDB would see
 in another way than `csv` goes unnoticed.
-
-CSV and TSV: encoding and delimiter found out, records streamed.
 """
 
 import codecs

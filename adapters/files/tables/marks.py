@@ -1,7 +1,5 @@
 """What XLS and ODS sheets show, and the library that reads them drops.
 
-What cells of XLS and ODS files show, where the library that reads them drops it.
-
 What an XLS sheet shows and the library that reads it drops: errors, codes, missing results.
 
 Source: [MS-XLS] 2.3 and 2.4 (records), 2.5.217 (RkNumber), 2.5.133 (FormulaValue); BIFF5 has the

@@ -1,13 +1,4 @@
-"""Workbooks and tables for people: reports of rejected rows, exports, small workbooks.
-
-How workbooks are written: text is text, whatever it looks like.
-
-Small workbooks of several sheets, for people.
-
-The spreadsheet of rejected rows: the user's own rows, ready to correct and send again.
-
-Tables for people and programs: CSV, XLSX and Parquet, each written as its rows arrive.
-"""
+"""Workbooks and tables for people: reports of rejected rows, exports, small workbooks."""
 
 import codecs
 import csv

@@ -1,7 +1,4 @@
-"""What is found in a document while it is read; every part of it has a bound.
-
-What goes to a reading process, and what comes back.
-"""
+"""What is found in a document while it is read; every part of it has a bound."""
 
 import hashlib
 import re

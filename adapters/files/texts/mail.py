@@ -7,8 +7,6 @@ Source: POSIX.1-2017, uuencode.
 How files of mails begin and end: what programs write around a mail, and lines that are no field.
 
 Source: RFC 4155 (mbox); the files of Apple Mail (EMLX) are described nowhere.
-
-Mails as they travel (EML).
 """
 
 import base64

@@ -1,11 +1,5 @@
 """Words and files in Office packages and RTF that a reader of them left out.
 
-Words in the XML parts of Office packages that a reader of them left out.
-
-Files inside Office packages, and pictures, whose words are not read.
-
-Word documents.
-
 What RTF holds that a reader of it leaves out: remarks, hidden text, embedded files.
 
 Source: Rich Text Format Specification 1.9.1; [MS-OLEDS] 2.2.5 (embedded objects).
@@ -382,7 +376,7 @@ def _without_dangling(package: Package, into: Findings) -> dict[str, bytes]:
             if has_type and (relation.get("TargetMode") == "External" or part in package):
                 continue
             if not has_type:
-                into.note(f"a reference of the document to {part} says no type, and was left out")
+                into.note(f"a reference to {part} has no type; it was skipped")
             elif not target.startswith("#"):
                 into.note(f"a part that the document refers to is not in it: {part}")
             listed.remove(relation)

@@ -1,9 +1,4 @@
-"""PDF documents, and what people wrote into them.
-
-What people wrote into a PDF: values of forms, notes, stamps, and files attached to pages.
-
-PDF documents.
-"""
+"""PDF documents, and what people wrote into them."""
 
 import ctypes
 import re

@@ -1,7 +1,5 @@
 """Files that are texts or hold files: plain text, calendars, cards, load files, ZIP archives.
 
-Plain text, and pages of HTML.
-
 Calendars and business cards: their lines are folded in the middle of words.
 
 Source: RFC 5545 3.1 and 3.3.11, RFC 6350 3.2, vCard 2.1.
@@ -10,8 +8,6 @@ Load files of Concordance (DAT): rows of documents with what is known of each.
 
 A field stands between thorns, and may hold line breaks; the control character 20 parts fields, or
 another one that a program was told; a registered sign stands for a line break within a field.
-
-ZIP archives: their files are documents of their own.
 """
 
 import codecs
@@ -135,7 +131,7 @@ _EIGHT_BITS: Final = "latin-1"
 """Thorns and signs are the same bytes in all load files of eight bits, whatever letters are."""
 _ENCODINGS: Final = ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", _EIGHT_BITS)
 """In this order: what is valid in one of them begins otherwise in the others."""
-_LOAD_FILES_QUOTED: Final = re.compile(rf"{_QUOTE}[^{_QUOTE}]*{_QUOTE}(?:([^\w\s])(?={_QUOTE})|\Z)")
+_QUOTED_FIELD: Final = re.compile(rf"{_QUOTE}[^{_QUOTE}]*{_QUOTE}(?:([^\w\s])(?={_QUOTE})|\Z)")
 _FIRST_LINE: Final = re.compile(r"[\r\n]*([^\r\n]+)")
 _HEAD: Final = 1 << 16
 
@@ -168,7 +164,7 @@ def _between(line: str) -> re.Pattern[str] | None:
     """What parts the fields of a first line; None: it is none of a load file."""
     if _BETWEEN in line:
         return re.compile(_BETWEEN)
-    places = list(_LOAD_FILES_QUOTED.finditer(line))
+    places = list(_QUOTED_FIELD.finditer(line))
     if "".join(place[0] for place in places) != line or len({each[1] for each in places}) > 2:
         return None
     return re.compile(f"(?<={_QUOTE}){re.escape(places[0][1] or _BETWEEN)}(?={_QUOTE})")
@@ -223,10 +219,10 @@ def _rows(
         if _is_open(last):
             continue
         if row or any(last):
-            yield [_load_files_value(field, letters) for field in (*row, "\n".join(last))]
+            yield [_field_value(field, letters) for field in (*row, "\n".join(last))]
         row, last = [], []
     if row or any(last):
-        yield [_load_files_value(field, letters) for field in (*row, "\n".join(last))]
+        yield [_field_value(field, letters) for field in (*row, "\n".join(last))]
 
 
 def _is_open(pieces: Sequence[str]) -> bool:
@@ -235,7 +231,7 @@ def _is_open(pieces: Sequence[str]) -> bool:
     return begins and (not ends or pieces == [_QUOTE])
 
 
-def _load_files_value(field: str, letters: str | None) -> str:
+def _field_value(field: str, letters: str | None) -> str:
     value = field.removeprefix(_QUOTE).removesuffix(_QUOTE).replace(_LINE_BREAK, "\n")
     return value if letters is None else value.encode(_EIGHT_BITS).decode(letters, "replace")
 

@@ -74,7 +74,7 @@ async def test_a_place_that_is_no_number_is_named(rasters: FileRasters, tmp_path
     pixels = np.ones((1, 4, 4), "uint8")
     nowhere = Affine(1, 0, 0, 0, float("nan"), float("nan"))
     path = made.write(tmp_path / "a.tif", pixels, transform=nowhere)
-    assert "says what none can have, its transform.4" in await refused(rasters, path)
+    assert "the raster is damaged: transform.4" in await refused(rasters, path)
 
 
 async def test_a_truncated_file_is_damaged(rasters: FileRasters, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ async def test_a_word_file_that_refers_to_missing_parts_is_read(
     assert found.text == "words"
     assert found.notes == [
         "a part that the document refers to is not in it: word/NULL",
-        "a reference of the document to word/document.xml says no type, and was left out",
+        "a reference to word/document.xml has no type; it was skipped",
     ]
 
 

@@ -1,15 +1,5 @@
 """The one loop of all bridges: receive, decide, settle.
 
-Messages that a consumer has received and not yet settled.
-
-How much a bridge receives, and how long it waits for it.
-
-Stop in bounded time, without losing what is in flight.
-
-Retries of a message that cannot be accepted now, while it stays in flight.
-
-The totals of a bridge's run.
-
 The one loop of all bridges: receive, decide, settle.
 
 A message is settled only after its handler has accepted it, which is after Temporal has accepted

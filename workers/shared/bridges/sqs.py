@@ -1,7 +1,4 @@
-"""SQS queue -> handler: long polls, visibility timeouts as leases, dead letters in a queue.
-
-One queue of SQS, and the messages that were received from it.
-"""
+"""SQS queue -> handler: long polls, visibility timeouts as leases, dead letters in a queue."""
 
 import asyncio
 import json

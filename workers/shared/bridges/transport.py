@@ -1,7 +1,5 @@
 """What the consumer needs of a queue: a transport, and the errors that it raises.
 
-Moments as queues give them.
-
 What the consumer needs of a queue: a transport, and the errors that it raises.
 
 A transport speaks to one queue and decides nothing. The consumer

@@ -1,13 +1,4 @@
-"""`docflow retry`, `skip`, `fail`, `cancel`: a person's answers to one run or to many.
-
-Message files that a person corrected.
-
-Fields of a message as they are given on the command line.
-
-`docflow retry --all`: the same answer to many parked runs.
-
-`docflow retry`, `skip`, `fail`, `cancel`: a person's answers to a run of any pipeline.
-"""
+"""`docflow retry`, `skip`, `fail`, `cancel`: a person's answers to one run or to many."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,4 @@
-"""How commands show things: tables for people, JSON for programs, files.
-
-Files that commands write for a person.
-
-How commands show things: tables for people, JSON for programs.
-"""
+"""How commands show things: tables for people, JSON for programs, files."""
 
 import json
 import os

@@ -1,11 +1,4 @@
-"""`docflow list`, `show`, `report`: runs of every pipeline by id, and outages.
-
-The option `--pipeline`.
-
-How commands show outages.
-
-`docflow list`, `show`, `report`: runs of every pipeline, by id.
-"""
+"""`docflow list`, `show`, `report`: runs of every pipeline by id, and outages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

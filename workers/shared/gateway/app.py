@@ -1,7 +1,4 @@
-"""The application: API, pages, health, and what surrounds every answer.
-
-What the gateway serves of one pipeline, and how the parts of all pipelines are opened.
-"""
+"""The application: API, pages, health, and what surrounds every answer."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

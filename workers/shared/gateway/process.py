@@ -1,9 +1,4 @@
-"""The gateway as a process, from start to clean shutdown, and what it answers before.
-
-What the gateway answers before everything that it needs is there.
-
-The gateway as a process, from start to clean shutdown.
-"""
+"""The gateway as a process, from start to clean shutdown, and what it answers before."""
 
 import asyncio
 import logging

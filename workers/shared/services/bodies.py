@@ -1,9 +1,4 @@
-"""What every body from outside has to be, and the verdict on a message.
-
-The verdict on a message; the consumer of the queue carries it out.
-
-What every body from outside has to be, whatever message it holds.
-"""
+"""What every body from outside has to be, and the verdict on a message."""
 
 import json
 import re

@@ -1,9 +1,4 @@
-"""Runs of every pipeline that wait for a person, and those that are answered together.
-
-All runs that are parked, of every pipeline, to be answered together.
-
-Runs of every pipeline that wait for a person, as Temporal's visibility knows them.
-"""
+"""Runs of every pipeline that wait for a person, and those that are answered together."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence

@@ -1,11 +1,4 @@
-"""What the intakes of all pipelines share: duplicates, starts, rejections.
-
-What the intakes of all pipelines share.
-
-A message whose run was started before: the same message again, or another one.
-
-Rejected messages recorded by a run, for what receives messages without a database.
-"""
+"""What the intakes of all pipelines share: duplicates, starts, rejections."""
 
 import logging
 import re

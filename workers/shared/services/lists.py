@@ -1,9 +1,4 @@
-"""Cursors of lists, and following something until it is over.
-
-Where a page of a list ends that shows the newest change first.
-
-Following something until it is over, for server-sent events and commands.
-"""
+"""Cursors of lists, and following something until it is over."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine

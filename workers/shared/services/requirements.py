@@ -1,7 +1,4 @@
-"""What an installation needs before anything works: how to see it, and how to make it.
-
-What docflow needs to keep rows and documents: a schema, and a container or folder.
-"""
+"""What an installation needs before anything works: how to see it, and how to make it."""
 
 import asyncio
 import math

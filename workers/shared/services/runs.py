@@ -1,9 +1,4 @@
-"""Runs of every pipeline in Temporal: describe, query, answer, count; one translation of errors.
-
-How a run stands in Temporal, as a part of a sentence.
-
-Runs that wait for a person: the one question that inbox, `docflow status` and lists ask.
-"""
+"""Runs of every pipeline in Temporal: describe, query, answer, count; one translation of errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence

@@ -1,9 +1,4 @@
-"""A Service Bus queue: send a message, see how many wait, its dead letters.
-
-A Service Bus queue: send a message, see how many wait, check that it is there.
-
-The dead letters of a Service Bus queue.
-"""
+"""A Service Bus queue: send a message, see how many wait, its dead letters."""
 
 import asyncio
 import secrets

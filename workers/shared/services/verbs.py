@@ -1,9 +1,4 @@
-"""What can be done to the runs of a pipeline: by its own verbs, or all from its register.
-
-What can be done to the runs of a pipeline; its register names its `RunVerbs`.
-
-What can be done to runs of a pipeline that has no verbs of its own: all from its register.
-"""
+"""What can be done to the runs of a pipeline: by its own verbs, or all from its register."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager

@@ -1,9 +1,4 @@
-"""What all settings share: how they are described, read from a mapping or files, and reported.
-
-Secrets from files: `NAME_FILE=/path`, or a file called NAME in `DOCFLOW_SECRETS_DIR`.
-
-What all settings share: how they are described, read from a mapping and reported.
-"""
+"""What all settings share: how they are described, read from a mapping or files, and reported."""
 
 import logging
 from collections.abc import Iterator, Mapping

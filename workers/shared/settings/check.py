@@ -1,7 +1,4 @@
-"""Settings at the start of a process, all problems at once; and the reference page of them.
-
-Settings at the start of a process: all problems at once, and names that nothing reads.
-"""
+"""Settings at the start of a process, all problems at once; and the reference page of them."""
 
 import importlib
 import logging

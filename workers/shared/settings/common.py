@@ -1,15 +1,4 @@
-"""Settings that pipelines share: Temporal, database, blobs, retention, workers.
-
-Settings of the database.
-
-How long rows are kept.
-
-Settings of worker processes, of whatever pipelines.
-
-Settings that pipelines share.
-
-Settings of the store of documents.
-"""
+"""Settings that pipelines share: Temporal, database, blobs, retention, workers."""
 
 import re
 import tempfile

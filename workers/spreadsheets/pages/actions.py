@@ -1,13 +1,4 @@
-"""Other actions on an import: reassign, retry, cancel, undo, decisions, values as a file.
-
-Other actions on an import: reassign, retry, cancel, undo, and its decisions.
-
-Values out as a spreadsheet and back in, on the page.
-
-What docflow has learnt, as a page: to see, correct and forget.
-
-What people decide about columns and values.
-"""
+"""Other actions on an import: reassign, retry, cancel, undo, decisions, values as a file."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,13 +1,4 @@
-"""Pages of imports: the list, a new one, one import with its panels.
-
-The list of imports.
-
-What the panels of an import show.
-
-The page of one import: steps, the panel of its state, and what keeps it up to date.
-
-A new import.
-"""
+"""Pages of imports: the list, a new one, one import with its panels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,10 +5,6 @@ Forms of the mapping pages: what was chosen, what of it is new, and what has cha
 A choice travels as text: "" nothing yet, "-" left out, "+" created, a field's name for a column,
 `id:name` of a candidate for a value. The form also carries what it showed (`seen`), so that a
 person's own choices can be distinguished from changes by others since.
-
-Lines of the mapping tables: what stands there, what was chosen, what changed meanwhile.
-
-Which values a page shows, and what its form answers for all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

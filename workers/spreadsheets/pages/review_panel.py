@@ -1,11 +1,4 @@
-"""What people see in a review, and the forms of it.
-
-Changes of a review in sentences, in the language of the request.
-
-Forms of the review: which rows they show, cells that were corrected, changes of columns.
-
-What the panel of a review shows.
-"""
+"""What people see in a review, and the forms of it."""
 
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Cells of a worksheet: by an XML parser, and by a fast grammar where the file allows it.
 
-Cells of a worksheet by an XML parser: complete and slow; `xlsx_grammar` is its fast twin.
-
 Rows of a worksheet without an XML parser, where the file writes row after row alike.
 
 Programs write sheets in a tiny part of XML: the same few attributes in the same order. The

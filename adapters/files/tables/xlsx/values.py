@@ -4,8 +4,6 @@ Values of worksheet cells: numbers, dates by number format, text escapes.
 
 Source: ECMA-376 part 1, 18.8.30 (number formats), 18.17.4 (dates), 22.9.2.19 (escapes).
 
-Which cell formats of a workbook show numbers as dates.
-
 Shared strings of a workbook, in bounded memory.
 
 Programs write nearly all of them as `<si><t>text</t></si>`. Runs of such items are taken without

@@ -1,11 +1,4 @@
-"""What every answer carries; events that are streamed; answers counted.
-
-Something that changes, as server-sent events.
-
-What every answer carries, and how much a request may bring.
-
-Answers, counted.
-"""
+"""What every answer carries; events that are streamed; answers counted."""
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping

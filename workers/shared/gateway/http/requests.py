@@ -1,15 +1,4 @@
-"""What a request asks for and who sends it: preferences, access, cursors, identity.
-
-What a client would rather have (RFC 9110, 12.4.2 and 12.5.1).
-
-Cursors of lists as parameters of an address.
-
-Who asks an endpoint of the API.
-
-Access before content: a caller without access is not shown what is wrong with a body.
-
-Forms of the pages are taken from our own pages only.
-"""
+"""What a request asks for and who sends it: preferences, access, cursors, identity."""
 
 import hashlib
 import hmac
@@ -73,7 +62,7 @@ def _best(ranges: dict[str, float], names: tuple[str, ...]) -> tuple[float, bool
     return (0.0, False) if found is None else (ranges[found], found != "*/*")
 
 
-_CURSORS_LONGEST: Final = 200
+_CURSOR_CHARACTERS: Final = 200
 
 
 def _checked(text: str) -> str:
@@ -88,7 +77,7 @@ Before = Annotated[
     str | None,
     AfterValidator(lambda text: None if text is None else _checked(text)),
     Query(
-        max_length=_CURSORS_LONGEST,
+        max_length=_CURSOR_CHARACTERS,
         description="Those behind this cursor; a moment alone: those that changed before.",
     ),
 ]

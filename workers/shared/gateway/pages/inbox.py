@@ -1,11 +1,4 @@
-"""Signing in and out, the page of the inbox, and addresses of all pages.
-
-Signing in and out.
-
-The page of the inbox.
-
-Addresses of the pages.
-"""
+"""Signing in and out, the page of the inbox, and addresses of all pages."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

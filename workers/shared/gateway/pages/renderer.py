@@ -1,14 +1,10 @@
 """Templates into answers, in the language that a request asks for.
 
-The links at the top of every page.
-
 The language of a page: which one a request asks for, and its catalogue.
 
 A further language is a further file `locale/<language>/LC_MESSAGES/docflow.po`. English is the
 language of the source and has none. The language belongs to a request, as a context variable: two
 requests that are answered at the same time never see each other's.
-
-Templates into answers.
 """
 
 import hashlib

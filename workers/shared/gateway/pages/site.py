@@ -1,11 +1,4 @@
-"""What all pages share: who looks at them, forms that are really ours, refusals in words.
-
-Forms that pages send, of bounded size.
-
-What all pages share: who looks at them, forms that are really ours, and refusals in words.
-
-The pages that a pipeline contributes to the site.
-"""
+"""What all pages share: who looks at them, forms that are really ours, refusals in words."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
