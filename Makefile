@@ -22,7 +22,7 @@ HOUSE = $(addprefix tests/unit/test_,suite.py pipeline_names.py pipeline_names_i
   import_contracts.py import_circles.py steps.py unused_names.py used_contracts.py contract_bounds.py parkable.py \
   determinism.py) tests/replay/test_contracts.py tests/mutations
 
-.PHONY: install tools demo dev test house chaos fuzz smoke lint bench lock clean
+.PHONY: install tools demo dev test house chaos fuzz smoke lint bench migration lock clean
 
 install: $(STAMP)
 
@@ -96,6 +96,10 @@ $(PEERS): requirements-peers.lock $(DEV_STAMP)
 
 bench-%: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks $* $(ARGS)
+
+# What the models have and the migrations do not make: make migration NAME=tools
+migration: $(DEV_STAMP)
+	$(BIN)/python -m stack.migration $(NAME)
 
 # Lock files name versions and hashes and no index; whoever installs says where from.
 lock: | $(BIN)/python

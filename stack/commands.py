@@ -90,7 +90,7 @@ def up(
     ui_port: Annotated[int, typer.Option(min=0, max=65535, help=_PORT_HELP)] = 0,
     gateway_port: Annotated[int, typer.Option(min=0, max=65535, help=_PORT_HELP)] = 0,
 ) -> None:
-    """Run everything on loopback until Ctrl-C: Temporal, Service Bus, SQLite, a worker, a gateway.
+    """Run everything on loopback until Ctrl-C: Temporal, PostgreSQL, Service Bus, a worker.
 
     A part that ends is started again, and each start in a folder takes the same ports.
 

@@ -23,6 +23,7 @@ from stack.loader_function import Installation, install
 from stack.ministack import ministack_at, ministack_part, remove_packages
 from stack.parts import DOCFLOW, Part
 from stack.ports import take_ports
+from stack.postgres import postgres_at, postgres_part
 from stack.sample_club import SampleClub, sample_club
 from stack.supervision import Keeper, supervised
 from stack.temporal import TemporalServer, server_at, temporal_part
@@ -144,14 +145,13 @@ async def embedded_stack(
     *,
     announce: Callable[[str], None],
     patient: bool = False,
-    database_url: str | None = None,
     temporal_port: int | None = None,
     ui_port: int | None = None,
     gateway_port: int | None = None,
     with_partners: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[EmbeddedStack]:
-    """Temporal with its Web UI, the Service Bus emulator, MiniStack, SQLite, a blob folder, a
+    """Temporal with its Web UI, PostgreSQL, the Service Bus emulator, MiniStack, a blob folder, a
     worker for every pipeline and a gateway.
 
     Everything durable lies in `folder`, and the ports too: a stack that is started there again
@@ -162,7 +162,6 @@ async def embedded_stack(
         folder: Created when missing.
         announce: Gets what becomes of parts and ports.
         patient: Wait for a part that fails at each start.
-        database_url: Another database than the folder's SQLite file.
         temporal_port: That of the last start when None, or a free one.
         ui_port: That of the last start when None, or a free one.
         gateway_port: That of the last start when None, or a free one.
@@ -182,6 +181,7 @@ async def embedded_stack(
             "health": None,
             "service-bus": None,
             "ministack": None,
+            "postgres": None,
         },
         announce,
     )
@@ -201,8 +201,10 @@ async def embedded_stack(
         installing = _Installing(aws, f"127.0.0.1:{ports['temporal']}")
         stack.callback(remove_packages, folder)
         temporal = temporal_part(folder / "temporal", ports["temporal"], ports["ui"])
+        password = _own_key(folder / "postgres.key")
         keepers = await start(
             temporal,
+            postgres_part(folder, ports["postgres"], password),
             service_bus_part(
                 folder,
                 ports["service-bus"],
@@ -221,7 +223,7 @@ async def embedded_stack(
             "AZURE_STORAGE_CONTAINER_NAME": "imports",
             "DOCFLOW_JOBS_QUEUE": JOB_QUEUE,
             **TIERS,
-            "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
+            "DATABASE_URL": postgres_at(ports["postgres"], password),
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": _own_key(folder / "jwt.key"),
             "DOCFLOW_PUBLIC_URL": f"http://127.0.0.1:{ports['gateway']}",
@@ -335,7 +337,7 @@ async def install_on(aws: AwsSettings, temporal_address: str) -> Installation:
 
 
 def _own_key(file: Path) -> str:
-    """The key that signs this stack's tokens; made once, so that they outlive a restart."""
+    """A secret of this stack; made once, so that what it protects outlives a restart."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

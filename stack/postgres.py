@@ -1,19 +1,31 @@
-"""A PostgreSQL server for tests and benchmarks: private, on loopback, gone afterwards."""
+"""The PostgreSQL server of the stack, and those of tests and benchmarks, on loopback.
 
+`python -m stack.postgres FOLDER PORT` prepares the data folder and becomes the server.
+"""
+
+import ctypes
+import hashlib
 import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any, cast
 
+import asyncpg
+
+from adapters.database.schema import upgrade
 from stack.children import free_port
+from stack.parts import Part
 
+_PR_SET_PDEATHSIG = 1
 _STOP_SECONDS = 20.0
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -74,6 +86,82 @@ def postgres_server(
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
         shutil.rmtree(own)
+
+
+def postgres_part(folder: Path, port: int, password: str) -> Part:
+    """A server that keeps its data; the way to it is `postgres_at`.
+
+    Args:
+        folder: Takes its data and its log. If the server runs under another account, which cannot
+            enter the folder, its data lie in `/var/tmp`: see `data_folder`.
+        port: Where it listens.
+        password: Of its user, since the first start in the folder.
+    """
+
+    async def is_up() -> bool:
+        try:
+            connection = cast(Any, await asyncpg.connect(postgres_at(port, password), timeout=5))
+        except (OSError, TimeoutError, asyncpg.PostgresError):
+            return False
+        await connection.close()
+        return True
+
+    return Part(
+        "PostgreSQL",
+        [sys.executable, "-m", "stack.postgres", str(folder), str(port)],
+        [port],
+        folder / "postgres.log",
+        is_up,
+        {**os.environ, "PGPASSWORD": password},
+    )
+
+
+def postgres_at(port: int, password: str) -> str:
+    """URL of the database of a server on this machine."""
+    return f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
+
+
+def data_folder(folder: Path) -> Path:
+    """Where a server that belongs to a folder keeps its data.
+
+    PostgreSQL refuses to run as root, and the account that it runs under instead may not be allowed
+    to enter the folder, such as one in the home of root.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if _run(["test", "-x", folder.absolute()]).returncode == 0:
+        return folder / "postgres"
+    digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()
+    return Path("/var/tmp") / f"docflow-postgres-{digest[:12]}"  # noqa: S108 - the data are private
+
+
+def _become_server(folder: Path, port: int) -> None:
+    """Prepare the data folder, and replace this process by the server."""
+    place = data_folder(folder)
+    place.mkdir(exist_ok=True)
+    binaries = _find_binaries(place)
+    data = _prepare(place, binaries, os.environ.pop("PGPASSWORD"))
+    if place.parent != folder:
+        print(f"the account of the server cannot enter {folder}: its data lie in {place}")
+    account = _account()
+    os.chdir("/")
+    if account is not None:
+        os.setgroups([])
+        os.setgid(account.pw_gid)
+        os.setuid(account.pw_uid)
+        if sys.platform == "linux":
+            # Linux has forgotten it with the change of the account.
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    command = _command(binaries, data, port, _SETTINGS)
+    sys.stdout.flush()
+    os.execv(command[0], command)  # noqa: S606 - no shell is wanted
+
+
+@asynccontextmanager
+async def migrated_database(*, durable: bool = False) -> AsyncGenerator[str]:
+    """URL of a database with docflow's tables, on a server of its own, until the block ends."""
+    with postgres_server(durable=durable) as url:
+        await upgrade(url)
+        yield url
 
 
 def postgis_programs() -> Path | None:
@@ -164,26 +252,34 @@ def _run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _prepare(folder: Path, binaries: Path) -> Path:
-    """The data folder, initialised when it is new."""
+def _prepare(folder: Path, binaries: Path, password: str | None = None) -> Path:
+    """The data folder, initialised when it is new; without a password everybody may connect."""
     data = folder.absolute() / "data"
     if (data / "PG_VERSION").exists():
         return data
-    data.mkdir(parents=True, mode=0o700)
+    # One that was killed while it made the folder leaves one that no server can use.
+    made_in = data.with_name("data.unfinished")
+    shutil.rmtree(made_in, ignore_errors=True)
+    made_in.mkdir(parents=True, mode=0o700)
     account = _account()
     if account is not None:
         os.chmod(folder, 0o755)  # noqa: S103 - the data folder inside stays private
-        os.chown(data, account.pw_uid, account.pw_gid)
+        os.chown(made_in, account.pw_uid, account.pw_gid)
+    method = ["--auth", "trust"]
+    if password is not None:
+        _put(data.with_name("password"), password.encode())
+        method = ["--auth", "scram-sha-256", "--pwfile", str(data.with_name("password"))]
     made = _run(
         [
             binaries / "initdb",
-            *("--pgdata", data, "--username", "postgres", "--auth", "trust"),
+            *("--pgdata", made_in, "--username", "postgres", *method),
             *("--encoding", "UTF8", "--locale", "C", "--no-sync"),
         ]
     )
+    data.with_name("password").unlink(missing_ok=True)
     if made.returncode != 0:
         raise RuntimeError(f"PostgreSQL could not initialise {data}: {made.stderr.strip()}")
-    return data
+    return made_in.rename(data)
 
 
 def _put(file: Path, content: bytes) -> None:
@@ -194,12 +290,17 @@ def _put(file: Path, content: bytes) -> None:
         os.chown(file, account.pw_uid, account.pw_gid)
 
 
+def _command(binaries: Path, data: Path, port: int, settings: Mapping[str, str]) -> list[str]:
+    command = [str(binaries / "postgres"), "-D", str(data), "-p", str(port)]
+    for name, value in settings.items():
+        command += ["-c", f"{name}={value}"]
+    return command
+
+
 @contextmanager
 def _running(binaries: Path, data: Path, port: int, settings: Mapping[str, str]) -> Generator[None]:
     account = _account()
-    command: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port)]
-    for name, value in settings.items():
-        command += ["-c", f"{name}={value}"]
+    command = _command(binaries, data, port, settings)
     log = data.parent / "postgres.log"
     with log.open("wb") as output:
         # A session of its own keeps a Ctrl-C in the terminal for the program that stops it.
@@ -238,3 +339,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGQUIT)  # its immediate shutdown
         process.wait(_STOP_SECONDS)
+
+
+if __name__ == "__main__":
+    _become_server(Path(sys.argv[1]), int(sys.argv[2]))

@@ -10,7 +10,6 @@ from sqlalchemy import Table, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets.import_rows import acquire_organisation_lock
-from adapters.database.bulk_engines import bulk_of
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     custom_list_items,
@@ -68,7 +67,7 @@ async def sample_club(database: Database, organisation_id: int = 1) -> SampleClu
     """
     club = {"organisation_id": organisation_id}
     async with database.transaction() as connection:
-        await acquire_organisation_lock(connection, bulk_of(database), organisation_id)
+        await acquire_organisation_lock(connection, organisation_id)
         event = await _row(
             connection, events, club | {"name": "City Marathon"}, starts_on=date(2026, 4, 26)
         )

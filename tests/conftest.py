@@ -15,6 +15,7 @@ import pytest
 from stack.clamd import clamd_program
 from stack.postgres import postgis_programs
 from tests.support.chaos import CHAOS, load_profile
+from tests.support.fresh_database import DATABASES
 
 if TYPE_CHECKING:
     from tests.support.distribution import SharedFixtures
@@ -105,6 +106,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    DATABASES.close()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def databases_of_the_module() -> Generator[None]:
+    """What its fixtures take is free for others when it is over."""
+    with DATABASES.given_back():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def databases_of_the_test(databases_of_the_module: None) -> Generator[None]:
+    """What it takes is free for others when it is over."""
+    with DATABASES.given_back():
+        yield
 
 
 def _missing() -> list[str]:

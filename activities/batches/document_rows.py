@@ -3,15 +3,16 @@
 import hashlib
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from sqlalchemy import and_, delete, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import advisory_lock_key
+from adapters.database.bulk.engine import advisory_lock_key
 from adapters.database.models.batches import (
     attachments,
     doc_dedupe,
@@ -62,19 +63,15 @@ class Checkpoints:
 
 
 async def lock(connection: AsyncConnection, *events: DocumentEvent) -> None:
-    """Let one transaction at a time write what concerns documents of a case.
-
-    The transactions of SQLite that write take turns anyhow.
-    """
+    """Let one transaction at a time write what concerns documents of a case."""
     names = [f"document {event.case_id}/{event.document_id}" for event in events]
     await lock_names(connection, names)
 
 
 async def lock_names(connection: AsyncConnection, names: Iterable[str]) -> None:
     """Take the locks of these names, in one order for all, until the transaction ends."""
-    if connection.dialect.name == "postgresql":
-        keys = sorted(map(advisory_lock_key, names))
-        await connection.execute(_LOCK, {"keys": keys})
+    keys = sorted(map(advisory_lock_key, names))
+    await connection.execute(_LOCK, {"keys": keys})
 
 
 async def of(connection: AsyncConnection, event: DocumentEvent) -> Checkpoints:
@@ -87,7 +84,6 @@ async def of(connection: AsyncConnection, event: DocumentEvent) -> Checkpoints:
 
 async def write(
     connection: AsyncConnection,
-    insert: Callable[..., Any],
     event: DocumentEvent,
     steps: Iterable[LoadStep],
     etag: str | None = None,
@@ -96,7 +92,6 @@ async def write(
 
     Args:
         connection: Of the transaction.
-        insert: Of the dialect.
         event: The message.
         steps: Of the message.
         etag: Of the file that was read.
@@ -113,7 +108,6 @@ async def write(
 
 async def write_all(
     connection: AsyncConnection,
-    insert: Callable[..., Any],
     done: Iterable[tuple[DocumentEvent, str | None]],
 ) -> None:
     """Record all steps of messages as done, each with the etag of the file that was read."""
@@ -159,7 +153,7 @@ def of_message(event: DocumentEvent) -> Any:
 
 
 async def claim(
-    connection: AsyncConnection, insert: Callable[..., Any], event: DocumentProcessed, sha256: str
+    connection: AsyncConnection, event: DocumentProcessed, sha256: str
 ) -> DocumentId | None:
     """The document that has these bytes; None: this one has them now."""
     of_batch = {"case_id": event.case_id, "batch_id": event.batch_id, "sha256": sha256}
@@ -197,14 +191,12 @@ async def claim(
 
 async def claim_all(
     connection: AsyncConnection,
-    insert: Callable[..., Any],
     found: Sequence[tuple[DocumentProcessed, str]],
 ) -> frozenset[DocumentId]:
     """Documents of a batch that have bytes which no other document of the case has.
 
     Args:
         connection: Of the transaction.
-        insert: Of the dialect.
         found: Documents without rows, each with the SHA-256 of its bytes.
     """
     if not found:
@@ -248,7 +240,6 @@ async def release(connection: AsyncConnection, event: DocumentEvent) -> None:
 
 async def save_attached_files(
     connection: AsyncConnection,
-    insert: Callable[..., Any],
     event: DocumentEvent,
     files: Sequence[Attached],
 ) -> None:
@@ -256,7 +247,6 @@ async def save_attached_files(
 
     Args:
         connection: Of the transaction.
-        insert: Of the dialect.
         event: The message that names them, or whose document they were found in.
         files: Where they are, and what they are called.
     """
@@ -291,7 +281,6 @@ async def save_attached_files(
 
 async def save_tags(
     connection: AsyncConnection,
-    insert: Callable[..., Any],
     event: DocumentEvent,
     tags: Sequence[str],
 ) -> None:
@@ -299,7 +288,6 @@ async def save_tags(
 
     Args:
         connection: Of the transaction.
-        insert: Of the dialect.
         event: A message of the document.
         tags: As they came; the first spelling of a tag in its batch is written for all.
     """
@@ -308,12 +296,11 @@ async def save_tags(
         document_tags.c.document_id == event.document_id,
     )
     await connection.execute(delete(document_tags).where(own))
-    await add_tags(connection, insert, [(event, tags)])
+    await add_tags(connection, [(event, tags)])
 
 
 async def add_tags(
     connection: AsyncConnection,
-    insert: Callable[..., Any],
     tagged: Sequence[tuple[DocumentEvent, Sequence[str]]],
 ) -> None:
     """Give documents of one batch their tags; those that they have stay."""
@@ -455,7 +442,6 @@ async def _place(connection: AsyncConnection, event: DocumentEvent) -> tuple[str
 
 async def save_thread(
     connection: AsyncConnection,
-    insert: Callable[..., Any],
     event: DocumentEvent,
     thread: Sequence[str],
 ) -> None:
@@ -463,7 +449,6 @@ async def save_thread(
 
     Args:
         connection: Of the transaction.
-        insert: Of the dialect.
         event: The mail.
         thread: Its own message id, then the others; empty for what is not a mail.
     """
@@ -472,12 +457,11 @@ async def save_thread(
         document_messages.c.document_id == event.document_id,
     )
     await connection.execute(delete(document_messages).where(mine))
-    await add_to_threads(connection, insert, event.case_id, {event.document_id: thread})
+    await add_to_threads(connection, event.case_id, {event.document_id: thread})
 
 
 async def add_to_threads(
     connection: AsyncConnection,
-    insert: Callable[..., Any],
     case_id: int,
     threads: Mapping[str, Sequence[str]],
 ) -> None:

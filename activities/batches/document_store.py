@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import and_, case, not_, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.batches import document_rows, document_versions
@@ -33,12 +34,11 @@ from workflows.batches.loads import (
 from workflows.batches.names import DocumentId
 from workflows.shared.contracts import BlobRef
 
-Insert = Callable[..., Any]
 NewDocument = tuple[DocumentProcessed, WholeDocument]
 
 
 async def save_new_documents(
-    connection: AsyncConnection, insert: Insert, found: Sequence[NewDocument]
+    connection: AsyncConnection, found: Sequence[NewDocument]
 ) -> frozenset[DocumentId]:
     """Write those of them that are new, with bytes that are new, and their checkpoints.
 
@@ -47,7 +47,6 @@ async def save_new_documents(
 
     Args:
         connection: Of the transaction.
-        insert: Of the dialect.
         found: Of one batch, each with its message; no document twice.
 
     Returns:
@@ -58,13 +57,13 @@ async def save_new_documents(
     known = await begun(connection, events)
     new = [one for one in found if one[0].document_id not in known]
     free = await document_rows.claim_all(
-        connection, insert, [(event, whole.source.sha256 or "") for event, whole in new]
+        connection, [(event, whole.source.sha256 or "") for event, whole in new]
     )
     free_ones = sorted(
         (one for one in new if one[0].document_id in free), key=lambda one: one[0].document_id
     )
     if free_ones:
-        await _write(connection, insert, free_ones)
+        await _write(connection, free_ones)
     return free
 
 
@@ -93,7 +92,7 @@ async def begun(
     return frozenset(await connection.scalars(query))
 
 
-async def _write(connection: AsyncConnection, insert: Insert, found: Sequence[NewDocument]) -> None:
+async def _write(connection: AsyncConnection, found: Sequence[NewDocument]) -> None:
     events = [event for event, _ in found]
     case_id = events[0].case_id
     await connection.execute(
@@ -114,7 +113,7 @@ async def _write(connection: AsyncConnection, insert: Insert, found: Sequence[Ne
         connection, case_id, [event.document_id for event in events]
     )
     await document_rows.write_all(
-        connection, insert, [(event, whole.source.etag) for event, whole in found]
+        connection, [(event, whole.source.etag) for event, whole in found]
     )
     texts = insert(document_texts)
     await connection.execute(
@@ -131,10 +130,8 @@ async def _write(connection: AsyncConnection, insert: Insert, found: Sequence[Ne
         ],
     )
     threads = {event.document_id: whole.extracted.thread for event, whole in found}
-    await document_rows.add_to_threads(connection, insert, case_id, threads)
-    await document_rows.add_tags(
-        connection, insert, [(event, whole.tags) for event, whole in found]
-    )
+    await document_rows.add_to_threads(connection, case_id, threads)
+    await document_rows.add_tags(connection, [(event, whole.tags) for event, whole in found])
     related = [
         (event.document_id, one.related_id, one.kind.value)
         for event in events
@@ -143,13 +140,12 @@ async def _write(connection: AsyncConnection, insert: Insert, found: Sequence[Ne
     related += await document_rows.relations(
         connection, case_id, [id for id, thread in threads.items() if thread]
     )
-    await add_relations(connection, insert, case_id, related)
+    await add_relations(connection, case_id, related)
     await document_versions.forget_failures(connection, events)
 
 
 async def add_relations(
     connection: AsyncConnection,
-    insert: Insert,
     case_id: int,
     related: Sequence[tuple[str, str, str]],
 ) -> None:
@@ -205,7 +201,6 @@ class SqlLoadStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def facts(self, event: DocumentEvent) -> LoadFacts:
         """How far the load of a message is."""
@@ -297,9 +292,9 @@ class SqlLoadStore:
             if await self._write_source(connection, event, source, row) is not None:
                 await self._check(connection, event, LoadStep.DEDUPE, source.etag)
                 return DocumentState.DUPLICATE
-            await document_rows.write(connection, self._insert, event, LoadStep, source.etag)
+            await document_rows.write(connection, event, LoadStep, source.etag)
             await self._write_text(connection, event, whole.extracted)
-            await document_rows.save_tags(connection, self._insert, event, whole.tags)
+            await document_rows.save_tags(connection, event, whole.tags)
             await self._write_relations(connection, event, event.relations)
             await self._write_loaded(connection, event)
         return DocumentState.LOADED
@@ -319,7 +314,7 @@ class SqlLoadStore:
             document has its bytes, and it has to be saved by itself.
         """
         async with self._database.transaction() as connection:
-            written = await save_new_documents(connection, self._insert, found)
+            written = await save_new_documents(connection, found)
         return [
             DocumentState.LOADED if event.document_id in written else None for event, _ in found
         ]
@@ -338,7 +333,7 @@ class SqlLoadStore:
 
         async def write(connection: AsyncConnection) -> None:
             if await self._has_document(connection, event):
-                await document_rows.save_tags(connection, self._insert, event, tags)
+                await document_rows.save_tags(connection, event, tags)
 
         await self._once(event, LoadStep.TAGS, write)
 
@@ -372,7 +367,7 @@ class SqlLoadStore:
         """
 
         async def write(connection: AsyncConnection) -> None:
-            await document_rows.save_attached_files(connection, self._insert, event, files)
+            await document_rows.save_attached_files(connection, event, files)
             await document_rows.note_empty_files(connection, event.case_id, [event.document_id])
             if note is not None:
                 await document_rows.add_note(connection, event, note)
@@ -388,7 +383,7 @@ class SqlLoadStore:
     ) -> None:
         """Record some of the files, as others of the message are missing; no checkpoint."""
         async with self._locked(event) as connection:
-            await document_rows.save_attached_files(connection, self._insert, event, files)
+            await document_rows.save_attached_files(connection, event, files)
 
     async def fail(self, event: DocumentEvent, reason: str, *, is_final: bool = True) -> None:
         """Record that a message could not be loaded, and keep it unless it is a dead letter.
@@ -411,7 +406,7 @@ class SqlLoadStore:
         }
         async with self._locked(event) as connection:
             if is_final:
-                await document_versions.record_failure(connection, self._insert, event, reason)
+                await document_versions.record_failure(connection, event, reason)
             row = await document_versions.current(connection, event)
             if isinstance(event, DocumentProcessed) and document_versions.is_superseded(row, event):
                 return
@@ -426,8 +421,8 @@ class SqlLoadStore:
     ) -> DocumentId | None:
         """The document with its file; the one that has the same bytes, or None."""
         assert source.sha256 is not None
-        await document_versions.replace(connection, self._insert, event, source.sha256, row)
-        first = await document_rows.claim(connection, self._insert, event, source.sha256)
+        await document_versions.replace(connection, event, source.sha256, row)
+        first = await document_rows.claim(connection, event, source.sha256)
         state = DocumentState.LOADING if first is None else DocumentState.DUPLICATE
         values: dict[str, Any] = {
             **columns_of_file(event, source),
@@ -437,7 +432,7 @@ class SqlLoadStore:
         await self._upsert_document(connection, event, values, _failures_of_others(event))
         if first is not None:
             # It is read no further: what its message says of it is said of itself.
-            await document_rows.save_tags(connection, self._insert, event, event.tags)
+            await document_rows.save_tags(connection, event, event.tags)
             await self._write_relations(connection, event, event.relations)
             await document_rows.note_unused_fields(connection, event)
             await document_versions.forget_failures(connection, [event])
@@ -446,7 +441,7 @@ class SqlLoadStore:
     async def _write_version(
         self, connection: AsyncConnection, event: DocumentProcessed, source: BlobRef
     ) -> None:
-        await document_versions.keep_late(connection, self._insert, event, source)
+        await document_versions.keep_late(connection, event, source)
         await self._write_relations(connection, event, event.relations)
         await document_versions.forget_failures(connection, [event])
 
@@ -458,11 +453,11 @@ class SqlLoadStore:
         await document_rows.note_empty_files(connection, event.case_id, [event.document_id])
         text = {"text": clean(extracted.text)}
         await connection.execute(
-            self._insert(document_texts)
+            insert(document_texts)
             .values(case_id=event.case_id, document_id=event.document_id, **text)
             .on_conflict_do_update(index_elements=["case_id", "document_id"], set_=text)
         )
-        await document_rows.save_thread(connection, self._insert, event, extracted.thread)
+        await document_rows.save_thread(connection, event, extracted.thread)
 
     async def _write_loaded(self, connection: AsyncConnection, event: DocumentEvent) -> None:
         """The last step of a document: it is `loaded`, unless another of its messages failed."""
@@ -486,7 +481,7 @@ class SqlLoadStore:
     ) -> None:
         found = [(event.document_id, one.related_id, one.kind.value) for one in relations]
         found += await document_rows.relations(connection, event.case_id, [event.document_id])
-        await add_relations(connection, self._insert, event.case_id, found)
+        await add_relations(connection, event.case_id, found)
 
     async def _upsert_document(
         self,
@@ -496,7 +491,7 @@ class SqlLoadStore:
         updates: Mapping[str, Any] | None = None,
     ) -> None:
         await connection.execute(
-            self._insert(documents)
+            insert(documents)
             .values(case_id=event.case_id, document_id=event.document_id, **values)
             .on_conflict_do_update(
                 index_elements=["case_id", "document_id"], set_={**values, **(updates or {})}
@@ -548,7 +543,7 @@ class SqlLoadStore:
         etag: str | None = None,
     ) -> bool:
         """Write a checkpoint; False: it is there already."""
-        return await document_rows.write(connection, self._insert, event, (step,), etag)
+        return await document_rows.write(connection, event, (step,), etag)
 
     @asynccontextmanager
     async def _locked(self, event: DocumentEvent) -> AsyncGenerator[AsyncConnection]:

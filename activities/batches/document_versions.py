@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, and_, delete, literal, select, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.models.batches import (
@@ -28,8 +29,6 @@ from workflows.batches.loads import (
     message_key,
 )
 from workflows.shared.contracts import BlobRef, body_of
-
-Insert = Callable[..., Any]
 
 _READ: Final = (
     *("media_type", "title", "author", "created_at", "modified_at", "pages", "metadata"),
@@ -57,7 +56,7 @@ def is_superseded(row: Any, event: DocumentProcessed) -> bool:
 
 
 async def replace(
-    connection: AsyncConnection, insert: Insert, event: DocumentProcessed, sha256: str, row: Any
+    connection: AsyncConnection, event: DocumentProcessed, sha256: str, row: Any
 ) -> None:
     """Keep what a document was by another message or with other bytes, before it is replaced.
 
@@ -65,7 +64,6 @@ async def replace(
 
     Args:
         connection: Of the transaction.
-        insert: Of the dialect.
         event: The message that replaces it.
         sha256: Of the new bytes.
         row: The document as it is; None: there is none.
@@ -89,7 +87,6 @@ async def replace(
     read = row.media_type is not None
     await _keep(
         connection,
-        insert,
         event,
         version=_version(row.message_key, row.sha256),
         media_type=row.media_type,
@@ -99,17 +96,14 @@ async def replace(
         **kept,
     )
     if other_bytes:
-        await _hand_over(connection, insert, event, row, text if read else None)
+        await _hand_over(connection, event, row, text if read else None)
         await connection.execute(delete(document_texts).where(own))
 
 
-async def keep_late(
-    connection: AsyncConnection, insert: Insert, event: DocumentProcessed, source: BlobRef
-) -> None:
+async def keep_late(connection: AsyncConnection, event: DocumentProcessed, source: BlobRef) -> None:
     """Keep the file of a message whose document is that of a later one."""
     await _keep(
         connection,
-        insert,
         event,
         version=_version(message_key(event), source.sha256),
         batch_id=event.batch_id,
@@ -123,9 +117,7 @@ async def keep_late(
     )
 
 
-async def _keep(
-    connection: AsyncConnection, insert: Insert, event: DocumentEvent, **values: Any
-) -> None:
+async def _keep(connection: AsyncConnection, event: DocumentEvent, **values: Any) -> None:
     where = {"case_id": event.case_id, "document_id": event.document_id}
     values["kept_at"] = datetime.now(UTC)
     await connection.execute(
@@ -134,7 +126,7 @@ async def _keep(
 
 
 async def _hand_over(
-    connection: AsyncConnection, insert: Insert, event: DocumentEvent, row: Any, text: str | None
+    connection: AsyncConnection, event: DocumentEvent, row: Any, text: str | None
 ) -> None:
     """Let the first duplicate of a document have its former bytes."""
     case_id, document_id = event.case_id, event.document_id
@@ -217,9 +209,7 @@ async def _leave_unread(
     )
 
 
-async def record_failure(
-    connection: AsyncConnection, insert: Insert, event: DocumentEvent, reason: str
-) -> None:
+async def record_failure(connection: AsyncConnection, event: DocumentEvent, reason: str) -> None:
     """Keep a message that could not be loaded, with the reason of its last attempt."""
     values = {"reason": clean(reason), "failed_at": datetime.now(UTC)}
     keys = ["case_id", "batch_id", "document_id", "message_key"]

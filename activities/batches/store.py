@@ -20,6 +20,7 @@ from sqlalchemy import (
     union_all,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.batches import leftovers
@@ -272,7 +273,6 @@ class SqlBatchStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def expect(self, keys: Sequence[BatchKey]) -> None:
         """Make rows of batches that will be started, so that their order is kept."""
@@ -291,7 +291,7 @@ class SqlBatchStore:
         values = {"max_processing_daemons": most}
         async with self._database.transaction() as connection:
             await connection.execute(
-                self._insert(cases)
+                insert(cases)
                 .values(id=case_id, **values)
                 .on_conflict_do_update(index_elements=["id"], set_=values)
             )
@@ -557,7 +557,7 @@ class SqlBatchStore:
         pairs = sorted({(key.case_id, key.batch_id) for key in keys})
         rows = [new_row(*pair, now, known=known) for pair in pairs]
         if rows:
-            await connection.execute(self._insert(batches).on_conflict_do_nothing(), rows)
+            await connection.execute(insert(batches).on_conflict_do_nothing(), rows)
 
     async def _locked(
         self, connection: AsyncConnection, case_id: int, events: Sequence[CaseEvent], now: datetime

@@ -21,12 +21,15 @@ from sqlalchemy import (
     true,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.imports import status_store
 from activities.imports.ports import HeldBy, ScheduleClaim
 from activities.imports.status_store import Load, forget_aside
-from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp, acquire_advisory_lock
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.engine import acquire_advisory_lock
+from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.models.every import key_of
 from adapters.database.models.imports import (
     RETIRED,
@@ -74,7 +77,7 @@ async def names_of(connection: AsyncConnection, project_id: str) -> Mapping[str,
 
 
 async def holding(
-    connection: AsyncConnection, bulk: BulkEngine, project_id: str, task_codes: Sequence[str]
+    connection: AsyncConnection, project_id: str, task_codes: Sequence[str]
 ) -> Mapping[str, int]:
     """How many of some task codes each schedule holds."""
     activities = schedule_activities.c
@@ -91,7 +94,6 @@ async def holding(
 
 async def remember(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     project_id: str,
     alias: str,
     schedule_id: str,
@@ -102,7 +104,7 @@ async def remember(
     values = {"schedule_id": id, "source_task": stamp.task, "updated_at": stamp.now}
     own = {"project_id": project_id, "alias": name}
     await connection.execute(
-        bulk.insert_statement(schedule_aliases)
+        insert(schedule_aliases)
         .values(**own, **values)
         .on_conflict_do_update(index_elements=[*own], set_=values)
     )
@@ -163,9 +165,7 @@ SEEN_TABLES: Final = frozenset({schedule_activities.name, *(table.name for table
 """Tables of which an open load remembers the keys it has held."""
 
 
-async def remember_seen(
-    connection: AsyncConnection, bulk: BulkEngine, load: Load, batch: RowBatch
-) -> str:
+async def remember_seen(connection: AsyncConnection, load: Load, batch: RowBatch) -> str:
     """Note which keys the file holds, also of rows that it did not change; in which table."""
     name = batch.table.name
     keys = batch.keys(_own_key(batch.table))
@@ -192,7 +192,6 @@ def _seen(table: Table, load: Load) -> ColumnElement[bool]:
 
 async def retire_unseen(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     load: Load,
     project_id: str,
     schedule_id: str,
@@ -234,13 +233,13 @@ async def retire_unseen(
 
 
 async def change_activities(
-    connection: AsyncConnection, bulk: BulkEngine, message: BulkMessage, now: datetime
+    connection: AsyncConnection, message: BulkMessage, now: datetime
 ) -> Counts:
     """Apply a bulk operation; `deleted` counts activities, not what went with them."""
-    selected = _selected(bulk, message)
+    selected = _selected(message)
     match message:
         case ScheduleDeleteAllMessage():
-            return await _delete_selected(connection, bulk, message, selected)
+            return await _delete_selected(connection, message, selected)
         case ScheduleFillLevelMessage(payload=payload):
             column, value = f"level_{payload.level}", clean(payload.value)
         case ScheduleClearLevelMessage(payload=payload):
@@ -253,7 +252,7 @@ async def change_activities(
     return await _set_column(connection, selected, column, value, Stamp(message.task_id, now))
 
 
-def _selected(bulk: BulkEngine, message: BulkMessage) -> ColumnElement[bool]:
+def _selected(message: BulkMessage) -> ColumnElement[bool]:
     """Ids and filters both hold; without either, every activity of the project."""
     columns = schedule_activities.c
     conditions: list[ColumnElement[bool]] = [columns.project_id == message.project_id]
@@ -262,26 +261,26 @@ def _selected(bulk: BulkEngine, message: BulkMessage) -> ColumnElement[bool]:
     for name, wanted in (message.filters or {}).items():
         values = wanted if isinstance(wanted, tuple) else (wanted,)
         if name in SCHEDULE_FILTERS:
-            conditions.append(_of_schedule(bulk, message, name, columns.schedule_id))
+            conditions.append(_of_schedule(message, name, columns.schedule_id))
         else:
-            conditions.append(_one_of(bulk, columns[name], values))
+            conditions.append(_one_of(columns[name], values))
     return and_(*conditions)
 
 
 def _of_schedule(
-    bulk: BulkEngine, message: BulkMessage, name: str, schedule_id: ColumnElement[str]
+    message: BulkMessage, name: str, schedule_id: ColumnElement[str]
 ) -> ColumnElement[bool]:
     """Whether a schedule has one of the ids, or short names, that a filter names."""
     wanted = (message.filters or {})[name]
     values = wanted if isinstance(wanted, tuple) else (wanted,)
-    by_id = _one_of(bulk, schedule_id, values)
+    by_id = _one_of(schedule_id, values)
     if name == "schedule_id":
         return by_id
     aliases = schedule_aliases.c
     known = exists().where(
         aliases.project_id == message.project_id,
         aliases.schedule_id == schedule_id,
-        _one_of(bulk, aliases.alias, values),
+        _one_of(aliases.alias, values),
     )
     return or_(by_id, known)
 
@@ -290,9 +289,7 @@ def _cleaned(values: Iterable[str]) -> list[str]:
     return [clean(value) for value in values]
 
 
-def _one_of(
-    bulk: BulkEngine, column: ColumnElement[Any], values: Sequence[FilterValue]
-) -> ColumnElement[bool]:
+def _one_of(column: ColumnElement[Any], values: Sequence[FilterValue]) -> ColumnElement[bool]:
     """Every column that can be filtered by is text; null stands for an empty one."""
     texts = [_as_text(value) for value in values if value is not None]
     choices: list[ColumnElement[bool]] = []
@@ -335,12 +332,11 @@ async def _set_column(
 
 async def _delete_selected(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     message: BulkMessage,
     selected: ColumnElement[bool],
 ) -> Counts:
     """Delete activities with what hangs on them; a schedule that loses its last one goes whole."""
-    scope = await _emptied(connection, bulk, message, selected)
+    scope = await _emptied(connection, message, selected)
     for table, condition in _children():
         hangs_on = exists().where(schedule_activities.c.project_id == table.c.project_id, condition)
         await connection.execute(delete(table).where(hangs_on.where(selected)))
@@ -351,7 +347,6 @@ async def _delete_selected(
 
 async def _emptied(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     message: BulkMessage,
     selected: ColumnElement[bool],
 ) -> ColumnElement[bool]:
@@ -359,7 +354,7 @@ async def _emptied(
     schedule_id = schedule_projects.c.schedule_id
     filters = message.filters or {}
     if not message.activity_ids and set(filters) <= SCHEDULE_FILTERS:
-        whole = (_of_schedule(bulk, message, name, schedule_id) for name in filters)
+        whole = (_of_schedule(message, name, schedule_id) for name in filters)
         return and_(true(), *whole)
     touched = select(schedule_activities.c.schedule_id).where(selected).distinct()
     return schedule_id.in_(list(await connection.scalars(touched)))
@@ -411,7 +406,6 @@ class Held(Exception):
 
 async def begin(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     key: TaskKey,
     load: Load,
     header: Sequence[str],
@@ -428,7 +422,7 @@ async def begin(
     is_same = load.mark.header[:-1] == tuple(header)
     if load.mark.finished and is_same:
         return load.mark
-    await _lock(connection, bulk, key.project_id)
+    await _lock(connection, key.project_id)
     names = await names_of(connection, key.project_id)
     is_new = claim.schedule_id not in names.values()
     under_way = await _under_way(connection, key)
@@ -439,7 +433,7 @@ async def begin(
     if is_new and names != claim.known:
         return None
     if names.get(claim.short_name) != claim.schedule_id:
-        await remember(connection, bulk, key.project_id, claim.short_name, claim.schedule_id, stamp)
+        await remember(connection, key.project_id, claim.short_name, claim.schedule_id, stamp)
     if is_same:
         return load.mark
     own = (*header, await _data_date(connection, key, claim.schedule_id))
@@ -460,19 +454,19 @@ async def _data_date(connection: AsyncConnection, key: TaskKey, schedule_id: str
     return "" if date is None else date.isoformat()
 
 
-async def refuse_beside(connection: AsyncConnection, bulk: BulkEngine, key: TaskKey) -> None:
+async def refuse_beside(connection: AsyncConnection, key: TaskKey) -> None:
     """Refuse work beside a load that is under way; none begins until the transaction ends.
 
     Raises:
         Held: There is one.
     """
-    await _lock(connection, bulk, key.project_id)
+    await _lock(connection, key.project_id)
     for task_id in await _under_way(connection, key):
         raise Held(HeldBy(task_id))
 
 
-async def _lock(connection: AsyncConnection, bulk: BulkEngine, project_id: str) -> None:
-    await acquire_advisory_lock(connection, bulk, f"schedules/{project_id}")
+async def _lock(connection: AsyncConnection, project_id: str) -> None:
+    await acquire_advisory_lock(connection, f"schedules/{project_id}")
 
 
 async def _under_way(connection: AsyncConnection, key: TaskKey) -> Mapping[str, str]:

@@ -33,10 +33,12 @@ from sqlalchemy import (
     tuple_,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.imports.ports import EarlierImport, WholeImport
-from adapters.database.bulk.protocol import BulkEngine, acquire_advisory_lock, advisory_lock_key
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.engine import acquire_advisory_lock, advisory_lock_key
 from adapters.database.engine import Database
 from adapters.database.models.base import UtcDateTime, metadata
 from adapters.database.models.imports import (
@@ -102,7 +104,6 @@ def turn_name(table: str, project_id: str) -> str:
 
 async def open_load(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     key: TaskKey,
     now: datetime,
     *,
@@ -113,13 +114,12 @@ async def open_load(
 
     Args:
         connection: In a transaction.
-        bulk: Of this database.
         key: The task.
         now: Time of the transaction.
         turn: What to wait one's turn for as well, in the same round trip.
         alone: Whether it is locked exclusively.
     """
-    statement = _opening(bulk, turn is not None, alone)
+    statement = _opening(turn is not None, alone)
     parameters: dict[str, Any] = {"project": key.project_id, "task": key.task_id, "now": now}
     if turn is not None:
         parameters["turn"] = advisory_lock_key(turn)
@@ -128,7 +128,7 @@ async def open_load(
 
 
 @lru_cache
-def _opening(bulk: BulkEngine, takes_turn: bool, alone: bool) -> Executable:
+def _opening(takes_turn: bool, alone: bool) -> Executable:
     progress, tasks = import_progress, import_tasks
     project, task_id = bindparam("project", type_=Text), bindparam("task", type_=Text)
     now = bindparam("now", type_=UtcDateTime)
@@ -149,7 +149,7 @@ def _opening(bulk: BulkEngine, takes_turn: bool, alone: bool) -> Executable:
     names = ("project_id", "task_id", "cursor", *COUNTS, "problem_count", "header", "finished")
     turn = bulk.turn(alone=alone) if takes_turn else None
     return (
-        bulk.insert_statement(progress)
+        insert(progress)
         .from_select([*names, "updated_at"], fresh, include_defaults=False)
         .on_conflict_do_update(index_elements=["project_id", "task_id"], set_={"updated_at": now})
         .returning(*progress.c, *(() if turn is None else (turn,)))
@@ -255,9 +255,7 @@ async def restart(connection: AsyncConnection, load: Load, header: Sequence[str]
     )
 
 
-async def add_rejects(
-    connection: AsyncConnection, bulk: BulkEngine, load: Load, rows: Iterable[RejectedRow]
-) -> None:
+async def add_rejects(connection: AsyncConnection, load: Load, rows: Iterable[RejectedRow]) -> None:
     """Keep rejected rows for the report."""
     values = [
         (load.id, row.line, dump_cells(row.cells), dump_problems(row.problems)) for row in rows
@@ -360,7 +358,6 @@ _FINAL: Final = frozenset(FINAL)
 
 async def begin(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     message: ImportMessage,
     plan: ImportPlan,
     workflow_id: str,
@@ -378,7 +375,7 @@ async def begin(
     that began it last: the run of an earlier one is over.
     """
     if guard is not None:
-        await lock_guard(connection, bulk, message, guard)
+        await lock_guard(connection, message, guard)
         holder = await _holder(connection, message, guard)
         if holder is not None:
             await _reopen_terminated(connection, message, digest, now)
@@ -391,7 +388,7 @@ async def begin(
         "started_at": now,
         "updated_at": now,
     }
-    opened = await connection.execute(_opening_values(bulk), {"created_at": now, **values})
+    opened = await connection.execute(_opening_values(), {"created_at": now, **values})
     if opened.one_or_none() is not None:
         return None
     row = (await connection.execute(_state(), _own(message))).one()
@@ -404,17 +401,14 @@ async def begin(
     return None
 
 
-async def lock_guard(
-    connection: AsyncConnection, bulk: BulkEngine, message: ImportMessage, guard: str
-) -> None:
+async def lock_guard(connection: AsyncConnection, message: ImportMessage, guard: str) -> None:
     """Take turns with other tasks of this guard until the transaction ends."""
     name = f"guard/{message.project_id}/{message.document_type}/{guard}"
-    await acquire_advisory_lock(connection, bulk, name)
+    await acquire_advisory_lock(connection, name)
 
 
 async def record_completed(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     whole: WholeImport,
     outcome: HandlerOutcome,
     now: datetime,
@@ -429,7 +423,7 @@ async def record_completed(
         "state": ImportState.COMPLETED.value,
         **dict.fromkeys(("created_at", "started_at", "finished_at", "updated_at"), now),
     }
-    return bool(await bulk.fetch(connection, _recording(bulk), values))
+    return bool(await bulk.fetch(connection, _recording(), values))
 
 
 async def _reopen_terminated(
@@ -464,29 +458,25 @@ def _is_own() -> ColumnElement[bool]:
 
 
 @lru_cache
-def _opening_values(bulk: BulkEngine) -> Executable:
+def _opening_values() -> Executable:
     return (
-        bulk.insert_statement(import_tasks)
+        insert(import_tasks)
         .on_conflict_do_nothing(index_elements=["project_id", "task_id"])
         .returning(import_tasks.c.task_id)
     )
 
 
 @lru_cache
-def _recording(bulk: BulkEngine) -> Executable:
+def _recording() -> Executable:
     # Whatever it conflicts with: the task's row, or that of the task with its guard.
-    return (
-        bulk.insert_statement(import_tasks)
-        .on_conflict_do_nothing()
-        .returning(import_tasks.c.task_id)
-    )
+    return insert(import_tasks).on_conflict_do_nothing().returning(import_tasks.c.task_id)
 
 
 @lru_cache
-def _locking(bulk: BulkEngine) -> Executable:
+def _locking() -> Executable:
     """Locks the status row, made when it is not there yet, and reads it."""
     return (
-        bulk.insert_statement(import_tasks)
+        insert(import_tasks)
         .on_conflict_do_update(
             index_elements=["project_id", "task_id"],
             set_={"workflow_id": import_tasks.c.workflow_id},
@@ -553,7 +543,6 @@ def _status(message: ImportMessage, plan: ImportPlan | None, workflow_id: str) -
 
 async def close(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     closing: Closing,
     workflow_id: str,
     now: datetime,
@@ -568,7 +557,7 @@ async def close(
     message = closing.message
     row = (
         await connection.execute(
-            _locking(bulk),
+            _locking(),
             {
                 "state": ImportState.RUNNING.value,
                 "digest": closing.digest,

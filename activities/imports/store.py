@@ -4,8 +4,6 @@ An import that is written, and recorded as completed, in one transaction.
 
 It looks once at what the database knows, writes the rows, and inserts the status row last: a task
 or a guard that another transaction has taken meanwhile conflicts there, and all is rolled back.
-
-The `SqlImportStore` on SQLite and PostgreSQL.
 """
 
 import hashlib
@@ -36,8 +34,9 @@ from activities.imports import schedule_store, status_store, upserts
 from activities.imports.ports import EarlierImport, HeldBy, ScheduleClaim, WholeImport
 from activities.imports.status_store import Load, turn_name
 from activities.imports.upserts import batch_of, needs_table_alone, write_batch
-from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp, advisory_lock_key
-from adapters.database.bulk_engines import bulk_of
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.engine import advisory_lock_key
+from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.errors import unstorable
 from adapters.database.models.base import metadata
@@ -93,47 +92,43 @@ class _Known:
     lengths: frozenset[int]
 
 
-async def complete(
-    database: Database, bulk: BulkEngine, whole: WholeImport
-) -> HandlerOutcome | None:
+async def complete(database: Database, whole: WholeImport) -> HandlerOutcome | None:
     """Write rows and status row; None, and nothing is written: the import takes the usual steps."""
     batch = batch_of(whole.chunk)
     try:
         async with database.transaction() as connection:
-            return await _completed(connection, bulk, whole, batch, datetime.now(UTC))
+            return await _completed(connection, whole, batch, datetime.now(UTC))
     except _TakesSteps:
         return None
 
 
 async def _completed(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     whole: WholeImport,
     batch: RowBatch,
     now: datetime,
 ) -> HandlerOutcome:
     message = whole.message
     if whole.guard is not None:
-        await status_store.lock_guard(connection, bulk, message, whole.guard)
+        await status_store.lock_guard(connection, message, whole.guard)
     spec = TABLES[message.document_type]
     alone = needs_table_alone(batch, message.strategy)
-    known = await _look(connection, bulk, whole, spec, alone)
-    chunk = await _settled(connection, bulk, whole, spec, known)
+    known = await _look(connection, whole, spec, alone)
+    chunk = await _settled(connection, whole, spec, known)
     if chunk is not whole.chunk:
         batch = batch_of(chunk)
     stamp = Stamp(message.task_id, now)
-    written = await write_batch(connection, bulk, batch, message.strategy, stamp)
+    written = await write_batch(connection, batch, message.strategy, stamp)
     if written.refused:
         raise _TakesSteps
     outcome = naming_unused_fields(message, HandlerOutcome(counts=written.counts, note=whole.note))
-    if not await status_store.record_completed(connection, bulk, whole, outcome, now):
+    if not await status_store.record_completed(connection, whole, outcome, now):
         raise _TakesSteps
     return outcome
 
 
 async def _look(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     whole: WholeImport,
     spec: TableSpec,
     alone: bool,
@@ -141,16 +136,15 @@ async def _look(
     """Wait for the turn on the table, and see what is known, in one round trip."""
     message, scope = whole.message, scope_of(whole.message)
     guarded = whole.guard is not None
-    statement = _looking(bulk, spec.table, code_fields(spec), tuple(scope), alone, guarded)
+    statement = _looking(spec.table, code_fields(spec), tuple(scope), alone, guarded)
     parameters: dict[str, Any] = {
         "project": message.project_id,
         "task": message.task_id,
         "kind": message.document_type.value,
+        "turn": advisory_lock_key(turn_name(spec.table, message.project_id)),
         **({"guard": whole.guard} if guarded else {}),
         **{f"scope_{name}": value for name, value in scope.items()},
     }
-    if bulk.turn(alone=alone) is not None:
-        parameters["turn"] = advisory_lock_key(turn_name(spec.table, message.project_id))
     rows = await bulk.fetch(connection, statement, parameters)
     taken, answer, *_ = rows[0]
     if taken:
@@ -161,7 +155,6 @@ async def _look(
 
 @lru_cache
 def _looking(
-    bulk: BulkEngine,
     table: str,
     names: tuple[str, ...],
     scope: tuple[str, ...],
@@ -199,19 +192,17 @@ def _looking(
         .subquery("lengths")
     )
     always = select(literal_column("1", Integer).label("one")).subquery("always")
-    turn = bulk.turn(alone=alone)
     columns: tuple[Any, ...] = (
         (or_(taken, held) if guarded else taken).label("taken"),
         answer.label("answer"),
         lengths.c.length,
-        *(() if turn is None else (turn,)),
+        bulk.turn(alone=alone),
     )
     return select(*columns).select_from(always.outerjoin(lengths, true()))
 
 
 async def _settled(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     whole: WholeImport,
     spec: TableSpec,
     known: _Known,
@@ -225,7 +216,6 @@ async def _settled(
         return whole.chunk
     codes: Mapping[tuple[str, ...], bool] = await upserts.known(
         connection,
-        bulk,
         TaskKey(whole.message.project_id, whole.message.task_id),
         spec.table,
         scope_of(whole.message),
@@ -250,7 +240,6 @@ class SqlImportStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._bulk = bulk_of(database)
 
     async def begin(
         self,
@@ -278,7 +267,7 @@ class SqlImportStore:
         """
         async with self._database.transaction() as connection:
             return await status_store.begin(
-                connection, self._bulk, message, plan, workflow_id, guard, digest, run_id, _now()
+                connection, message, plan, workflow_id, guard, digest, run_id, _now()
             )
 
     async def complete(self, whole: WholeImport) -> HandlerOutcome | None:
@@ -289,7 +278,7 @@ class SqlImportStore:
             steps, because it has begun or another task has its guard, the store refuses a row, or
             codes differ from known ones in leading zeros only and no person has said what they are.
         """
-        return await complete(self._database, self._bulk, whole)
+        return await complete(self._database, whole)
 
     async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
         """Write state, reason, counts and first problems into the status row.
@@ -301,7 +290,7 @@ class SqlImportStore:
             The outcome as recorded.
         """
         async with self._database.transaction() as connection:
-            return await status_store.close(connection, self._bulk, closing, workflow_id, _now())
+            return await status_store.close(connection, closing, workflow_id, _now())
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Rows that are running or parked and have not changed since, by workflow id."""
@@ -339,13 +328,11 @@ class SqlImportStore:
         ) as (connection, load):
             if load is None or chunk.cursor <= load.mark.cursor:
                 return _left_alone(load)
-            written = await write_batch(connection, self._bulk, batch, strategy, stamp)
+            written = await write_batch(connection, batch, strategy, stamp)
             aside = load.aside
             if chunk.table in schedule_store.SEEN_TABLES:
                 stored = [n for n in range(len(batch)) if n not in written.refused]
-                aside = await schedule_store.remember_seen(
-                    connection, self._bulk, load, batch.take(stored)
-                )
+                aside = await schedule_store.remember_seen(connection, load, batch.take(stored))
             return await self._advance(
                 connection, load, chunk, written.counts, written.refused, aside=aside
             )
@@ -360,7 +347,7 @@ class SqlImportStore:
                 return _left_alone(load)
             refused = unstorable(batch)
             batch = batch.take([n for n in range(len(batch)) if n not in refused])
-            kept = await upserts.stage_batch(connection, self._bulk, load, batch, chunk.cells)
+            kept = await upserts.stage_batch(connection, load, batch, chunk.cells)
             counts = Counts(rejected=len(refused))
             return await self._advance(connection, load, chunk, counts, refused, **kept)
 
@@ -386,9 +373,7 @@ class SqlImportStore:
         async with self._opened(key, table=table, alone=True, now=stamp.now) as (connection, load):
             if load is None or load.mark.finished:
                 return _left_alone(load)
-            done = await upserts.swap_in(
-                connection, self._bulk, load, table, scope, strategy, as_of, stamp
-            )
+            done = await upserts.swap_in(connection, load, table, scope, strategy, as_of, stamp)
             await status_store.forget_aside(connection, load)
             mark = status_store.advanced(load.mark, load.mark.cursor, done.counts, done.problems)
             return await status_store.save_mark(
@@ -398,9 +383,7 @@ class SqlImportStore:
     async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
         """Keep what a person answered for a project and type; the newest answer counts."""
         async with self._database.transaction() as connection:
-            await upserts.remember(
-                connection, self._bulk, key, document_type, question, answer, _now()
-            )
+            await upserts.remember(connection, key, document_type, question, answer, _now())
 
     async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
         """The answer to a question; None: none was given."""
@@ -435,7 +418,7 @@ class SqlImportStore:
             Each with whether the task itself has written it.
         """
         async with self._database.reading() as connection:
-            return await upserts.known(connection, self._bulk, key, table, scope, names, firsts)
+            return await upserts.known(connection, key, table, scope, names, firsts)
 
     async def give_sections(
         self, key: TaskKey, table: str, scope: Mapping[str, Any], sections: Mapping[str, str]
@@ -479,7 +462,7 @@ class SqlImportStore:
             if load.retired is not None:
                 return load.retired
             counts = await schedule_store.retire_unseen(
-                connection, self._bulk, load, key.project_id, schedule_id, stamp
+                connection, load, key.project_id, schedule_id, stamp
             )
             await status_store.save_mark(
                 connection, load, load.mark, retired=counts.model_dump_json(), aside=None
@@ -496,7 +479,7 @@ class SqlImportStore:
     ) -> Mapping[str, int]:
         """How many of these codes each schedule of a project holds, by its id."""
         async with self._database.reading() as connection:
-            return await schedule_store.holding(connection, self._bulk, project_id, task_codes)
+            return await schedule_store.holding(connection, project_id, task_codes)
 
     async def begin_schedule(
         self, key: TaskKey, header: Sequence[str], claim: ScheduleClaim
@@ -518,9 +501,7 @@ class SqlImportStore:
         async with self._opened(key, now=stamp.now) as (connection, load):
             if load is None:
                 return _left_alone(load)
-            return await schedule_store.begin(
-                connection, self._bulk, key, load, header, claim, stamp
-            )
+            return await schedule_store.begin(connection, key, load, header, claim, stamp)
 
     async def record_schedule_projects(
         self, key: TaskKey, source: BlobRef, projects: Sequence[ScheduleProject]
@@ -543,8 +524,8 @@ class SqlImportStore:
         key = TaskKey(message.project_id, message.task_id)
 
         async def change(connection: AsyncConnection) -> Counts:
-            await schedule_store.refuse_beside(connection, self._bulk, key)
-            return await schedule_store.change_activities(connection, self._bulk, message, _now())
+            await schedule_store.refuse_beside(connection, key)
+            return await schedule_store.change_activities(connection, message, _now())
 
         try:
             return await self._once(
@@ -607,7 +588,7 @@ class SqlImportStore:
         async with self._database.transaction() as connection:
             turn = None if table is None else status_store.turn_name(table, key.project_id)
             load = await status_store.open_load(
-                connection, self._bulk, key, now or _now(), turn=turn, alone=alone
+                connection, key, now or _now(), turn=turn, alone=alone
             )
             yield connection, load
 
@@ -627,7 +608,7 @@ class SqlImportStore:
                 for n, problem in sorted(refused.items())
             ),
         ]
-        await status_store.add_rejects(connection, self._bulk, load, rejected)
+        await status_store.add_rejects(connection, load, rejected)
         if chunk.header:
             more["header"] = json.dumps(chunk.header)
         counts = counts.plus(Counts(rejected=len(chunk.rejected)))
@@ -638,7 +619,7 @@ class SqlImportStore:
     async def _register(self, key: TaskKey, batch: RowBatch) -> Counts:
         async def register(connection: AsyncConnection) -> Counts:
             stamp = Stamp(key.task_id, _now())
-            done = await write_batch(connection, self._bulk, batch, Strategy.MERGE, stamp)
+            done = await write_batch(connection, batch, Strategy.MERGE, stamp)
             return done.counts
 
         return await self._once(key, batch.table.name, repr(batch.rows), register)

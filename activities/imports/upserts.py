@@ -21,10 +21,12 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.imports.status_store import Load, add_rejects
-from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.errors import unstorable
 from adapters.database.models.base import metadata
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
@@ -44,7 +46,6 @@ from workflows.shared.contracts import Problem
 
 async def remember(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     key: TaskKey,
     document_type: str,
     question: str,
@@ -55,7 +56,7 @@ async def remember(
     values = {"answer": answer, "task_id": key.task_id, "answered_at": now}
     names = {"project_id": key.project_id, "document_type": document_type, "question": question}
     await connection.execute(
-        bulk.insert_statement(import_answers)
+        insert(import_answers)
         .values(**names, **values)
         .on_conflict_do_update(index_elements=list(names), set_=values)
     )
@@ -100,7 +101,6 @@ def zero_led(table: Table, names: Sequence[str]) -> ColumnElement[bool]:
 
 async def known(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     key: TaskKey,
     table: str,
     scope: Mapping[str, Any],
@@ -150,9 +150,7 @@ def _within(table: FromClause, scope: Mapping[str, Any]) -> ColumnElement[bool]:
 _PERSON: Final = ("project_id", "employee_no")
 
 
-async def stored_assignments(
-    connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch
-) -> Assignments:
+async def stored_assignments(connection: AsyncConnection, batch: RowBatch) -> Assignments:
     """Read the assignments of the batch's employees."""
     people = sorted(set(batch.keys(_PERSON)))
     sent = bulk.keys(crew_members, _PERSON, people)
@@ -264,7 +262,6 @@ def needs_table_alone(batch: RowBatch, strategy: Strategy) -> bool:
 
 async def write_batch(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     batch: RowBatch,
     strategy: Strategy,
     stamp: Stamp,
@@ -281,23 +278,22 @@ async def write_batch(
     if strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY) or (
         strategy is Strategy.CREATE_ONLY and batch.table is crew_members
     ):
-        known = await _known(connection, bulk, batch)
+        known = await _known(connection, batch)
         if strategy is Strategy.CREATE_ONLY:
             unchanged = len(known)
             batch = batch.take([n for n in range(len(batch)) if n not in known])
         elif strategy is Strategy.APPEND and key_of(batch.table)[-1] == SEQUENCE:
-            batch = await _renumbered(connection, bulk, batch, known)
+            batch = await _renumbered(connection, batch, known)
         else:
             batch, turned_away = _turn_away(batch, known, strategy)
             refused |= turned_away
-    counts = await _put(connection, bulk, batch, strategy, stamp)
+    counts = await _put(connection, batch, strategy, stamp)
     rejected = Counts(rejected=len(refused), unchanged=unchanged)
     return Written(counts.plus(rejected), refused)
 
 
 async def _put(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     batch: RowBatch,
     strategy: Strategy,
     stamp: Stamp,
@@ -306,7 +302,7 @@ async def _put(
         return Counts()
     closed = 0
     if batch.table is crew_members:
-        stored = await stored_assignments(connection, bulk, batch)
+        stored = await stored_assignments(connection, batch)
         batch, ends = without_overlaps(batch, stored)
         closed = await close_assignments(connection, ends, stamp)
     if strategy is Strategy.CREATE_ONLY:
@@ -317,7 +313,7 @@ async def _put(
     return Counts(created=created, updated=updated + closed, unchanged=unchanged)
 
 
-async def _known(connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch) -> set[int]:
+async def _known(connection: AsyncConnection, batch: RowBatch) -> set[int]:
     """Places of the rows whose key is in the table already."""
     if not batch.rows:
         return set()
@@ -350,16 +346,14 @@ def _turn_away(
     return batch.take(keep), refused
 
 
-async def _renumbered(
-    connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch, known: set[int]
-) -> RowBatch:
+async def _renumbered(connection: AsyncConnection, batch: RowBatch, known: set[int]) -> RowBatch:
     """Give rows of known keys the numbers after the highest of the same prefix, in file order."""
     if not known:
         return batch
     prefix = key_of(batch.table)[:-1]
     prefixes: Sequence[Any] = batch.keys(prefix)
     numbers: list[int] = batch.column(SEQUENCE)
-    highest = await _highest(connection, bulk, batch, sorted({prefixes[n] for n in known}))
+    highest = await _highest(connection, batch, sorted({prefixes[n] for n in known}))
     for place, number in enumerate(numbers):
         if place not in known and prefixes[place] in highest:
             highest[prefixes[place]] = max(highest[prefixes[place]], number)
@@ -371,7 +365,6 @@ async def _renumbered(
 
 async def _highest(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     batch: RowBatch,
     prefixes: Sequence[tuple[Any, ...]],
 ) -> dict[tuple[Any, ...], int]:
@@ -417,7 +410,6 @@ class Swapped:
 
 async def stage_batch(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     load: Load,
     batch: RowBatch,
     cells: Sequence[Sequence[Cell]],
@@ -437,7 +429,6 @@ async def stage_batch(
 
 async def swap_in(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     load: Load,
     table_name: str,
     scope: Mapping[str, Any],
@@ -464,7 +455,7 @@ async def swap_in(
         )
         unchanged = await _staged_count(connection, load, table_name) - created - updated
         return Swapped(gone.plus(Counts(created=created, updated=updated, unchanged=unchanged)))
-    swapped = await _write_pages(connection, bulk, load, table_name, strategy, stamp)
+    swapped = await _write_pages(connection, load, table_name, strategy, stamp)
     return Swapped(gone.plus(swapped.counts), swapped.problems)
 
 
@@ -488,7 +479,6 @@ async def _delete_absent(
 
 async def _write_pages(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     load: Load,
     table_name: str,
     strategy: Strategy,
@@ -497,12 +487,11 @@ async def _write_pages(
     """Write page by page as chunks are written, and keep what is refused."""
     counts, problems = Counts(), 0
     async for batch, cells in _pages(connection, load, table_name):
-        written = await write_batch(connection, bulk, batch, strategy, stamp)
+        written = await write_batch(connection, batch, strategy, stamp)
         counts = counts.plus(written.counts)
         problems += len(written.refused)
         await add_rejects(
             connection,
-            bulk,
             load,
             (
                 RejectedRow(batch.lines[place], cells[place], (problem,))

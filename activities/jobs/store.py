@@ -30,11 +30,10 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy import cast as sql_cast
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.jobs.ports import JobAlias, TaskPage
-from adapters.database.bulk.protocol import AnyInsert
 from adapters.database.engine import Database
 from adapters.database.models.jobs import (
     job_aliases,
@@ -60,7 +59,6 @@ class SqlJobAliases:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def get(self, alias: str) -> JobAlias | None:
         """What is kept of a foreign id; None: nothing."""
@@ -75,7 +73,7 @@ class SqlJobAliases:
         query = select(job_aliases).where(job_aliases.c.alias == alias.alias)
         async with self._database.transaction() as connection:
             await connection.execute(
-                self._insert(job_aliases)
+                insert(job_aliases)
                 .values(**row, created_at=datetime.now(UTC))
                 .on_conflict_do_nothing()
             )
@@ -170,26 +168,25 @@ class SqlJobStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def put_job(self, record: JobRecord) -> None:
         """Insert or replace the record of a job; an older attempt never replaces a newer one."""
-        insert = self._insert(jobs)
+        adding = insert(jobs)
         changed: dict[str, Any] = {
-            name: insert.excluded[name]
+            name: adding.excluded[name]
             for name in _JOB_COLUMNS
             if name not in ("job_id", "created_at")
         }
         # A rerun without a foreign id is found by that of the request before.
-        changed["alias"] = func.coalesce(insert.excluded.alias, jobs.c.alias)
-        query = insert.on_conflict_do_update(
+        changed["alias"] = func.coalesce(adding.excluded.alias, jobs.c.alias)
+        query = adding.on_conflict_do_update(
             index_elements=["job_id"],
             set_=changed,
             where=or_(
-                jobs.c.attempt < insert.excluded.attempt,
+                jobs.c.attempt < adding.excluded.attempt,
                 and_(
-                    jobs.c.attempt == insert.excluded.attempt,
-                    jobs.c.updated_at <= insert.excluded.updated_at,
+                    jobs.c.attempt == adding.excluded.attempt,
+                    jobs.c.updated_at <= adding.excluded.updated_at,
                 ),
             ),
         )
@@ -201,7 +198,7 @@ class SqlJobStore:
         if not tasks:
             return
         async with self._database.transaction() as connection:
-            await connection.execute(*_upsert(self._database.dialect, tasks))
+            await connection.execute(_FROM_JSON, {"sent": _as_json(tasks)})
 
     async def cancel_tasks(self, job_id: str, attempt: int, stage: int | None = None) -> None:
         """Show tasks that have not ended as cancelled; those of a stage, or of all."""
@@ -330,13 +327,6 @@ class SqlJobStore:
             return [JobRecord.model_validate(dict(row)) for row in found]
 
 
-def _upsert(dialect: str, tasks: Sequence[TaskRecord]) -> tuple[Executable, Any]:
-    """The statement that writes tasks, and its parameters."""
-    if dialect == "sqlite":
-        return _INTO_SQLITE, [_row(each, rows) for each in tasks]
-    return _FROM_JSON, {"sent": _as_json(tasks)}
-
-
 def _as_json(tasks: Sequence[TaskRecord]) -> str:
     """Tasks as one JSON text without what PostgreSQL refuses."""
     with suppress(PydanticSerializationError):
@@ -347,33 +337,29 @@ def _as_json(tasks: Sequence[TaskRecord]) -> str:
     return json.dumps([_cleaned(each.model_dump(mode="json")) for each in tasks])
 
 
-def _newest(insert: AnyInsert) -> Executable:
-    key = [column.name for column in rows.primary_key.columns]
-    return insert.on_conflict_do_update(
-        index_elements=key,
-        set_={
-            name: insert.excluded[name]
-            for name in _TASK_COLUMNS
-            if name not in (*key, "created_at")
-        },
-        # What was seen earlier and is written later changes nothing.
-        where=rows.c.updated_at <= insert.excluded.updated_at,
-    )
-
-
 def _from_json() -> Executable:
-    """An upsert on PostgreSQL of one JSON text: one by one, rows cost the client far more."""
+    """An upsert of one JSON text: one by one, rows cost the client far more."""
     sent = (
-        func.jsonb_to_recordset(sql_cast(bindparam("sent", type_=Text), postgresql.JSONB))
+        func.jsonb_to_recordset(sql_cast(bindparam("sent", type_=Text), JSONB))
         .table_valued(*(Column(each.name, each.type) for each in rows.columns), name="sent")
         .render_derived(with_types=True)
     )
     query = select(*(sent.c[name] for name in _TASK_COLUMNS))
-    return _newest(postgresql.insert(rows).from_select(_TASK_COLUMNS, query))
+    adding = insert(rows).from_select(_TASK_COLUMNS, query)
+    key = [column.name for column in rows.primary_key.columns]
+    return adding.on_conflict_do_update(
+        index_elements=key,
+        set_={
+            name: adding.excluded[name]
+            for name in _TASK_COLUMNS
+            if name not in (*key, "created_at")
+        },
+        # What was seen earlier and is written later changes nothing.
+        where=rows.c.updated_at <= adding.excluded.updated_at,
+    )
 
 
 _TASKS: Final = TypeAdapter[Sequence[TaskRecord]](Sequence[TaskRecord], config=built_when_used())
-_INTO_SQLITE: Final = _newest(sqlite.insert(rows))
 _FROM_JSON: Final = _from_json()
 
 

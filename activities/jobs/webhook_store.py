@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import httpx
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.jobs.ports import WebhookAnswer, WebhookDelivery, WebhookMessage
@@ -164,7 +165,6 @@ class SqlWebhookLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def message(self, id: str) -> bytes | None:
         """The body of a message that was sent before; None: it was not."""
@@ -176,9 +176,7 @@ class SqlWebhookLog:
         """Keep the body of a message, so that every attempt sends the same; what is kept."""
         row = {"id": id, "job_id": job_id, "body": body, "created_at": datetime.now(UTC)}
         async with self._database.transaction() as connection:
-            await connection.execute(
-                self._insert(webhook_messages).values(row).on_conflict_do_nothing()
-            )
+            await connection.execute(insert(webhook_messages).values(row).on_conflict_do_nothing())
             query = select(webhook_messages.c.body).where(webhook_messages.c.id == id)
             return (await connection.execute(query)).scalar_one()
 
@@ -217,7 +215,7 @@ class SqlWebhookLog:
             "updated_at": now,
         }
         await connection.execute(
-            self._insert(webhook_hosts)
+            insert(webhook_hosts)
             .values(host=host, **values)
             .on_conflict_do_update(index_elements=["host"], set_=values)
         )
@@ -240,7 +238,7 @@ class SqlWebhookLog:
         }
         async with self._database.transaction() as connection:
             await connection.execute(
-                self._insert(webhook_deliveries)
+                insert(webhook_deliveries)
                 .values(**key, **values)
                 .on_conflict_do_update(index_elements=list(key), set_=values)
             )

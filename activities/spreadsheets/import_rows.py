@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Executable, Select, Table, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets.records import (
@@ -28,7 +29,7 @@ from activities.spreadsheets.records import (
     SpreadsheetRow,
     UndoView,
 )
-from adapters.database.bulk.protocol import BulkEngine, acquire_advisory_lock
+from adapters.database.bulk.engine import acquire_advisory_lock
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     COUNTS,
@@ -347,7 +348,6 @@ _ALTERNATIVES: Final = TypeAdapter(tuple[Alternative, ...])
 
 async def add(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     run: str,
     lines: Iterable[DecisionRecord],
     version: int | None = None,
@@ -356,7 +356,6 @@ async def add(
 
     Args:
         connection: In a transaction.
-        bulk: Of this database.
         run: Id of the workflow.
         lines: What was decided.
         version: Of the mappings that the lines become. A worker that dies before it can report that
@@ -364,10 +363,8 @@ async def add(
     """
     rows = [_row(run, line, version) for line in lines]
     if rows:
-        insert = bulk.insert_statement(decisions).on_conflict_do_nothing(
-            index_elements=["workflow_id", "digest"]
-        )
-        await connection.execute(insert, rows)
+        adding = insert(decisions).on_conflict_do_nothing(index_elements=["workflow_id", "digest"])
+        await connection.execute(adding, rows)
 
 
 async def pseudonymise(connection: AsyncConnection, run: str) -> None:
@@ -510,11 +507,9 @@ async def lock_known(connection: AsyncConnection, uuid: str) -> LockedImport:
     return opened
 
 
-async def acquire_organisation_lock(
-    connection: AsyncConnection, bulk: BulkEngine, organisation_id: int
-) -> None:
+async def acquire_organisation_lock(connection: AsyncConnection, organisation_id: int) -> None:
     """Wait until no other import writes rows of the organisation."""
-    await acquire_advisory_lock(connection, bulk, f"spreadsheets/{organisation_id}")
+    await acquire_advisory_lock(connection, f"spreadsheets/{organisation_id}")
 
 
 async def save(

@@ -21,6 +21,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import import_rows
@@ -34,8 +35,6 @@ from activities.spreadsheets.import_rows import (
 )
 from activities.spreadsheets.records import LearntColumn, LearntEdit, LearntValue, Page
 from activities.spreadsheets.review_rules import RememberedEdit
-from adapters.database.bulk.protocol import BulkEngine
-from adapters.database.bulk_engines import bulk_of
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     countries,
@@ -117,7 +116,6 @@ async def values_of(
 
 async def learn_columns(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     opened: LockedImport,
     columns: Sequence[ColumnMapping],
     at: datetime,
@@ -139,11 +137,11 @@ async def learn_columns(
         and (column.target or column.confidence == _BY_A_PERSON)
         and column.header.strip()
     }
-    await _write(connection, bulk, remembered_columns, list(rows.values()))
+    await _write(connection, remembered_columns, list(rows.values()))
 
 
 async def learn_values(
-    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, at: datetime, by: str
+    connection: AsyncConnection, opened: LockedImport, at: datetime, by: str
 ) -> None:
     """Keep what people chose for values, and which they left empty; of two spellings the later
     one wins."""
@@ -176,20 +174,20 @@ async def learn_values(
         for row in chosen
         if row.target_id is not None or not is_blank(row.value)
     }
-    await _write(connection, bulk, remembered_values, list(rows.values()))
+    await _write(connection, remembered_values, list(rows.values()))
 
 
 async def _write(
-    connection: AsyncConnection, bulk: BulkEngine, table: Table, rows: Sequence[Mapping[str, Any]]
+    connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, Any]]
 ) -> None:
     if not rows:
         return
     keys = [column.name for column in table.primary_key]
-    insert = bulk.insert_statement(table)
+    adding = insert(table)
     await connection.execute(
-        insert.on_conflict_do_update(
+        adding.on_conflict_do_update(
             index_elements=keys,
-            set_={name: insert.excluded[name] for name in rows[0] if name not in keys},
+            set_={name: adding.excluded[name] for name in rows[0] if name not in keys},
         ),
         list(rows),
     )
@@ -204,7 +202,6 @@ class SqlSpreadsheetMemory:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._bulk = bulk_of(database)
 
     async def columns(
         self,
@@ -319,7 +316,7 @@ class SqlSpreadsheetMemory:
             known = {column.name: row[column.name] for column in memory.primary_key}
             key = known.pop(last)
             await _remove(connection, memory, known, key_of, key)
-            await _write(connection, self._bulk, memory, [row])
+            await _write(connection, memory, [row])
 
     async def _forget(self, memory: Table, known: Mapping[str, Any], key_of: Any, key: str) -> bool:
         async with self._database.transaction() as connection:
@@ -356,7 +353,6 @@ def _wanted(
 
 async def learn(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     opened: LockedImport,
     headers: Mapping[int, str],
     edits: Sequence[ReviewOperation],
@@ -390,12 +386,12 @@ async def learn(
         }
     if not rows:
         return
-    insert = bulk.insert_statement(remembered_edits)
+    adding = insert(remembered_edits)
     changed = ("position", "body", "headers", "shape", "decided_at", "decided_by")
     await connection.execute(
-        insert.on_conflict_do_update(
+        adding.on_conflict_do_update(
             index_elements=["organisation_id", "import_type", "about"],
-            set_={name: getattr(insert.excluded, name) for name in changed},
+            set_={name: getattr(adding.excluded, name) for name in changed},
         ),
         list(rows.values()),
     )
@@ -551,12 +547,12 @@ async def save_skipped_rows(
     await save(connection, opened, {"preview": json.dumps(kept, ensure_ascii=False)})
 
 
-async def save_columns(connection: AsyncConnection, bulk: BulkEngine, save_: SaveColumns) -> None:
+async def save_columns(connection: AsyncConnection, save_: SaveColumns) -> None:
     """Write the mappings of a version, unless a later one is written; add to the trail."""
     opened = await lock_known(connection, save_.uuid)
     if opened.purged:
         return
-    await import_rows.add(connection, bulk, opened.row.workflow_id, save_.trail, save_.version)
+    await import_rows.add(connection, opened.row.workflow_id, save_.trail, save_.version)
     if save_.version < opened.row.columns_version:
         return
     rows = [{"own_id": values.pop("id"), **values} for values in map(_values, save_.columns)]
@@ -568,7 +564,7 @@ async def save_columns(connection: AsyncConnection, bulk: BulkEngine, save_: Sav
     if save_.remember:
         at = decided or datetime.now(UTC)
         by = save_.trail[-1].by if save_.trail else opened.row.by
-        await learn_columns(connection, bulk, opened, save_.columns, at, by)
+        await learn_columns(connection, opened, save_.columns, at, by)
     more = {} if decided is None else {"decided_at": decided}
     await save(connection, opened, _versions(opened, save_.version) | more)
 
@@ -672,9 +668,7 @@ async def read_entities(connection: AsyncConnection, scope: EntityScope) -> Sequ
     return [_entity(row) for row in await connection.execute(query)]
 
 
-async def create_entity(
-    connection: AsyncConnection, bulk: BulkEngine, scope: EntityScope, name: str
-) -> Entity:
+async def create_entity(connection: AsyncConnection, scope: EntityScope, name: str) -> Entity:
     """Find or make a candidate of this name.
 
     Raises:
@@ -686,9 +680,8 @@ async def create_entity(
     name = " ".join(clean(name).split())
     if not name:
         raise ValueError("a row to choose from needs a name")
-    await acquire_organisation_lock(connection, bulk, scope.organisation_id)
+    await acquire_organisation_lock(connection, scope.organisation_id)
     rows = (await connection.execute(_selected(kind).order_by(kind.table.c.id))).all()
-    # SQLite knows the case of ASCII letters only.
     same = [row for row in rows if row.name.casefold() == name.casefold()]
     if same:
         return _entity(next((row for row in same if row.name == name), same[0]))

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import import_rows
 from activities.spreadsheets.import_rows import LockedImport, target_table
-from adapters.database.bulk.protocol import BulkEngine
+from adapters.database.bulk import engine as bulk
 from adapters.database.models.spreadsheets import (
     TARGETS,
     persons,
@@ -60,7 +61,7 @@ async def index_some(connection: AsyncConnection, organisation_id: int) -> bool:
 
 
 async def find_people(
-    connection: AsyncConnection, bulk: BulkEngine, organisation_id: int, query: PeopleQuery
+    connection: AsyncConnection, organisation_id: int, query: PeopleQuery
 ) -> Sequence[KnownPerson]:
     """People whom rows may be about, by id."""
     found: dict[int, KnownPerson] = {}
@@ -73,19 +74,17 @@ async def find_people(
             rows = await bulk.lookup(
                 connection, persons, ("organisation_id", organisation_id), column, values, _COLUMNS
             )
-            found |= {row[0]: _known(bulk, tuple(row)) for row in rows}
-    bibs = await _bibs(connection, bulk, query)
+            found |= {row[0]: _known(tuple(row)) for row in rows}
+    bibs = await _bibs(connection, query)
     missing = sorted(bibs.keys() - found.keys())
-    for each in await people_by_id(connection, bulk, organisation_id, missing):
+    for each in await people_by_id(connection, organisation_id, missing):
         found[each.id] = each
     for id in bibs.keys() & found.keys():
         found[id] = replace(found[id], bibs=tuple(sorted(bibs[id])))
     return [found[id] for id in sorted(found)]
 
 
-async def _bibs(
-    connection: AsyncConnection, bulk: BulkEngine, query: PeopleQuery
-) -> Mapping[int, Sequence[str]]:
+async def _bibs(connection: AsyncConnection, query: PeopleQuery) -> Mapping[int, Sequence[str]]:
     """Id of each person who has one of the bibs, and which."""
     found: dict[int, list[str]] = defaultdict(list)
     if query.bibs_of is None or not query.bibs:
@@ -101,7 +100,7 @@ async def _bibs(
 
 
 async def people_by_id(
-    connection: AsyncConnection, bulk: BulkEngine, organisation_id: int, ids: Sequence[int]
+    connection: AsyncConnection, organisation_id: int, ids: Sequence[int]
 ) -> Sequence[KnownPerson]:
     """Some people; those of other organisations are left out."""
     people = persons.c
@@ -154,9 +153,7 @@ async def remembered(
     return found
 
 
-async def remember(
-    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, at: datetime
-) -> None:
+async def remember(connection: AsyncConnection, opened: LockedImport, at: datetime) -> None:
     """Keep what people answered in an import for later ones."""
     values = spreadsheet_values
     answered = await connection.execute(
@@ -186,11 +183,11 @@ async def remember(
         )
     if not rows:
         return
-    insert = bulk.insert_statement(remembered_people)
+    adding = insert(remembered_people)
     await connection.execute(
-        insert.on_conflict_do_update(
+        adding.on_conflict_do_update(
             index_elements=["organisation_id", "question", "person_id"],
-            set_={name: insert.excluded[name] for name in ("is_same", "import_id", "decided_at")},
+            set_={name: adding.excluded[name] for name in ("is_same", "import_id", "decided_at")},
         ),
         rows,
     )
@@ -212,9 +209,9 @@ def _keys(row: Any) -> dict[str, Any]:
     }
 
 
-def _known(bulk: BulkEngine, row: tuple[Any, ...]) -> KnownPerson:
+def _known(row: tuple[Any, ...]) -> KnownPerson:
     id, key, last, first, mail, born = row
-    return _person(id, key, last, first, mail, bulk.as_date(born))
+    return _person(id, key, last, first, mail, born)
 
 
 def _person(id: int, key: str, last: Any, first: Any, mail: Any, born: Any) -> KnownPerson:

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, delete, distinct, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, distinct, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import import_rows, memory_store
@@ -20,8 +21,7 @@ from activities.spreadsheets.review_rules import (
     StoredOperation,
 )
 from activities.spreadsheets.validation import DOCFLOW
-from adapters.database.bulk.protocol import BulkEngine
-from adapters.database.bulk_engines import bulk_of
+from adapters.database.bulk import engine as bulk
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     spreadsheet_imports,
@@ -167,7 +167,6 @@ _COLUMNS: Final = ("import_id", "line", "column_id", "value", "reason")
 
 async def replace(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     opened: LockedImport,
     replaced: tuple[Collection[int] | None, Collection[int] | None],
     problems: Sequence[RowProblem],
@@ -240,7 +239,6 @@ class SqlReviewStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._bulk = bulk_of(database)
 
     async def state(self, uuid: str) -> ReviewState | None:
         """The review of an import; None: there is none."""
@@ -269,7 +267,7 @@ class SqlReviewStore:
                 await connection.execute(delete(table).where(table.c.import_id == opened.id))
             columns = ("import_id", "first_line", "data")
             rows = [(opened.id, line, data) for line, data in blocks]
-            await self._bulk.insert(connection, table, columns, rows)
+            await bulk.insert(connection, table, columns, rows)
 
     async def blocks(self, uuid: str) -> AsyncIterator[Sequence[bytes]]:
         """Every block in the order of the file, some at a time."""
@@ -330,11 +328,9 @@ class SqlReviewStore:
             if opened.ended or opened.purged:
                 return
             values = counts.model_dump() | {"is_open": True, "check_failure": None}
-            insert = self._bulk.insert_statement(spreadsheet_reviews).values(
-                import_id=opened.id, **values
-            )
+            adding = insert(spreadsheet_reviews).values(import_id=opened.id, **values)
             await connection.execute(
-                insert.on_conflict_do_update(index_elements=["import_id"], set_=values)
+                adding.on_conflict_do_update(index_elements=["import_id"], set_=values)
             )
             await save(connection, opened, {})
 
@@ -404,9 +400,7 @@ class SqlReviewStore:
                 by=work.by,
                 at=work.at,
             )
-            await import_rows.add(
-                connection, self._bulk, opened.row.workflow_id, [line], work.version
-            )
+            await import_rows.add(connection, opened.row.workflow_id, [line], work.version)
             changed = {"version": max(opened.row.version, work.version), "decided_at": work.at}
             await save(connection, opened, changed)
 
@@ -457,8 +451,8 @@ class SqlReviewStore:
                 .where(table.c.id == id)
                 .values(version=version, **outcome(effect, examples))
             )
-            await replace(connection, self._bulk, opened, replaced, problems)
-            await import_rows.add(connection, self._bulk, opened.row.workflow_id, [line], version)
+            await replace(connection, opened, replaced, problems)
+            await import_rows.add(connection, opened.row.workflow_id, [line], version)
             now = {"excluded": excluded, "check_failure": None}
             counts = await count_problems(connection, opened, now)
             changed = {"version": max(opened.row.version, version), "decided_at": line.at}
@@ -485,7 +479,7 @@ class SqlReviewStore:
             opened = await lock_known(connection, uuid)
             if opened.row.version > version or opened.ended or opened.purged:
                 return None
-            await replace(connection, self._bulk, opened, (None, None), problems)
+            await replace(connection, opened, (None, None), problems)
             now = {"checked": version, "check_failure": None}
             counts = await count_problems(connection, opened, now)
             await save(connection, opened, {})
@@ -541,10 +535,8 @@ class SqlReviewStore:
             line = DecisionRecord(
                 kind="confirm", subject="", decision="review", by=work.by, at=work.at
             )
-            await import_rows.add(
-                connection, self._bulk, opened.row.workflow_id, [line], work.version
-            )
-            await memory_store.learn(connection, self._bulk, opened, dict(columns), edits)
+            await import_rows.add(connection, opened.row.workflow_id, [line], work.version)
+            await memory_store.learn(connection, opened, dict(columns), edits)
             values: dict[str, Any] = {"version": max(opened.row.version, work.version)}
             # A dry run that is imported after all writes, and can be undone.
             values |= {"dry_run": work.order.dry_run, "decided_at": work.at}

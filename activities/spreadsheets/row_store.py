@@ -2,7 +2,7 @@
 
 What a chunk has done to rows of target tables, kept so that it can be taken back.
 
-The values are those of the database's own form, as JSON: see `BulkEngine.parsed`.
+The values are those of the database's own form, as JSON: see `bulk.parsed`.
 
 How rows of a chunk meet the rows that are there, one target table at a time.
 
@@ -33,7 +33,8 @@ from activities.spreadsheets.import_rows import (
     save,
     target_table,
 )
-from adapters.database.bulk.protocol import BulkEngine, Row, RowBatch
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.rows import Row, RowBatch
 from adapters.database.errors import unstorable
 from adapters.database.models.spreadsheets import (
     COUNTS,
@@ -56,7 +57,7 @@ _KEY_BYTES: Final = 2_000
 
 
 async def find_faults(
-    connection: AsyncConnection, bulk: BulkEngine, chunk: SheetChunk
+    connection: AsyncConnection, chunk: SheetChunk
 ) -> dict[int, tuple[Problem, ...]]:
     """What is wrong with rows of a chunk, by their place in it.
 
@@ -69,7 +70,7 @@ async def find_faults(
             continue
         for place, problem in _unstorable(chunk, target).items():
             faults.setdefault(target.origin[place], (_in_words(problem),))
-        for place, problem in (await _dangling(connection, bulk, chunk, target)).items():
+        for place, problem in (await _dangling(connection, chunk, target)).items():
             faults.setdefault(target.origin[place], (_in_words(problem),))
     return faults
 
@@ -119,7 +120,7 @@ def _long_keys(batch: RowBatch, name: str, values: Sequence[Any]) -> dict[int, P
 
 
 async def _dangling(
-    connection: AsyncConnection, bulk: BulkEngine, chunk: SheetChunk, target: TargetRows
+    connection: AsyncConnection, chunk: SheetChunk, target: TargetRows
 ) -> dict[int, Problem]:
     """Rows that refer to one which was deleted meanwhile."""
     found: dict[int, Problem] = {}
@@ -264,7 +265,6 @@ class Met:
 
 async def meet(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     incoming: Incoming,
     lines: Sequence[int],
     fresh: Mapping[str, Container[int | None]],
@@ -275,20 +275,19 @@ async def meet(
 
     Args:
         connection: In a transaction.
-        bulk: Of this database.
         incoming: The rows.
         lines: Line of each source row of the chunk.
         fresh: Column of a reference to ids that were just created: nothing refers to them yet.
         dry_run: Find out only.
     """
     known = _perhaps_known(incoming, fresh)
-    found = await _find(connection, bulk, incoming.take(known), lock=False) if known else {}
+    found = await _find(connection, incoming.take(known), lock=False) if known else {}
     sorted_ = _compare(incoming, lines, found)
-    if sorted_.changes and bulk.locks and not dry_run:
+    if sorted_.changes and not dry_run:
         # They may be changed meanwhile.
         again = [place for place, _ in sorted_.changes]
         found |= dict.fromkeys((incoming.keys[place] for place in again), None)
-        found |= await _find(connection, bulk, incoming.take(again), lock=True)
+        found |= await _find(connection, incoming.take(again), lock=True)
         sorted_ = _compare(incoming, lines, found)
     if dry_run:
         return sorted_.met(incoming, [None] * len(sorted_.new), lines)
@@ -299,7 +298,7 @@ async def meet(
         records = list(map(operator.add, zip(ids, strict=True), rows))
         await bulk.insert(connection, incoming.table, ("id", *incoming.columns), records)
     if sorted_.changes:
-        await _update(connection, bulk, incoming, found, sorted_)
+        await _update(connection, incoming, found, sorted_)
     return sorted_.met(incoming, ids, lines)
 
 
@@ -314,7 +313,6 @@ def _perhaps_known(incoming: Incoming, fresh: Mapping[str, Container[int | None]
 
 
 def incoming_rows(
-    bulk: BulkEngine,
     target: TargetRows,
     left_out: Mapping[int, Any],
     ids: Mapping[str, Mapping[int, int | None]],
@@ -323,7 +321,6 @@ def incoming_rows(
     same natural key one, in which later values count.
 
     Args:
-        bulk: Of this database.
         target: What the chunk brings for the table.
         left_out: Source rows that are wrong somewhere.
         ids: What earlier target tables have become, by source row.
@@ -407,9 +404,7 @@ class _Sorted:
         return met
 
 
-async def _find(
-    connection: AsyncConnection, bulk: BulkEngine, incoming: Incoming, *, lock: bool
-) -> dict[Row, Any]:
+async def _find(connection: AsyncConnection, incoming: Incoming, *, lock: bool) -> dict[Row, Any]:
     """Rows that are there, by natural key: id, then the columns."""
     found = await bulk.find(
         connection,
@@ -453,7 +448,6 @@ def _compare(incoming: Incoming, lines: Sequence[int], found: Mapping[Row, Any])
 
 async def _update(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     incoming: Incoming,
     found: Mapping[Row, Any],
     sorted_: _Sorted,
@@ -477,7 +471,7 @@ _SHOWN: Final = 200
 
 
 async def write_chunk(
-    connection: AsyncConnection, bulk: BulkEngine, uuid: str, chunk: SheetChunk, *, dry_run: bool
+    connection: AsyncConnection, uuid: str, chunk: SheetChunk, *, dry_run: bool
 ) -> SheetMark:
     """Write a chunk; one at or before the mark, or of an import that has ended, is left alone."""
     opened = await lock_known(connection, uuid)
@@ -485,19 +479,19 @@ async def write_chunk(
     if opened.ended or opened.purged or not _is_next(chunk, mark):
         return mark
     if not dry_run:
-        await acquire_organisation_lock(connection, bulk, opened.row.organisation_id)
+        await acquire_organisation_lock(connection, opened.row.organisation_id)
     await bulk.expect_lookups(connection)
-    faults = await find_faults(connection, bulk, chunk)
-    done = await _write_targets(connection, bulk, chunk, faults, dry_run=dry_run)
+    faults = await find_faults(connection, chunk)
+    done = await _write_targets(connection, chunk, faults, dry_run=dry_run)
     await _keep_differences(connection, opened, done.images)
     if not dry_run:
-        await _keep_images(connection, bulk, opened, chunk, done.images)
-    counts = await _keep_results(connection, bulk, opened, chunk, faults, done)
-    parked = await _park(connection, bulk, opened, chunk)
+        await _keep_images(connection, opened, chunk, done.images)
+    counts = await _keep_results(connection, opened, chunk, faults, done)
+    parked = await _park(connection, opened, chunk)
     more: dict[str, Any] = {"parked": parked}
     if chunk.found:
         count = "add" if chunk.round == 0 else "keep"
-        await value_store.add_values(connection, bulk, opened, chunk.found, count=count)
+        await value_store.add_values(connection, opened, chunk.found, count=count)
         more |= await counted_values(connection, opened)
     return await _advance(connection, opened, chunk, counts, more)
 
@@ -532,7 +526,6 @@ class _Done:
 
 async def _write_targets(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     chunk: SheetChunk,
     faults: Mapping[int, Any],
     *,
@@ -542,11 +535,11 @@ async def _write_targets(
     ids: dict[str, dict[int, int | None]] = {}
     fresh: dict[str, set[int | None]] = {}
     for target in chunk.targets:
-        incoming = incoming_rows(bulk, target, faults, ids)
+        incoming = incoming_rows(target, faults, ids)
         met = Met(TableImages(target.table, incoming.columns))
         if incoming.rows:
             new = {name: fresh[table] for name, table in target.references.items()}
-            met = await meet(connection, bulk, incoming, chunk.lines, new, dry_run=dry_run)
+            met = await meet(connection, incoming, chunk.lines, new, dry_run=dry_run)
             done.images.append(met.images)
         ids.setdefault(target.table, {}).update(met.ids)
         fresh.setdefault(target.table, set()).update(met.ids[origin] for origin in met.created)
@@ -558,7 +551,6 @@ async def _write_targets(
 
 async def _keep_images(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     opened: LockedImport,
     chunk: SheetChunk,
     changed: Sequence[TableImages],
@@ -614,7 +606,6 @@ def _shown(value: Any) -> str | None:
 
 async def _keep_results(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     opened: LockedImport,
     chunk: SheetChunk,
     faults: Mapping[int, Sequence[Problem]],
@@ -663,9 +654,7 @@ def _row_error(problems: Sequence[Problem]) -> tuple[str, str]:
     return "; ".join(parts)[:_MESSAGE], dump_problems(cleaned)
 
 
-async def _park(
-    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, chunk: SheetChunk
-) -> int:
+async def _park(connection: AsyncConnection, opened: LockedImport, chunk: SheetChunk) -> int:
     """Put rows aside that wait for a value, take out those that waited; how many wait now."""
     parked = spreadsheet_parked
     mine = parked.c.import_id == opened.id

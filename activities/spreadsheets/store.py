@@ -1,7 +1,4 @@
-"""Spreadsheets in the database.
-
-The `SqlSpreadsheetStore` on SQLite and PostgreSQL.
-"""
+"""Spreadsheets in the database."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
@@ -9,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import (
@@ -32,8 +30,6 @@ from activities.spreadsheets.import_rows import (
 )
 from activities.spreadsheets.records import UndoConflict
 from activities.spreadsheets.review_store import SqlReviewStore
-from adapters.database.bulk.protocol import BulkEngine
-from adapters.database.bulk_engines import bulk_of
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     spreadsheet_files,
@@ -77,12 +73,12 @@ _ENDS: Final = frozenset(FINAL)
 
 
 async def open_import(
-    connection: AsyncConnection, bulk: BulkEngine, order: SpreadsheetOrder, run: str, now: datetime
+    connection: AsyncConnection, order: SpreadsheetOrder, run: str, now: datetime
 ) -> None:
     """Make the status row unless it is there, and forget the note of the upload."""
     by = clean(order.by)
     await connection.execute(
-        bulk.insert_statement(spreadsheet_imports)
+        insert(spreadsheet_imports)
         .values(
             uuid=order.uuid,
             workflow_id=run,
@@ -111,9 +107,7 @@ async def open_import(
     )
 
 
-async def record_status(
-    connection: AsyncConnection, bulk: BulkEngine, record: StatusRecord
-) -> None:
+async def record_status(connection: AsyncConnection, record: StatusRecord) -> None:
     """Write one transition; nothing when a later one is written already, or the end.
 
     One of the same number counts: a worker that died before Temporal knew of its record is followed
@@ -121,11 +115,11 @@ async def record_status(
     """
     opened = await lock_known(connection, record.uuid)
     if not opened.ended and record.sequence >= opened.row.sequence:
-        await _write(connection, bulk, opened, record)
+        await _write(connection, opened, record)
 
 
 async def finish(
-    connection: AsyncConnection, bulk: BulkEngine, result: SpreadsheetResult, record: StatusRecord
+    connection: AsyncConnection, result: SpreadsheetResult, record: StatusRecord
 ) -> RowCounts:
     """Write the end of an import, once; the counts of the progress mark."""
     opened = await lock_known(connection, record.uuid)
@@ -136,13 +130,12 @@ async def finish(
         report = None if result.report is None else result.report.model_dump_json()
         reason = result.reason if result.reason is not None else record.reason
         more = {"report": report, "reason": None if reason is None else clean(reason)}
-    await _write(connection, bulk, opened, record, **more)
+    await _write(connection, opened, record, **more)
     return counts_of(opened.row)
 
 
 async def _write(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     opened: LockedImport,
     record: StatusRecord,
     **more: Any,
@@ -165,7 +158,7 @@ async def _write(
         values["reason"] = None if record.reason is None else clean(record.reason)
         if record.assignee is not None:
             values["assignee"] = clean(record.assignee)
-        await import_rows.add(connection, bulk, row.workflow_id, record.trail)
+        await import_rows.add(connection, row.workflow_id, record.trail)
     if record.trail:
         values["decided_at"] = import_rows.latest(record.trail)
     await save(connection, opened, values | more)
@@ -178,17 +171,15 @@ async def save_total(connection: AsyncConnection, uuid: str, total: int) -> None
         await save(connection, opened, {"total": total})
 
 
-async def save_file(
-    connection: AsyncConnection, bulk: BulkEngine, uuid: str, blob: BlobRef
-) -> None:
+async def save_file(connection: AsyncConnection, uuid: str, blob: BlobRef) -> None:
     """Note a blob that was made for an import, so that it goes when the import is purged."""
     opened = await lock_known(connection, uuid)
-    insert = bulk.insert_statement(spreadsheet_files).values(
+    adding = insert(spreadsheet_files).values(
         import_id=opened.id, name=blob.name, blob=blob.model_dump_json()
     )
     await connection.execute(
-        insert.on_conflict_do_update(
-            index_elements=["import_id", "name"], set_={"blob": insert.excluded.blob}
+        adding.on_conflict_do_update(
+            index_elements=["import_id", "name"], set_={"blob": adding.excluded.blob}
         )
     )
 
@@ -219,7 +210,6 @@ class SqlSpreadsheetStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._bulk = bulk_of(database)
         self.memory = memory_store.SqlSpreadsheetMemory(database)
         """What was learnt of people's decisions."""
         self.reviews: SqlReviewStore = SqlReviewStore(database)
@@ -228,7 +218,7 @@ class SqlSpreadsheetStore:
     async def open(self, order: SpreadsheetOrder, workflow_id: str, now: datetime) -> None:
         """Make the status row (UPLOADED), and forget the note of the upload."""
         async with self._database.transaction() as connection:
-            await open_import(connection, self._bulk, order, workflow_id, now)
+            await open_import(connection, order, workflow_id, now)
 
     async def record(self, record: StatusRecord) -> None:
         """Write one transition into the status row, with its trail.
@@ -236,13 +226,13 @@ class SqlSpreadsheetStore:
         Nothing changes when the stored sequence is higher, or the import has ended.
         """
         async with self._database.transaction() as connection:
-            await record_status(connection, self._bulk, record)
+            await record_status(connection, record)
 
     async def finish(self, result: SpreadsheetResult, record: StatusRecord) -> RowCounts:
         """As `record`, with report and final state, whatever the stored sequence; the counts as
         the progress mark has them. An import that has ended stays as it is."""
         async with self._database.transaction() as connection:
-            return await finish(connection, self._bulk, result, record)
+            return await finish(connection, result, record)
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Imports that have not ended and undos under way that have not changed since."""
@@ -281,12 +271,12 @@ class SqlSpreadsheetStore:
     async def save_file(self, uuid: str, blob: BlobRef) -> None:
         """Note a blob that was made for an import; `files_of` names it from then on."""
         async with self._database.transaction() as connection:
-            await save_file(connection, self._bulk, uuid, blob)
+            await save_file(connection, uuid, blob)
 
     async def save_columns(self, save: SaveColumns) -> None:
         """Write column mappings with their trail; remember people's decisions if asked to."""
         async with self._database.transaction() as connection:
-            await memory_store.save_columns(connection, self._bulk, save)
+            await memory_store.save_columns(connection, save)
 
     async def remembered_columns(
         self, organisation_id: int, import_type: str, headers: Sequence[str]
@@ -321,7 +311,7 @@ class SqlSpreadsheetStore:
     async def save_values(self, uuid: str, values: Sequence[FoundValue]) -> None:
         """Add distinct values; one that is there keeps its decision and gets this count."""
         async with self._database.transaction() as connection:
-            await value_store.save_values(connection, self._bulk, uuid, values)
+            await value_store.save_values(connection, uuid, values)
 
     async def cell_summary(self, uuid: str) -> CellSummary:
         """Figures and the first open values."""
@@ -343,12 +333,12 @@ class SqlSpreadsheetStore:
     async def people(self, organisation_id: int, query: PeopleQuery) -> Sequence[KnownPerson]:
         """The organisation's people whom rows may be about, by id."""
         async with self._database.reading() as connection:
-            return await people_store.find_people(connection, self._bulk, organisation_id, query)
+            return await people_store.find_people(connection, organisation_id, query)
 
     async def people_by_id(self, organisation_id: int, ids: Sequence[int]) -> Sequence[KnownPerson]:
         """Some of the organisation's people; ids of others are left out."""
         async with self._database.reading() as connection:
-            return await people_store.people_by_id(connection, self._bulk, organisation_id, ids)
+            return await people_store.people_by_id(connection, organisation_id, ids)
 
     async def search_people(self, organisation_id: int, query: str, limit: int) -> Sequence[Entity]:
         """People to choose from, by a part of their name or mail address."""
@@ -375,7 +365,7 @@ class SqlSpreadsheetStore:
             rule_targets: Entity chosen by each rule; None where it names none.
         """
         async with self._database.transaction() as connection:
-            return await value_store.decide(connection, self._bulk, decide, targets, rule_targets)
+            return await value_store.decide(connection, decide, targets, rule_targets)
 
     def mappings(self, uuid: str) -> AsyncIterator[Sequence[CellMapping]]:
         """Every cell mapping, in pages of at most 1,000."""
@@ -384,7 +374,7 @@ class SqlSpreadsheetStore:
     async def create_entity(self, scope: EntityScope, name: str) -> Entity:
         """Find or make a candidate of this name."""
         async with self._database.transaction() as connection:
-            return await memory_store.create_entity(connection, self._bulk, scope, name)
+            return await memory_store.create_entity(connection, scope, name)
 
     async def mark(self, uuid: str) -> SheetMark:
         """How far the rows have come."""
@@ -401,7 +391,7 @@ class SqlSpreadsheetStore:
         recorded with a summary of the differences, and no target table changes.
         """
         async with self._database.transaction() as connection:
-            return await row_store.write_chunk(connection, self._bulk, uuid, chunk, dry_run=dry_run)
+            return await row_store.write_chunk(connection, uuid, chunk, dry_run=dry_run)
 
     async def parked(self, uuid: str, after: int, limit: int) -> Sequence[ParkedRow]:
         """Parked rows by line, above line `after`."""
@@ -423,7 +413,7 @@ class SqlSpreadsheetStore:
         An order that was carried out already is not refused: its attempt may have died since.
         """
         async with self._database.transaction() as connection:
-            return await undo_store.begin_undo(connection, self._bulk, order)
+            return await undo_store.begin_undo(connection, order)
 
     async def preview_undo(self, uuid: str) -> tuple[UndoPreview, Sequence[UndoConflict]]:
         """What an undo would do now, and the first rows that it would leave alone and why."""
@@ -431,7 +421,7 @@ class SqlSpreadsheetStore:
         conflicts: Sequence[UndoConflict] = ()
         with suppress(_RolledBack):
             async with self._database.transaction() as connection:
-                found, left = await undo_store.preview(connection, self._bulk, uuid)
+                found, left = await undo_store.preview(connection, uuid)
                 conflicts = [UndoConflict(*conflict) for conflict in left]
                 raise _RolledBack
         return found, conflicts
@@ -439,7 +429,7 @@ class SqlSpreadsheetStore:
     async def undo_chunk(self, uuid: str) -> bool:
         """Take back the newest chunk that is not taken back yet; False: there is none."""
         async with self._database.transaction() as connection:
-            return await undo_store.undo_chunk(connection, self._bulk, uuid)
+            return await undo_store.undo_chunk(connection, uuid)
 
     async def end_undo(self, uuid: str) -> UndoResult:
         """Mark an import as undone; what was done and what was left alone."""

@@ -25,7 +25,7 @@ from activities.spreadsheets.import_rows import (
     target_table,
 )
 from activities.spreadsheets.row_store import TableImages, UpdatedImage, pack, unpack
-from adapters.database.bulk.protocol import BulkEngine
+from adapters.database.bulk import engine as bulk
 from adapters.database.models.spreadsheets import (
     PERSON_LOOKUPS,
     spreadsheet_journal,
@@ -79,25 +79,22 @@ class _Found:
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
 
 
-async def take_back(
-    connection: AsyncConnection, bulk: BulkEngine, images: Sequence[TableImages]
-) -> TakenBack:
+async def take_back(connection: AsyncConnection, images: Sequence[TableImages]) -> TakenBack:
     """Take back every row of a chunk that can be.
 
     Args:
         connection: In a transaction.
-        bulk: Of this database.
         images: What the chunk has done, in the order in which it came about.
     """
-    found = [await _look(connection, bulk, each) for each in images]
+    found = [await _look(connection, each) for each in images]
     conflicts = [conflict for each in found for conflict in each.conflicts]
     blocked = {line for line, *_ in conflicts}
-    while held := await _held(connection, bulk, found, blocked):
+    while held := await _held(connection, found, blocked):
         conflicts += held
         blocked |= {line for line, *_ in held}
     done = TakenBack(conflicts=conflicts, left=_left_rows(images, blocked))
     for each in reversed(found):
-        done.restored += await _restore(connection, bulk, each, blocked)
+        done.restored += await _restore(connection, each, blocked)
         wanted = [id for id, line in each.created.items() if line not in blocked]
         if wanted:
             await bulk.delete(connection, each.table, wanted)
@@ -118,7 +115,7 @@ def _left_rows(images: Sequence[TableImages], blocked: set[int]) -> Sequence[Tab
     return [each for each in left if each.created or each.updated]
 
 
-async def _look(connection: AsyncConnection, bulk: BulkEngine, images: TableImages) -> _Found:
+async def _look(connection: AsyncConnection, images: TableImages) -> _Found:
     table = target_table(images.table)
     names = sorted({images.columns[n] for image in images.updated for n in image.columns})
     current: dict[int, dict[str, Any]] = {}
@@ -128,31 +125,29 @@ async def _look(connection: AsyncConnection, bulk: BulkEngine, images: TableImag
         current = {row[0]: dict(zip(names, tuple(row)[1:], strict=True)) for row in rows}
     found = _Found(table, images, names, current, {})
     for image in images.updated:
-        reason = _why_not(bulk, found, image)
+        reason = _why_not(found, image)
         if reason is not None:
             found.conflicts.append((image.line, images.table, image.id, reason))
-    await _look_at_created(connection, bulk, found)
+    await _look_at_created(connection, found)
     return found
 
 
-def _why_not(bulk: BulkEngine, found: _Found, image: UpdatedImage) -> str | None:
+def _why_not(found: _Found, image: UpdatedImage) -> str | None:
     there = found.current.get(image.id)
     if there is None:
         return GONE
     columns = [found.images.columns[n] for n in image.columns]
-    after = _parsed(bulk, found.table, columns, image.after)
+    after = _parsed(found.table, columns, image.after)
     return None if [there[name] for name in columns] == after else CHANGED
 
 
-def _parsed(
-    bulk: BulkEngine, table: Table, columns: Sequence[str], values: Sequence[Any]
-) -> list[Any]:
+def _parsed(table: Table, columns: Sequence[str], values: Sequence[Any]) -> list[Any]:
     return [
         bulk.parsed(table, name, [value])[0] for name, value in zip(columns, values, strict=True)
     ]
 
 
-async def _look_at_created(connection: AsyncConnection, bulk: BulkEngine, found: _Found) -> None:
+async def _look_at_created(connection: AsyncConnection, found: _Found) -> None:
     """Find created records that are as the import left them; one that is gone is fine."""
     images, table = found.images, found.table
     if not images.created:
@@ -177,7 +172,7 @@ async def _look_at_created(connection: AsyncConnection, bulk: BulkEngine, found:
 
 
 async def _held(
-    connection: AsyncConnection, bulk: BulkEngine, found: Sequence[_Found], blocked: set[int]
+    connection: AsyncConnection, found: Sequence[_Found], blocked: set[int]
 ) -> list[Conflict]:
     """Created records that something refers to which stays."""
     going = {
@@ -201,9 +196,7 @@ async def _held(
     return held
 
 
-async def _restore(
-    connection: AsyncConnection, bulk: BulkEngine, found: _Found, blocked: set[int]
-) -> int:
+async def _restore(connection: AsyncConnection, found: _Found, blocked: set[int]) -> int:
     """Give changed records their values back; how many."""
     rows: list[tuple[Any, ...]] = []
     for image in found.images.updated:
@@ -211,7 +204,7 @@ async def _restore(
             continue
         current = found.current[image.id]
         columns = [found.images.columns[n] for n in image.columns]
-        values = _parsed(bulk, found.table, columns, image.before)
+        values = _parsed(found.table, columns, image.before)
         before = dict(zip(columns, values, strict=True))
         rows.append((image.id, *(before.get(name, current[name]) for name in found.names)))
     if rows:
@@ -223,14 +216,14 @@ PREVIEWED: Final = 100
 """Rows that a preview names."""
 
 
-async def begin_undo(connection: AsyncConnection, bulk: BulkEngine, order: UndoOrder) -> str | None:
+async def begin_undo(connection: AsyncConnection, order: UndoOrder) -> str | None:
     """Mark an import as being undone; None, or why it cannot be."""
     opened = await lock(connection, order.uuid)
     if opened is None or opened.row.organisation_id != order.organisation_id:
         return "there is no such import"
     row = opened.row
     if row.undo_state == UndoState.RUNNING.value:
-        await _note_retries(connection, bulk, opened, order)
+        await _note_retries(connection, opened, order)
         return None
     if row.undo_requested_at == order.requested_at and row.undo_state in _DONE:
         # The same request again: its worker died before it could report the result.
@@ -239,7 +232,7 @@ async def begin_undo(connection: AsyncConnection, bulk: BulkEngine, order: UndoO
     if refusal is not None:
         return refusal
     line = DecisionRecord(kind="undo", decision="import", by=order.by, at=order.requested_at)
-    await import_rows.add(connection, bulk, row.workflow_id, [line])
+    await import_rows.add(connection, row.workflow_id, [line])
     # Of rows that an earlier undo left alone it is found out anew.
     conflicts = spreadsheet_undo_conflicts
     await connection.execute(delete(conflicts).where(conflicts.c.import_id == opened.id))
@@ -285,7 +278,7 @@ def _refusal(opened: LockedImport, order: UndoOrder) -> str | None:
 
 
 async def _note_retries(
-    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, order: UndoOrder
+    connection: AsyncConnection, opened: LockedImport, order: UndoOrder
 ) -> None:
     lines = [
         DecisionRecord(
@@ -297,16 +290,16 @@ async def _note_retries(
         )
         for number, by in enumerate(order.retried_by, start=1)
     ]
-    await import_rows.add(connection, bulk, opened.row.workflow_id, lines)
+    await import_rows.add(connection, opened.row.workflow_id, lines)
 
 
-async def undo_chunk(connection: AsyncConnection, bulk: BulkEngine, uuid: str) -> bool:
+async def undo_chunk(connection: AsyncConnection, uuid: str) -> bool:
     """Take back the newest chunk that is not taken back yet; False: there is none."""
     opened = await lock_known(connection, uuid)
     if opened.row.undo_state != UndoState.RUNNING.value:
         return False
     attempt = opened.row.undo_attempts or 1
-    done = await _next_chunk(connection, bulk, opened, attempt)
+    done = await _next_chunk(connection, opened, attempt)
     if done is None:
         return False
     deleted, restored, conflicts = done
@@ -323,15 +316,13 @@ async def undo_chunk(connection: AsyncConnection, bulk: BulkEngine, uuid: str) -
     return True
 
 
-async def preview(
-    connection: AsyncConnection, bulk: BulkEngine, uuid: str
-) -> tuple[UndoPreview, Sequence[Conflict]]:
+async def preview(connection: AsyncConnection, uuid: str) -> tuple[UndoPreview, Sequence[Conflict]]:
     """What an undo would do. It is done here: the caller rolls the transaction back."""
     opened = await lock_known(connection, uuid)
     attempt = (opened.row.undo_attempts or 0) + 1
     deleted = restored = 0
     conflicts: list[Conflict] = []
-    while (done := await _next_chunk(connection, bulk, opened, attempt)) is not None:
+    while (done := await _next_chunk(connection, opened, attempt)) is not None:
         deleted, restored = deleted + done[0], restored + done[1]
         conflicts += done[2]
     counts = UndoCounts(deleted=deleted, restored=restored, left_alone=_rows(conflicts))
@@ -339,7 +330,7 @@ async def preview(
 
 
 async def _next_chunk(
-    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, attempt: int
+    connection: AsyncConnection, opened: LockedImport, attempt: int
 ) -> tuple[int, int, Sequence[Conflict]] | None:
     """Take back what can be of the newest chunk that this attempt has not looked at."""
     journal = spreadsheet_journal
@@ -352,9 +343,9 @@ async def _next_chunk(
     chunk = (await connection.execute(newest)).one_or_none()
     if chunk is None:
         return None
-    await acquire_organisation_lock(connection, bulk, opened.row.organisation_id)
+    await acquire_organisation_lock(connection, opened.row.organisation_id)
     await bulk.expect_lookups(connection)
-    done = await take_back(connection, bulk, unpack(chunk.images))
+    done = await take_back(connection, unpack(chunk.images))
     change: dict[str, Any] = {"undone": not done.left, "attempt": attempt}
     if done.left and done.conflicts:
         change["images"] = pack(done.left)

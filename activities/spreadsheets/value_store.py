@@ -19,11 +19,11 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import import_rows, memory_store, people_store
 from activities.spreadsheets.import_rows import LockedImport, counted_values, lock_known, save
-from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import spreadsheet_imports, spreadsheet_values
 from adapters.database.records import clean
@@ -122,7 +122,7 @@ def line(
 
 
 _TOGETHER: Final = 500
-"""Values of one update; SQLite bounds the parameters of a statement."""
+"""Values of one update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,12 +252,11 @@ def _found(row: Any, min_score: float) -> tuple[int | None, str | None, bool] | 
 
 PAGE: Final = 1_000
 _ASKED: Final = 500
-"""Parameters of one IN; SQLite bounds their number."""
+"""Parameters of one IN."""
 
 
 async def add_values(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     opened: LockedImport,
     found: Sequence[FoundValue],
     *,
@@ -267,7 +266,6 @@ async def add_values(
 
     Args:
         connection: In a transaction.
-        bulk: Of this database.
         opened: The import.
         found: The values.
         count: What happens to the rows counted for a value that is there: `set`, `add`, `keep`.
@@ -280,25 +278,23 @@ async def add_values(
             known["rows"] += row["rows"]
     if not merged:
         return
-    insert = bulk.insert_statement(spreadsheet_values)
+    adding = insert(spreadsheet_values)
     rows = spreadsheet_values.c.rows
     keys = ["import_id", "field", "value"]
     if count == "keep":
-        statement = insert.on_conflict_do_nothing(index_elements=keys)
+        statement = adding.on_conflict_do_nothing(index_elements=keys)
     else:
-        total = insert.excluded.rows if count == "set" else rows + insert.excluded.rows
-        statement = insert.on_conflict_do_update(index_elements=keys, set_={"rows": total})
+        total = adding.excluded.rows if count == "set" else rows + adding.excluded.rows
+        statement = adding.on_conflict_do_update(index_elements=keys, set_={"rows": total})
     await connection.execute(statement, list(merged.values()))
 
 
-async def save_values(
-    connection: AsyncConnection, bulk: BulkEngine, uuid: str, found: Sequence[FoundValue]
-) -> None:
+async def save_values(connection: AsyncConnection, uuid: str, found: Sequence[FoundValue]) -> None:
     """Add distinct values; one that is there keeps its decision and gets this count."""
     opened = await lock_known(connection, uuid)
     if opened.purged or not found:
         return
-    await add_values(connection, bulk, opened, found, count="set")
+    await add_values(connection, opened, found, count="set")
     await save(connection, opened, await counted_values(connection, opened))
 
 
@@ -329,7 +325,6 @@ async def summary(connection: AsyncConnection, import_id: int | None) -> CellSum
 
 async def decide(
     connection: AsyncConnection,
-    bulk: BulkEngine,
     order: DecideCells,
     targets: Mapping[int, Entity],
     rule_targets: Sequence[Entity | None],
@@ -374,7 +369,7 @@ async def decide(
             lines.append(
                 DecisionRecord(kind="confirm", decision=decision, by=order.by, at=order.at)
             )
-        await import_rows.add(connection, bulk, opened.row.workflow_id, lines)
+        await import_rows.add(connection, opened.row.workflow_id, lines)
         await save(
             connection,
             opened,
@@ -386,8 +381,8 @@ async def decide(
             },
         )
     if order.confirm:
-        await memory_store.learn_values(connection, bulk, opened, order.at, order.by)
-        await people_store.remember(connection, bulk, opened, order.at)
+        await memory_store.learn_values(connection, opened, order.at, order.by)
+        await people_store.remember(connection, opened, order.at)
     return await summary(connection, opened.id)
 
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import import_rows, value_store
@@ -47,7 +48,6 @@ from activities.spreadsheets.records import (
 )
 from activities.spreadsheets.review_store import SqlReviewViews
 from activities.spreadsheets.value_store import EVERY_VALUE, ValueFilter, mapping_of
-from adapters.database.bulk_engines import bulk_of
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     TARGETS,
@@ -327,8 +327,7 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
         }
         async with self._database.transaction() as connection:
             await connection.execute(
-                bulk_of(self._database)
-                .insert_statement(spreadsheet_uploads)
+                insert(spreadsheet_uploads)
                 .values(values)
                 .on_conflict_do_nothing(index_elements=["blob_name"])
             )

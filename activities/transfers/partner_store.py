@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from sqlalchemy import delete, func, select, text
+from sqlalchemy.dialects.postgresql import insert
 
 from adapters.database.engine import Database
 from adapters.database.models.transfers import partner_sessions, partners
@@ -20,7 +21,6 @@ class SqlPartnerStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def get(self, name: str) -> Partner | None:
         """One; None: there is none."""
@@ -52,7 +52,7 @@ class SqlPartnerStore:
             revised = partner.model_copy(update={"revision": (known or 0) + 1})
             values = {"revision": revised.revision, "record": clean(revised.model_dump_json())}
             await connection.execute(
-                self._insert(partners)
+                insert(partners)
                 .values(name=partner.name, **values)
                 .on_conflict_do_update(index_elements=["name"], set_=values)
             )
@@ -69,15 +69,14 @@ class SqlPartnerStore:
         now, sessions = datetime.now(UTC), partner_sessions.c
         until = now + timedelta(seconds=seconds)
         take = (
-            self._insert(partner_sessions)
+            insert(partner_sessions)
             .values(name=name, owner=owner, until=until)
             .on_conflict_do_update(index_elements=["name", "owner"], set_={"until": until})
         )
         others = select(func.count()).where(sessions.name == name, sessions.owner != owner)
         async with self._database.transaction() as connection:
-            if self._database.dialect == "postgresql":
-                # Two that ask at the same moment count one after the other.
-                await connection.execute(_LOCK, {"name": name})
+            # Two that ask at the same moment count one after the other.
+            await connection.execute(_LOCK, {"name": name})
             await connection.execute(
                 delete(partner_sessions).where(sessions.name == name, sessions.until < now)
             )

@@ -27,7 +27,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     not_,
     null,
     or_,
@@ -36,7 +35,7 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
@@ -69,7 +68,6 @@ class SqlTurns:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def newest(self, watch: str, queue: str | None) -> datetime | None:
         """The last place that is reserved for an event of a watch; None: none is."""
@@ -86,7 +84,7 @@ class SqlTurns:
             run: Workflow id of the job; one that has a place keeps it.
             place: Behind those that are reserved already.
         """
-        async with self._database.single() as connection:
+        async with self._database.reading() as connection:
             await self._add(connection, _reserved(watch, queue), run, place)
 
     async def take(self, key: str, run: str, arrived: datetime) -> Sequence[str]:
@@ -110,9 +108,8 @@ class SqlTurns:
             .order_by(_turns.begun.desc(), _turns.arrived, _turns.run)
         )
         async with self._database.transaction() as connection:
-            if self._database.dialect == "postgresql":
-                # Of two that ask at the same moment neither would see the other's row.
-                await connection.execute(_LOCK, {"key": own})
+            # Of two that ask at the same moment neither would see the other's row.
+            await connection.execute(_LOCK, {"key": own})
             reserved = (await connection.execute(place)).first()
             await self._add(connection, own, run, reserved.arrived if reserved else arrived)
             runs = [each.run for each in await connection.execute(line)]
@@ -127,14 +124,14 @@ class SqlTurns:
 
     async def unreserve(self, run: str) -> None:
         """Give up the place that was reserved for a run, of which it needs none."""
-        async with self._database.single() as connection:
+        async with self._database.reading() as connection:
             await connection.execute(given_back(run).where(is_reserved()))
 
     async def _add(
         self, connection: AsyncConnection, key: str, run: str, arrived: datetime
     ) -> None:
         row = {"key": key, "run": run, "arrived": arrived, "begun": False}
-        await connection.execute(self._insert(transfer_turns).values(row).on_conflict_do_nothing())
+        await connection.execute(insert(transfer_turns).values(row).on_conflict_do_nothing())
 
 
 def given_back(run: str) -> Delete:
@@ -179,7 +176,6 @@ class SqlRouteStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def version(self) -> str:
         """How many changes there were, and the number of the last one.
@@ -208,7 +204,7 @@ class SqlRouteStore:
         key = {"queue": rule.queue, "rule": rule.rule}
         record = clean(rule.model_dump_json())
         put = (
-            self._insert(jobconfig)
+            insert(jobconfig)
             .values(**key, record=record)
             .on_conflict_do_update(index_elements=list(key), set_={"record": record})
         )
@@ -241,7 +237,7 @@ class SqlRouteStore:
 
     async def _note(self, connection: AsyncConnection, rule: RouteRule, change: str) -> None:
         await connection.execute(
-            self._insert(jobconfig_changes).values(
+            insert(jobconfig_changes).values(
                 queue=rule.queue,
                 rule=rule.rule,
                 change=change,
@@ -352,12 +348,6 @@ class StateWriter:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        insert = database.insert
-        # Made once: a row is written three times for each event.
-        self._newest = _newest(insert(transfers))
-        self._trail = _trail(insert(jobstatus), not_(_is_held()))
-        self._both = _both(insert) if database.dialect == "postgresql" else None
-        self._note = insert(jobstatus).on_conflict_do_nothing()
 
     async def write(self, row: StatusRow) -> bool:
         """Write a state, and give its turn back where it is an end.
@@ -368,7 +358,7 @@ class StateWriter:
         values = {f"new_{name}": value for name, value in _values(row).items()}
         by_job = _is_by_job(row)
         values["new_by_job"] = by_job
-        async with self._database.single() as connection:
+        async with self._database.reading() as connection:
             digest = await self._written(connection, values)
             is_own = by_job or row.digest is None or digest in (None, row.digest)
             if is_own and row.status.value not in OPEN:
@@ -377,12 +367,8 @@ class StateWriter:
 
     async def _written(self, connection: AsyncConnection, values: Mapping[str, Any]) -> str | None:
         """Write the row and its line; the digest of the row, as it is now."""
-        if self._both is None:
-            await connection.execute(self._trail, values)
-            await connection.execute(self._newest, values)
-            return (await connection.execute(_DIGEST, values)).scalar_one()
         while True:
-            done = (await connection.execute(self._both, values)).one()
+            done = (await connection.execute(_BOTH, values)).one()
             if done.is_written:
                 return values["new_digest"]
             if done.is_known:
@@ -392,8 +378,8 @@ class StateWriter:
     async def note(self, row: StatusRow) -> None:
         """Write a line of the trail alone."""
         values = _values(row)
-        async with self._database.single() as connection:
-            await connection.execute(self._note, {name: values[name] for name in _TRAIL})
+        async with self._database.reading() as connection:
+            await connection.execute(_NOTE, {name: values[name] for name in _TRAIL})
 
 
 def _is_by_job(row: StatusRow) -> bool:
@@ -409,9 +395,10 @@ def _is_held() -> ColumnElement[bool]:
     return exists().where(_ITS_ROW, or_(same, other))
 
 
-def _newest(insert: sqlite.Insert | postgresql.Insert) -> Any:
+def _newest() -> Any:
     """Insert a row, or replace what it changes in an older one."""
-    new = insert.excluded
+    adding = insert(transfers)
+    new = adding.excluded
     # Not known of rows without a digest, which is as good as no.
     is_other = func.coalesce(transfers.c.digest != new.digest, False)
     changed = {
@@ -444,7 +431,7 @@ def _newest(insert: sqlite.Insert | postgresql.Insert) -> Any:
         ),
     )
     values = select(*(_NEW[name] for name in _NAMES)).where(not_(_is_held()))
-    return insert.from_select(_NAMES, values).on_conflict_do_update(
+    return adding.from_select(_NAMES, values).on_conflict_do_update(
         index_elements=["transfer_id"],
         set_=changed,
         # Looked at again in the row that is locked: another event may have come meanwhile.
@@ -452,21 +439,23 @@ def _newest(insert: sqlite.Insert | postgresql.Insert) -> Any:
     )
 
 
-def _trail(insert: sqlite.Insert | postgresql.Insert, where: ColumnElement[bool]) -> Any:
-    values = select(*(_NEW[name] for name in _TRAIL)).where(where)
-    return insert.from_select(_TRAIL, values).on_conflict_do_nothing()
-
-
-def _both(insert: Any) -> Executable:
+def _both() -> Executable:
     """Row and trail in one; `is_known` and `digest` are of the row as it was before."""
-    newest = _newest(insert(transfers)).returning(transfers.c.transfer_id).cte("newest")
+    newest = _newest().returning(transfers.c.transfer_id).cte("newest")
     is_written, is_known = exists(select(newest)), exists().where(_ITS_ROW)
-    trail = _trail(insert(jobstatus), and_(not_(_is_held()), or_(is_written, is_known)))
+    is_news = and_(not_(_is_held()), or_(is_written, is_known))
+    line = select(*(_NEW[name] for name in _TRAIL)).where(is_news)
+    trail = insert(jobstatus).from_select(_TRAIL, line).on_conflict_do_nothing()
     return select(
         is_written.label("is_written"),
         is_known.label("is_known"),
         _DIGEST.scalar_subquery().label("digest"),
     ).add_cte(trail.cte("trail"))
+
+
+# Made once: a row is written three times for each event.
+_BOTH: Final = _both()
+_NOTE: Final = insert(jobstatus).on_conflict_do_nothing()
 
 
 def _values(row: StatusRow) -> dict[str, Any]:

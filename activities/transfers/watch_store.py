@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, delete, exists, func, select
+from sqlalchemy.dialects.postgresql import insert
 
 from adapters.database.engine import Database
 from adapters.database.models.transfers import (
@@ -27,7 +28,6 @@ class SqlWatchStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def seen(self, watch: str) -> Sequence[SeenFile]:
         """Files that were there at the last look."""
@@ -46,9 +46,9 @@ class SqlWatchStore:
         """Insert or replace files; key: path."""
         if not files:
             return
-        insert = self._insert(watched_files)
-        new = insert.excluded
-        put = insert.on_conflict_do_update(
+        adding = insert(watched_files)
+        new = adding.excluded
+        put = adding.on_conflict_do_update(
             index_elements=["watch", "path"],
             set_={name: new[name] for name in _COLUMNS if name != "path"},
         )
@@ -93,7 +93,7 @@ class SqlWatchStore:
         """Insert or replace what a look came to."""
         record = clean(state.model_dump_json())
         put = (
-            self._insert(watch_states)
+            insert(watch_states)
             .values(watch=state.watch, record=record)
             .on_conflict_do_update(index_elements=["watch"], set_={"record": record})
         )
@@ -122,7 +122,6 @@ class SqlExpectedStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def arrivals(
         self, queue: str, begin: datetime, end: datetime, limit: int
@@ -182,10 +181,10 @@ class SqlExpectedStore:
         """Insert or replace; key: (name, day). What a person has closed stays closed."""
         if not days:
             return
-        insert = self._insert(expected_days)
-        put = insert.on_conflict_do_update(
+        adding = insert(expected_days)
+        put = adding.on_conflict_do_update(
             index_elements=["name", "day"],
-            set_={name: insert.excluded[name] for name in ("state", "record")},
+            set_={name: adding.excluded[name] for name in ("state", "record")},
             where=expected_days.c.state != ExpectedState.CLOSED.value,
         )
         values = [

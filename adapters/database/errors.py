@@ -1,7 +1,6 @@
-"""Failures of databases that may pass, and what no database of ours can hold."""
+"""Failures of the database that may pass, and what it cannot hold."""
 
 import socket
-import sqlite3
 import ssl
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any, Final
 import sqlalchemy.exc
 from sqlalchemy import BigInteger, Integer, Text
 
-from adapters.database.bulk.protocol import RowBatch
+from adapters.database.bulk.rows import RowBatch
 from adapters.database.models.base import ABOVE_ALL, ExactDecimal, key_of
 from adapters.ports.errors import Denied, Unavailable
 from workflows.shared.contracts import Problem
@@ -43,20 +42,6 @@ _REFUSED_STATES = (
     "3D",  # there is no such database
     "42501",  # insufficient privilege
 )
-_REFUSED_SQLITE = frozenset(
-    {
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_READONLY,
-    }
-)
-# A connection waits for its turn: when that is over, another program keeps the file locked.
-_SQLITE_OUTAGES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY})
-_SQLITE_REFUSALS = frozenset(
-    {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
-)
-_SQLITE_CONFLICTS = frozenset({sqlite3.SQLITE_LOCKED})
 
 
 def _of_postgresql() -> tuple[type[Exception], ...]:
@@ -81,7 +66,6 @@ def translated() -> Generator[None]:
         sqlalchemy.exc.DBAPIError,
         sqlalchemy.exc.TimeoutError,
         *_of_postgresql(),
-        sqlite3.Error,
         OSError,
     ) as error:
         text = f"the database is not available: {_first_line(error)}"
@@ -123,9 +107,6 @@ def refused_at(place: str) -> Generator[None]:
 
 
 def _is_refused(error: BaseException) -> bool:
-    if isinstance(error, sqlite3.Error):
-        code: int | None = getattr(error, "sqlite_errorcode", None)
-        return code is not None and code & 0xFF in _REFUSED_SQLITE
     import asyncpg
 
     if isinstance(error, asyncpg.exceptions.ClientConfigurationError):
@@ -158,8 +139,6 @@ def _kind_of(error: BaseException) -> _Kind | None:
 
 def _reported(error: BaseException) -> _Kind | None:
     """What the driver's exception, or the one that it wraps, reports."""
-    if isinstance(error, sqlite3.Error):
-        return _reported_by_sqlite(error)
     state: str | None = getattr(error, "sqlstate", None)
     if state is not None:
         return _reported_by_postgresql(state)
@@ -171,17 +150,6 @@ def _reported(error: BaseException) -> _Kind | None:
     # Without a state the error is the driver's own: its connection was closed under it.
     is_closed = isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
     return _Kind.OUTAGE if is_closed else None
-
-
-def _reported_by_sqlite(error: sqlite3.Error) -> _Kind | None:
-    code: int | None = getattr(error, "sqlite_errorcode", None)
-    if code is None:
-        return None
-    if code & 0xFF in _SQLITE_OUTAGES:
-        return _Kind.OUTAGE
-    if code & 0xFF in _SQLITE_REFUSALS:
-        return _Kind.REFUSAL
-    return _Kind.CONFLICT if code & 0xFF in _SQLITE_CONFLICTS else None
 
 
 def _reported_by_postgresql(state: str) -> _Kind | None:

@@ -23,6 +23,7 @@ from sqlalchemy import (
     tuple_,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
@@ -104,7 +105,6 @@ class SqlRejectedMessages:
         self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
     ) -> None:
         """Keep a message; the same id and body of the same queue are kept once."""
-        insert = self._database.insert
         async with self._database.transaction() as connection:
             await connection.execute(
                 insert(rejected_messages)
@@ -209,7 +209,6 @@ class SqlLeases:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = database.insert
 
     async def take(self, owner: str, claims: Sequence[Claim], keep: timedelta) -> LeaseWait | None:
         """Take leases, one resource after the other, in the order in which runs first asked.
@@ -236,13 +235,12 @@ class SqlLeases:
         self, connection: AsyncConnection, owner: str, claim: Claim, now: datetime, keep: timedelta
     ) -> int | None:
         """None: it is granted."""
-        if self._database.dialect == "postgresql":
-            await connection.execute(_LOCK, {"resource": claim.resource})
+        await connection.execute(_LOCK, {"resource": claim.resource})
         await connection.execute(_lost(claim.resource, owner, now))
         mine = (leases.c.resource == claim.resource, leases.c.owner == owner)
         values: dict[str, Any] = {"units": claim.units, "expires_at": now + keep}
         await connection.execute(
-            self._insert(leases)
+            insert(leases)
             .values(resource=claim.resource, owner=owner, granted=False, **values)
             .on_conflict_do_update(
                 index_elements=["resource", "owner"], set_={"expires_at": now + keep}

@@ -6,8 +6,6 @@ Migrations read them from a file, so that every database has the same ones, when
 """
 
 import json
-import os
-import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +13,14 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, func, inspec
 
 from adapters.database.engine import Database, DatabaseOptions, open_database
 from adapters.database.errors import refused_at
-from adapters.ports.errors import Denied, PortError
+from adapters.ports.errors import PortError
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _REVISION: Final = Table("alembic_version", MetaData(), Column("version_num", String(32)))
 """Where Alembic keeps the revision. It is read without Alembic, which takes a fifth of a second to
 load, at every command and process that only has to know whether the schema is current."""
 _UPGRADE_LOCK: Final = 0x646F63666C6F77
-"""Advisory lock of PostgreSQL that makes concurrent upgrades take turns."""
+"""Advisory lock that makes concurrent upgrades take turns."""
 
 
 class SchemaBehind(PortError):
@@ -37,20 +35,16 @@ async def upgrade(url: str, options: DatabaseOptions | None = None) -> str | Non
     """Apply every migration the database lacks, all of them or none.
 
     Returns:
-        The revision before; None when the database was empty. A file that is missing is made.
+        The revision before; None when the database was empty.
 
     Raises:
-        Denied: There is no such folder or database, or it refuses us.
+        Denied: There is no such database, or it refuses us.
         Unavailable: The database is unavailable or busy.
     """
     async with open_database(url, options) as database:
-        if database.file is not None:
-            _refuse_missing_folder(database.file)
-            _refuse_wrong_file(database.file)
         with refused_at(database.place):
             async with database.transaction() as connection:
-                if database.dialect == "postgresql":
-                    await connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+                await connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
                 before = await connection.run_sync(_revision_of)
                 await connection.run_sync(_upgrade)
                 return before
@@ -61,7 +55,6 @@ async def current(url: str, options: DatabaseOptions | None = None) -> str | Non
 
     Raises:
         Denied: There is no such database, or it refuses us.
-        SchemaBehind: There is no database file; none is made.
         Unavailable: The database is unavailable or busy.
     """
     async with open_database(url, options) as database:
@@ -100,37 +93,9 @@ def revisions() -> tuple[str, ...]:
 
 
 async def _revision(database: Database) -> str | None:
-    if database.file is not None:
-        _refuse_missing_file(database.file)
-        _refuse_wrong_file(database.file)
     with refused_at(database.place):
         async with database.reading() as connection:
             return await connection.run_sync(_revision_of)
-
-
-def _refuse_missing_file(file: Path) -> None:
-    """SQLite would make it."""
-    _refuse_missing_folder(file)
-    if not os.path.exists(file):
-        raise SchemaBehind(
-            f"DATABASE_URL: there is no file {file}; correct it, or run "
-            "`docflow db upgrade` to make a database there"
-        )
-
-
-def _refuse_missing_folder(file: Path) -> None:
-    if not os.path.isdir(file.parent):
-        raise Denied(f"DATABASE_URL: there is no folder {file.parent} for {file.name}")
-
-
-def _refuse_wrong_file(file: Path) -> None:
-    """Open the file before the driver does, whose thread would report the failure as well."""
-    if os.path.isdir(file):
-        raise Denied(f"DATABASE_URL: {file} is a folder; name a file in it")
-    try:
-        sqlite3.connect(file).close()
-    except sqlite3.Error as error:
-        raise Denied(f"DATABASE_URL: the file {file} cannot be used: {error}") from error
 
 
 def _revision_of(connection: Connection) -> str | None:

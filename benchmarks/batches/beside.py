@@ -17,7 +17,7 @@ from temporalio.worker import Worker
 
 from benchmarks.batches.deliveries import deliver, store_documents
 from benchmarks.report import Table, at_most, middle, percentile
-from stack.postgres import postgres_server
+from stack.postgres import migrated_database
 from stack.temporal import temporal_server
 from tests.support.batches.installation import BatchInstallation, batch_installation
 from tests.support.waiting import eventually
@@ -54,21 +54,20 @@ async def beside(folder: Path, count: int, cases: int) -> Table:
         cases: New ones.
     """
     waits = Waits()
-    with postgres_server() as url:
-        async with _installation(folder, url) as installation:
-            began = time.monotonic()
-            await _hand_over(installation, LARGE, count)
-            first = await _loaded(installation, LARGE)
-            for case in range(2, 2 + cases):
-                key = BatchKey(case_id=case, batch_id=1)
-                queue = await _seconds(_new_case(installation, key))
-                document = await _seconds(_document(installation, key))
-                if await _loaded(installation, LARGE) >= count:
-                    break
-                waits.queues.append(queue)
-                waits.documents.append(document)
-            last = await _loaded(installation, LARGE)
-            took = time.monotonic() - began
+    async with migrated_database() as url, _installation(folder, url) as installation:
+        began = time.monotonic()
+        await _hand_over(installation, LARGE, count)
+        first = await _loaded(installation, LARGE)
+        for case in range(2, 2 + cases):
+            key = BatchKey(case_id=case, batch_id=1)
+            queue = await _seconds(_new_case(installation, key))
+            document = await _seconds(_document(installation, key))
+            if await _loaded(installation, LARGE) >= count:
+                break
+            waits.queues.append(queue)
+            waits.documents.append(document)
+        last = await _loaded(installation, LARGE)
+        took = time.monotonic() - began
     return _table(count, cases, waits, f"{first:,} to {last:,}", last / took)
 
 

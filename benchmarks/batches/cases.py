@@ -15,6 +15,7 @@ from temporalio.worker import Worker
 from adapters.database.models.leases import leases
 from benchmarks.batches.spent import Spent
 from benchmarks.report import Table
+from stack.postgres import migrated_database
 from stack.temporal import temporal_server
 from tests.support.batches.installation import (
     RATES,
@@ -61,8 +62,9 @@ async def _cases(folder: Path) -> AsyncGenerator[BatchInstallation]:
     async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
         client = await connect(server.address)
         async with (
+            migrated_database() as url,
             batch_installation(
-                client, folder, "batches", timings=UNPOLLED, watch=WATCH
+                client, folder, "batches", url=url, timings=UNPOLLED, watch=WATCH
             ) as installation,
             Worker(
                 client,

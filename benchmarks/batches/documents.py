@@ -9,7 +9,7 @@ from temporalio.worker import Worker
 
 from benchmarks.batches.deliveries import deliver, store_documents
 from benchmarks.report import Table
-from stack.postgres import postgres_server
+from stack.postgres import migrated_database
 from stack.temporal import temporal_server
 from tests.support.batches.installation import batch_installation
 from tests.support.waiting import eventually
@@ -24,7 +24,7 @@ TARGETS = "target: at least 40 documents/s, and at most 20 ms of CPU each"
 
 
 async def load(folder: Path, count: int) -> Table:
-    """Load documents by groups of ten, as the bridge brings them, into each database.
+    """Load documents by groups of ten, as the bridge brings them.
 
     Args:
         folder: For servers and tables.
@@ -35,15 +35,14 @@ async def load(folder: Path, count: int) -> Table:
         *("worker and sender", "readers", "Temporal", "load average"),
     )
     table = Table("Small text documents, by groups of ten", columns, notes=[TARGETS])
-    table.add("SQLite", *await _loaded(folder / "sqlite", count, None))
-    with postgres_server() as url:
+    async with migrated_database() as url:
         table.add("PostgreSQL", *await _loaded(folder / "postgresql", count, url))
     table.notes.append("The server of PostgreSQL is not part of the CPU.")
     return table
 
 
-async def _loaded(folder: Path, count: int, url: str | None) -> Sequence[str]:
-    """The cells of one database; None: a file."""
+async def _loaded(folder: Path, count: int, url: str) -> Sequence[str]:
+    """The cells of one database."""
     folder.mkdir()
     async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
         client = await connect(server.address)

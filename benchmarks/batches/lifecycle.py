@@ -19,6 +19,7 @@ from adapters.ports.errors import NotYet
 from benchmarks.report import Table, at_most, middle, spread
 from stack.loader_function import install, loader_zip
 from stack.ministack import ministack
+from stack.postgres import migrated_database
 from stack.temporal import temporal_server
 from tests.support.batches.installation import BatchInstallation, batch_installation
 from workers.batches.register import BATCHES
@@ -94,8 +95,9 @@ async def _opened(
             temporal_server(folder / "temporal", ui=False, in_memory=True)
         )
         client = await connect(server.address)
+        url = await stack.enter_async_context(migrated_database())
         installation = await stack.enter_async_context(
-            batch_installation(client, folder, "batches")
+            batch_installation(client, folder, "batches", url=url)
         )
         for one in (clients.sqs, clients.sns, clients.lambda_, clients.iam):
             _slow_down(one, latency)

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from adapters.database.schema import upgrade
 from benchmarks import machine
 from benchmarks.report import Table, spread
+from stack.postgres import migrated_database
 from stack.temporal import temporal_server
 
 TABLES: Final = ("--version", "list", "rejected list", "db current")
@@ -52,9 +52,10 @@ async def run(commands: Sequence[str], rounds: int) -> None:
     print(f"## Commands\n\n{machine.describe()}", flush=True)
     with tempfile.TemporaryDirectory(prefix="docflow-bench-") as name:
         folder = Path(name)
-        url = f"sqlite:///{folder / 'docflow.db'}"
-        await upgrade(url)
-        async with temporal_server(folder / "temporal", ui=False) as temporal:
+        async with (
+            migrated_database() as url,
+            temporal_server(folder / "temporal", ui=False) as temporal,
+        ):
             environment = {
                 **os.environ,
                 "DATABASE_URL": url,

@@ -11,7 +11,6 @@ import dataclasses
 import io
 import json
 import os
-import sqlite3
 import sys
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from itertools import islice
@@ -77,33 +76,20 @@ async def raw(path: Path) -> Cost:
 async def _limit(path: Path, staging: str | None) -> Cost:
     """Into the table, by way of `staging` where it is given."""
     url, target = os.environ["DATABASE_URL"], staging or _TABLE
-    if url.startswith("postgresql"):
-        connection = cast(Any, await asyncpg.connect(url))
-        try:
-            watch = Stopwatch()
-            async with connection.transaction():
-                if staging:
-                    await connection.execute(_CREATE)
-                await connection.copy_to_table(
-                    target, source=_blocks(_records(path)), columns=_COLUMNS, format="csv"
-                )
-                if staging:
-                    await connection.execute(_UPSERT)
-            return watch.read()
-        finally:
-            await connection.close()
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
-        database.execute("PRAGMA synchronous = NORMAL")
-        names = ", ".join(f'"{name}"' for name in _COLUMNS)
-        marks = ", ".join("?" * len(_COLUMNS))
+    connection = cast(Any, await asyncpg.connect(url))
+    try:
         watch = Stopwatch()
-        if staging:
-            database.execute(_CREATE)
-        database.executemany(f"INSERT INTO {target} ({names}) VALUES ({marks})", _records(path))
-        if staging:
-            database.execute(_UPSERT)
-        database.commit()
+        async with connection.transaction():
+            if staging:
+                await connection.execute(_CREATE)
+            await connection.copy_to_table(
+                target, source=_blocks(_records(path)), columns=_COLUMNS, format="csv"
+            )
+            if staging:
+                await connection.execute(_UPSERT)
         return watch.read()
+    finally:
+        await connection.close()
 
 
 def _records(path: Path) -> Iterator[tuple[object, ...]]:

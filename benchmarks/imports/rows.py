@@ -45,11 +45,11 @@ class Runs:
 
 
 async def compare(folder: Path, rounds: int) -> Table:
-    """Both formats into both databases, the limits and the product in turn."""
+    """Both formats, the limits and the product in turn."""
     table = Table(
         f"{ROWS:,} rows x {len(workload.WIDE_HEADER)} columns",
         (
-            *("file, database", "docflow s", "upsert s", "raw s", "docflow rows/s"),
+            *("file", "docflow s", "upsert s", "raw s", "docflow rows/s"),
             *("of the upsert", "of the raw write", "CPU s", "of the upsert's CPU", "peak MB"),
         ),
     )
@@ -61,26 +61,24 @@ async def compare(folder: Path, rounds: int) -> Table:
         for suffix, write in _WRITERS.items():
             master = folder / f"mto.{suffix}"
             write(master, ROWS)
-            for url in (postgres, f"sqlite:///{folder / suffix}.db"):
-                await upgrade(url)
-                ways = {"raw": Runs(), "upsert": Runs(), "product": Runs()}
-                for number in range(rounds):
-                    for how, runs in ways.items():
-                        runs.add(await _run(how, folder, url, master, number))
-                raw, upsert, ours = ways.values()
-                of_upsert.append(_share(ours.seconds, upsert.seconds))
-                of_raw.append(_share(ours.seconds, raw.seconds))
-                peaks.append(max(ours.peaks))
-                table.add(
-                    f"{suffix.upper()}, {'PostgreSQL' if url is postgres else 'SQLite'}",
-                    *(spread(runs.seconds, 2) for runs in (ours, upsert, raw)),
-                    f"{ROWS / middle(ours.seconds):,.0f}",
-                    f"{of_upsert[-1]:.0%}",
-                    f"{of_raw[-1]:.0%}",
-                    spread(ours.cpu, 2),
-                    f"{_share(ours.cpu, upsert.cpu):.0%}",
-                    f"{max(ours.peaks) / 1e6:.0f}",
-                )
+            ways = {"raw": Runs(), "upsert": Runs(), "product": Runs()}
+            for number in range(rounds):
+                for how, runs in ways.items():
+                    runs.add(await _run(how, folder, postgres, master, number))
+            raw, upsert, ours = ways.values()
+            of_upsert.append(_share(ours.seconds, upsert.seconds))
+            of_raw.append(_share(ours.seconds, raw.seconds))
+            peaks.append(max(ours.peaks))
+            table.add(
+                suffix.upper(),
+                *(spread(runs.seconds, 2) for runs in (ours, upsert, raw)),
+                f"{ROWS / middle(ours.seconds):,.0f}",
+                f"{of_upsert[-1]:.0%}",
+                f"{of_raw[-1]:.0%}",
+                spread(ours.cpu, 2),
+                f"{_share(ours.cpu, upsert.cpu):.0%}",
+                f"{max(ours.peaks) / 1e6:.0f}",
+            )
     table.notes += [
         "CPU is that of the loading process, without PostgreSQL's server: beside other work it "
         "says more than seconds do",
@@ -89,7 +87,7 @@ async def compare(folder: Path, rounds: int) -> Table:
         "the slowest reaches "
         f"{at_least(100 * min(of_raw), 100 * RAW_SHARE, ' % of the raw write')}",
         f"peak memory of the process: {at_most(max(peaks) / 1e6, MEMORY / 1e6, ' MB')}",
-        "both limits: python-calamine or csv.reader, nothing checked; upsert: COPY or executemany "
+        "both limits: python-calamine or csv.reader, nothing checked; upsert: COPY "
         "into a staging table, then one INSERT ... ON CONFLICT; raw: into the table itself",
     ]
     return table
@@ -145,11 +143,6 @@ async def _run(how: str, folder: Path, url: str, master: Path, number: int) -> A
 
 
 async def _empty(url: str) -> None:
-    if url.startswith("sqlite"):
-        for ending in ("", "-wal", "-shm"):
-            Path(url.removeprefix("sqlite:///") + ending).unlink(missing_ok=True)
-        await upgrade(url)
-        return
     connection = cast(Any, await asyncpg.connect(url))
     try:
         await connection.execute("TRUNCATE mto_lines, import_tasks, import_progress")

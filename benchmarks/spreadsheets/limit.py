@@ -8,9 +8,8 @@ import asyncio
 import dataclasses
 import json
 import os
-import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast
@@ -41,16 +40,10 @@ async def load(path: Path) -> Cost:
     url = os.environ["DATABASE_URL"]
     async with open_database(url) as database:
         club = await workload.make_club(database)
-    if url.startswith("postgresql"):
-        return await _to_postgresql(url, path, club)
-    return _to_sqlite(url, path, club)
-
-
-async def _to_postgresql(url: str, path: Path, club: Club) -> Cost:
     connection = cast(Any, await asyncpg.connect(url))
     try:
         watch = Stopwatch()
-        tables = _tables(path, club, lambda day: day)
+        tables = _tables(path, club)
         async with connection.transaction():
             for name, rows in tables.items():
                 await connection.copy_records_to_table(name, records=rows, columns=_COLUMNS[name])
@@ -59,21 +52,8 @@ async def _to_postgresql(url: str, path: Path, club: Club) -> Cost:
         await connection.close()
 
 
-def _to_sqlite(url: str, path: Path, club: Club) -> Cost:
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("PRAGMA foreign_keys = ON")
-        watch = Stopwatch()
-        for name, rows in _tables(path, club, lambda day: day.isoformat()).items():
-            names = ", ".join(f'"{column}"' for column in _COLUMNS[name])
-            marks = ", ".join("?" * len(_COLUMNS[name]))
-            database.executemany(f"INSERT INTO {name} ({names}) VALUES ({marks})", rows)
-        database.commit()
-        return watch.read()
-
-
-def _tables(path: Path, club: Club, day: Callable[[Any], Any]) -> Tables:
-    """Rows of each table; `day` makes dates what the driver takes."""
+def _tables(path: Path, club: Club) -> Tables:
+    """Rows of each table."""
     persons: list[tuple[Any, ...]] = []
     participants: list[tuple[Any, ...]] = []
     chosen: list[tuple[Any, ...]] = []
@@ -84,11 +64,11 @@ def _tables(path: Path, club: Club, day: Callable[[Any], Any]) -> Tables:
         persons.append(
             (
                 *(id, ORGANISATION, f"email:{mail}", first, last, mail),
-                *(day(born), gender, city, club.countries[country]),
+                *(born, gender, city, club.countries[country]),
             )
         )
         category_id = club.categories[category]
-        participants.append((id, club.event_id, id, category_id, bib, team, day(since)))
+        participants.append((id, club.event_id, id, category_id, bib, team, since))
         chosen.append((id, id, club.list_id, club.shirts[shirt]))
     return dict(zip(_COLUMNS, (persons, participants, chosen), strict=True))
 

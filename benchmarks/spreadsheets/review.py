@@ -29,7 +29,7 @@ async def measure(folder: Path, rounds: int) -> Table:
     file = folder / "registrations.csv"
     _write(file)
     with postgres_server(durable=True) as server:
-        database = await new_database(server, folder / "review")
+        database = await new_database(server)
         async with open_sheet_stack(folder / "review", database) as stack:
             began = time.perf_counter()
             uuid = await stack.upload(file, auto_start=True, review=True)

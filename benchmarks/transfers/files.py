@@ -24,7 +24,6 @@ from adapters.azure.blobs import AzureBlobs
 from adapters.azure.storage_account import StorageAccount
 from adapters.database.engine import Database, open_database
 from adapters.database.records import SqlRejectedMessages
-from adapters.database.schema import upgrade
 from adapters.ports.transfers import StatusRow
 from benchmarks.memory import peak_bytes
 from benchmarks.report import Table, at_most, middle
@@ -36,6 +35,7 @@ from stack.azurite import azurite
 from stack.children import free_port
 from stack.clamd import PLANTED_NAME
 from stack.embedded import docflow_part
+from stack.postgres import migrated_database
 from stack.sftp import USER
 from stack.temporal import temporal_server
 from workers.shared.connect import connect
@@ -184,14 +184,13 @@ def _settings() -> str:
 
 @asynccontextmanager
 async def _opened(folder: Path, megabytes: int) -> AsyncGenerator[Installation]:
-    """Endpoints, Temporal in memory, SQLite, blobs in a folder; files of that size are scanned."""
+    """Endpoints, Temporal in memory, PostgreSQL, blobs in a folder; such files are scanned."""
     async with AsyncExitStack() as stack:
         at = await stack.enter_async_context(endpoints(folder))
         server = await stack.enter_async_context(
             temporal_server(folder / "temporal", ui=False, in_memory=True)
         )
-        url = f"sqlite:///{folder / 'docflow.db'}"
-        await upgrade(url)
+        url = await stack.enter_async_context(migrated_database())
         database = await stack.enter_async_context(open_database(url))
         (folder / "jobsettings.json").write_text(_settings())
         (folder / "queues.yaml").write_text(_QUEUES)

@@ -1,10 +1,7 @@
-"""Migrated, empty databases on SQLite and PostgreSQL; queues of every cloud; a Temporal server."""
+"""Migrated, empty databases; queues of every cloud; a Temporal server."""
 
-import asyncio
-import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -18,71 +15,33 @@ from activities.imports.views import SqlImportTasks
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.database.engine import Database, open_database
-from adapters.database.schema import upgrade
-from stack.postgres import postgres_server
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.support.aws import Cloud, cloud, clouds
 from tests.support.batches.tables import SqlBatchTables
-from tests.support.fresh_database import FreshDatabase, administer, sibling
+from tests.support.fresh_database import DATABASES, fresh_url
 from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.sqs import Pair, pair_of_queues
-from tests.support.tables import make_tables
 from workers.shared.connect import connect
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Generator[str]:
+def postgres_url() -> str:
     """URL of a server's `postgres` database."""
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def postgres_template(postgres_url: str) -> str:
-    """Name of a migrated database to copy."""
-    asyncio.run(administer(postgres_url, "CREATE DATABASE migrated"))
-    asyncio.run(upgrade(sibling(postgres_url, "migrated")))
-    return "migrated"
+    return DATABASES.server_url
 
 
 @pytest.fixture
-def sqlite_database_url(tmp_path: Path) -> str:
-    """URL of an empty SQLite database at the newest schema."""
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    asyncio.run(make_tables(url))
-    return url
-
-
-@pytest.fixture(scope="session")
-def fresh_database(postgres_url: str, postgres_template: str) -> FreshDatabase:
-    return FreshDatabase(postgres_url, postgres_template)
-
-
-@pytest.fixture
-def postgres_database_url(fresh_database: FreshDatabase) -> str:
-    """URL of an empty PostgreSQL database at the newest schema."""
-    asyncio.run(fresh_database.prepare())
-    return fresh_database.url
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest) -> str:
+def database_url() -> str:
     """URL of an empty database at the newest schema."""
-    return request.getfixturevalue(f"{request.param}_database_url")
+    return fresh_url()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
+@pytest.fixture
+def empty_url() -> Generator[str]:
     """URL of a database without any table."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'empty.db'}"
-        return
-    server = request.getfixturevalue("postgres_url")
-    name = f"empty_{uuid.uuid4().hex}"
-    asyncio.run(administer(server, f"CREATE DATABASE {name}"))
-    yield sibling(server, name)
-    asyncio.run(administer(server, f"DROP DATABASE {name} WITH (FORCE)"))
+    with DATABASES.empty() as url:
+        yield url
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.pool import QueuePool
 
-from adapters.database.engine import Database, open_database
+from adapters.database.engine import Database
 
 STEPS = 300
 """Turns of the loop; what is cancelled takes about as many."""
@@ -76,35 +75,9 @@ async def test_a_cancelled_writer_blocks_no_other_writer(database: Database) -> 
             await task
         except asyncio.CancelledError as error:
             held.append(error)
-        # A lock that is held keeps a writer of SQLite waiting for half a minute.
+        # A lock that is held would keep it waiting.
         async with asyncio.timeout(15), database.transaction() as connection:
             await connection.execute(text("INSERT INTO numbers (number) VALUES (2)"))
     assert len(held) >= MOMENTS // 2
     written = await numbers(database)
     assert (written - MOMENTS) % (4 * ROWS) == 0
-
-
-async def test_a_statement_that_is_left_behind_keeps_no_lock(tmp_path: Path) -> None:
-    async with open_database(f"sqlite:///{tmp_path / 'docflow.db'}") as database:
-        async with database.transaction() as connection:
-            await connection.execute(text("CREATE TABLE numbers (number integer)"))
-        async with database.engine.connect() as connection:
-            driver = (await connection.get_raw_connection()).driver_connection
-            assert driver is not None
-            await driver.execute("BEGIN IMMEDIATE")
-            adding = "INSERT INTO numbers VALUES (1), (2) RETURNING number"
-            left_behind = await driver.execute(adding)
-            await connection.invalidate()
-        async with asyncio.timeout(15):
-            await write_rows(database)
-        assert await numbers(database) == 4 * ROWS
-        del left_behind
-
-
-async def test_a_connection_that_has_read_begins_no_transaction_by_itself(tmp_path: Path) -> None:
-    async with open_database(f"sqlite:///{tmp_path / 'docflow.db'}") as database:
-        await read(database)
-        async with database.engine.connect() as connection:
-            raw = await connection.get_raw_connection()
-            assert raw.driver_connection is not None
-            assert raw.driver_connection.isolation_level is None

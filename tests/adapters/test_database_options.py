@@ -133,12 +133,12 @@ def test_an_option_of_the_url_takes_the_place_of_a_variable(tmp_path: Path) -> N
     url = "postgresql://ada:p%40ss@host/name?sslmode=require"
     read = DatabaseSettings.read({"DATABASE_URL": url, **named}).url
     assert read == f"{url}&sslrootcert={quote(named['PGSSLROOTCERT'], safe='')}"
-    sqlite = "sqlite:////tmp/docflow.db"
+    sqlite = "postgresql://nobody@127.0.0.1:1/docflow"
     assert DatabaseSettings.read({"DATABASE_URL": sqlite, **named}).url == sqlite
 
 
-async def test_no_more_connections_are_opened_than_are_set(postgres_database_url: str) -> None:
-    async with open_database(postgres_database_url, DatabaseOptions(connections=3)) as database:
+async def test_no_more_connections_are_opened_than_are_set(database_url: str) -> None:
+    async with open_database(database_url, DatabaseOptions(connections=3)) as database:
         most, pool = 0, cast(QueuePool, database.engine.pool)
 
         async def use() -> None:
@@ -153,12 +153,12 @@ async def test_no_more_connections_are_opened_than_are_set(postgres_database_url
 
 @pytest.mark.parametrize(("statements", "jit"), [(500, "client"), (0, "default")])
 async def test_a_pooler_finds_nothing_that_a_session_keeps(
-    postgres_database_url: str, statements: int, jit: str
+    database_url: str, statements: int, jit: str
 ) -> None:
     options = DatabaseOptions(statements=statements)
-    await upgrade(postgres_database_url, options)
-    assert await current(postgres_database_url, options)
-    async with open_database(postgres_database_url, options) as database:
+    await upgrade(database_url, options)
+    assert await current(database_url, options)
+    async with open_database(database_url, options) as database:
         assert await _asked(database, JIT) == [jit]
         (kept,) = await _asked(database, KEPT)
     assert bool(kept) is bool(statements)
@@ -179,8 +179,8 @@ async def _counts(database: Database, name: str) -> int:
         return (await connection.execute(query, {"n": name})).scalar_one()
 
 
-async def test_clients_of_a_pooler_take_turns_by_transaction(postgres_database_url: str) -> None:
-    async with pooled(postgres_database_url) as (url, pooler), AsyncExitStack() as stack:
+async def test_clients_of_a_pooler_take_turns_by_transaction(database_url: str) -> None:
+    async with pooled(database_url) as (url, pooler), AsyncExitStack() as stack:
         options = DatabaseOptions(connections=2, statements=0)
         address = f"{url}?sslmode=disable"
         first, second = [
@@ -197,9 +197,9 @@ async def test_clients_of_a_pooler_take_turns_by_transaction(postgres_database_u
         assert not any(b"jit" in each for each in pooler.startups)
 
 
-async def test_what_a_session_keeps_does_not_go_with_a_pooler(postgres_database_url: str) -> None:
+async def test_what_a_session_keeps_does_not_go_with_a_pooler(database_url: str) -> None:
     async with (
-        pooled(postgres_database_url) as (url, _),
+        pooled(database_url) as (url, _),
         open_database(f"{url}?sslmode=disable", DatabaseOptions(statements=500)) as database,
     ):
         with pytest.raises(DBAPIError, match=r"prepared statement .* does not exist"):

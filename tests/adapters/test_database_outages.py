@@ -1,11 +1,8 @@
 """Which failures of a database a run waits for, which are tried again, and which are settings."""
 
-import sqlite3
-from pathlib import Path
-
 import asyncpg
 import pytest
-from sqlalchemy import make_url, text
+from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
 from adapters.database.engine import Database, open_database
@@ -35,39 +32,20 @@ async def test_what_the_probe_writes_is_gone(database: Database) -> None:
             await connection.exec_driver_sql("SELECT * FROM docflow_probe")
 
 
-async def test_a_database_that_only_reads_is_an_outage(postgres_database_url: str) -> None:
-    setting = f"ALTER DATABASE {make_url(postgres_database_url).database} SET"
+async def test_a_database_that_only_reads_is_an_outage(database_url: str) -> None:
+    setting = f"ALTER DATABASE {make_url(database_url).database} SET"
     async with (
-        open_database(postgres_database_url) as database,
+        open_database(database_url) as database,
         database.transaction() as connection,
     ):
         await connection.exec_driver_sql(f"{setting} default_transaction_read_only = on")
-    async with open_database(postgres_database_url) as database:
+    async with open_database(database_url) as database:
         await database.probe()
         with pytest.raises(Unavailable, match="read-only") as failure:
             await database.probe_by_writing()
         with pytest.raises(Unavailable, match="read-only"):
             await SqlRejectedMessages(database).probe()
     assert (failure.value.dependency, failure.value.misconfigured) == (Dependency.DATABASE, False)
-
-
-@pytest.mark.parametrize(
-    ("code", "misconfigured"),
-    [
-        (sqlite3.SQLITE_FULL, False),
-        (sqlite3.SQLITE_IOERR, False),
-        (sqlite3.SQLITE_BUSY, False),
-        (sqlite3.SQLITE_READONLY, True),
-        (sqlite3.SQLITE_CANTOPEN, True),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_waited_for(code: int, misconfigured: bool) -> None:
-    error = sqlite3.OperationalError("the file cannot be used")
-    error.sqlite_errorcode = code
-    with pytest.raises(Unavailable) as failure, translated():
-        raise error
-    found = failure.value
-    assert (found.dependency, found.misconfigured) == (Dependency.DATABASE, misconfigured)
 
 
 async def test_a_server_that_does_not_listen_is_an_outage() -> None:
@@ -81,9 +59,9 @@ async def test_a_host_that_does_not_exist_is_a_wrong_setting() -> None:
 
 
 async def test_a_database_that_does_not_exist_is_a_wrong_setting(
-    postgres_database_url: str,
+    database_url: str,
 ) -> None:
-    url = make_url(postgres_database_url).set(database="no_such_database")
+    url = make_url(database_url).set(database="no_such_database")
     failure = await _failure(url.render_as_string(hide_password=False))
     assert (failure.dependency, failure.misconfigured) == (Dependency.DATABASE, True)
 
@@ -117,13 +95,3 @@ def test_outages_are_distinguished_from_conflicts_and_settings(
 def test_a_fault_of_a_statement_stays_as_it_is() -> None:
     with pytest.raises(asyncpg.PostgresSyntaxError), translated():
         raise asyncpg.PostgresSyntaxError("typo")
-
-
-async def test_a_full_file_is_an_outage(tmp_path: Path) -> None:
-    async with open_database(f"sqlite:///{tmp_path / 'full.db'}") as database:
-        with pytest.raises(Unavailable) as raised:
-            async with database.transaction() as connection:
-                await connection.execute(text("PRAGMA max_page_count = 2"))
-                await connection.execute(text("CREATE TABLE t (a BLOB)"))
-                await connection.execute(text("INSERT INTO t VALUES (zeroblob(1000000))"))
-    assert raised.value.dependency is Dependency.DATABASE

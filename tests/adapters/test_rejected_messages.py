@@ -10,12 +10,12 @@ from adapters.ports.records import REJECTED_BODY_BYTES, RejectedMessages
 from tests.support.memory.rejected import MemoryRejectedMessages
 
 
-@pytest.fixture(params=["sqlite", "postgres", "memory"])
+@pytest.fixture(params=["database", "memory"])
 def url(request: pytest.FixtureRequest) -> str | None:
     """Of the database; None for the record in memory."""
     if request.param == "memory":
         return None
-    return request.getfixturevalue(f"{request.param}_database_url")
+    return request.getfixturevalue("database_url")
 
 
 @pytest.fixture

@@ -238,10 +238,8 @@ ASKED: Mapping[str, Callable[[Database], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("index", ASKED)
-async def test_lists_and_removals_are_answered_by_an_index(
-    postgres_database_url: str, index: str
-) -> None:
-    async with open_database(postgres_database_url) as database:
+async def test_lists_and_removals_are_answered_by_an_index(database_url: str, index: str) -> None:
+    async with open_database(database_url) as database:
         asked: list[tuple[str, Any]] = []
         engine = database.engine.sync_engine
 

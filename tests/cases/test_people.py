@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from adapters.database.models.every import metadata
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     EVENT,
@@ -20,7 +21,6 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     open_spreadsheet_setup,
 )
-from tests.support.tables import make_tables
 from workflows.spreadsheets.decisions import missing_fields
 from workflows.spreadsheets.mappings import CellDecision, ColumnMapping, MappingStatus
 from workflows.spreadsheets.reviews import DecideRows
@@ -43,8 +43,7 @@ MAIN: Final = {
 
 @pytest.fixture
 async def setup(tmp_path: Path) -> AsyncGenerator[SpreadsheetSetup]:
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with open_spreadsheet_setup(url, tmp_path) as setup:
         own = {"organisation_id": ORGANISATION}
         types = [

@@ -27,7 +27,7 @@ from stack.children import (
 from stack.embedded import DOCFLOW, QUEUE, is_ready, service_bus
 from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, SMALL_BYTES, Document
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from workers.imports.settings import QueueSettings
 from workers.shared.connect import connect
 from workers.shared.resources import Resources, open_resources
@@ -289,12 +289,11 @@ async def running_system(
             "AZURE_SERVICE_BUS_CONNECTION_STRING": connection_string,
             "AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE,
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
-            "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
+            "DATABASE_URL": database_url or fresh_url(),
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_SMALL_DOCUMENT_BYTES": str(SMALL_BYTES),
             **(settings or {}),
         }
-        await make_tables(settings["DATABASE_URL"])
         docflow = [
             Part(
                 " ".join(command),

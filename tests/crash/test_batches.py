@@ -32,7 +32,7 @@ from tests.crash import dying_worker
 from tests.crash.dying_worker import CALLS, LAST
 from tests.crash.harness import PATIENCE, until
 from tests.support.chaos import CHAOS, kills
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from workers.batches.resources import batch_resources
 from workers.batches.settings import BatchSettings
 from workers.shared.connect import connect
@@ -184,13 +184,12 @@ async def _installation(name: str, folder: Path, aws: AwsSettings) -> AsyncGener
         )
         settings = {
             "TEMPORAL_ADDRESS": server.address,
-            "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+            "DATABASE_URL": fresh_url(),
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_BATCH_PREFIX": name,
             **batch_pointers(aws, await install_on(aws, server.address)),
         }
-        await make_tables(settings["DATABASE_URL"])
         database = await stack.enter_async_context(open_database(settings["DATABASE_URL"]))
         clients = await stack.enter_async_context(open_aws(aws))
         client = await connect(server.address)

@@ -6,7 +6,7 @@ import signal
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
@@ -17,14 +17,12 @@ import pytest
 from temporalio.client import Client
 
 from adapters.database.engine import open_database
-from adapters.database.schema import upgrade
 from adapters.files.texts.pool import FileTexts
-from stack.postgres import postgres_server
 from stack.temporal import temporal_server
 from tests.crash import group_worker
 from tests.support.batches.document_loading import KEY, DocumentLoading
 from tests.support.batches.overlapping import REDRIVES, groups_of_one_pass, messages, rows
-from tests.support.fresh_database import administer
+from tests.support.fresh_database import fresh_url
 from workers.shared.connect import connect
 from workers.shared.resources import open_resources
 from workflows.batches.loads import DocumentEvent, GroupOrder, GroupStatus, LoadOrder
@@ -40,12 +38,6 @@ LATEST_DEATH = 300
 WORKERS = 2
 AT_ONCE = 16
 SMALLEST = 4
-
-
-@pytest.fixture
-def postgres_url() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
 
 
 class Workers:
@@ -85,14 +77,11 @@ async def _ended(worker: ForkServerProcess) -> None:
 
 
 @asynccontextmanager
-async def _loading(url: str, name: str, folder: Path) -> AsyncGenerator[DocumentLoading]:
+async def _loading(url: str, folder: Path) -> AsyncGenerator[DocumentLoading]:
     """A batch with tables of its own."""
-    await administer(url, f"CREATE DATABASE {name}")
-    own = f"{url.rpartition('/')[0]}/{name}"
-    await upgrade(own)
-    (folder / name).mkdir()
-    async with open_database(own) as database, FileTexts() as texts:
-        loading = DocumentLoading(folder / name, database, texts)
+    folder.mkdir()
+    async with open_database(url) as database, FileTexts() as texts:
+        loading = DocumentLoading(folder, database, texts)
         await loading.start_batch()
         yield loading
 
@@ -129,22 +118,23 @@ async def _load_pass(client: Client, groups: Sequence[Sequence[DocumentEvent]]) 
 
 
 async def test_groups_whose_workers_are_killed_leave_what_one_by_one_leaves(
-    tmp_path: Path, postgres_url: str, chance: random.Random
+    tmp_path: Path, chance: random.Random
 ) -> None:
     began, started, alone = time.monotonic(), 0, 0
     async with AsyncExitStack() as stack:
-        calm = await stack.enter_async_context(_loading(postgres_url, "calm", tmp_path))
+        calm = await stack.enter_async_context(_loading(fresh_url(), tmp_path / "calm"))
         for event in await messages(calm.put, MESSAGES):
             await calm.load(event)
         expected = await rows(calm)
 
-        wild = await stack.enter_async_context(_loading(postgres_url, "wild", tmp_path))
+        url = fresh_url()
+        wild = await stack.enter_async_context(_loading(url, tmp_path / "wild"))
         server = await stack.enter_async_context(
             temporal_server(tmp_path / "temporal", ui=False, in_memory=True)
         )
         settings = {
             "TEMPORAL_ADDRESS": server.address,
-            "DATABASE_URL": f"{postgres_url.rpartition('/')[0]}/wild",
+            "DATABASE_URL": url,
             "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
             "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
         }

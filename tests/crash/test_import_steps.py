@@ -33,7 +33,7 @@ from tests.crash import step_worker
 from tests.crash.step_worker import READS, STEPS, Steps
 from tests.support.chaos import CHAOS
 from tests.support.forks import ended
-from tests.support.tables import make_tables
+from tests.support.fresh_database import DATABASES, fresh_url
 from workers.shared.connect import connect
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.messages import (
@@ -91,12 +91,13 @@ class Place:
 
     folder: Path
     address: str
+    database_url: str
 
     @property
     def settings(self) -> Mapping[str, str]:
         return {
             "TEMPORAL_ADDRESS": self.address,
-            "DATABASE_URL": f"sqlite:///{self.folder / 'docflow.db'}",
+            "DATABASE_URL": self.database_url,
             "DOCFLOW_BLOB_FOLDER": str(self.folder / "blobs"),
             "DOCFLOW_SCRATCH": str(self.folder / "scratch"),
         }
@@ -104,7 +105,7 @@ class Place:
     def copy(self, folder: Path) -> "Place":
         """The same state in another folder."""
         shutil.copytree(self.folder, folder)
-        return Place(folder, self.address)
+        return Place(folder, self.address, DATABASES.copy(self.database_url))
 
     def put(self, case: Case) -> None:
         """Upload the document of a case."""
@@ -200,9 +201,8 @@ async def test_every_call_of_an_import_is_a_step_or_reads() -> None:
 
 
 async def test_a_worker_killed_after_any_step_changes_nothing(address: str, tmp_path: Path) -> None:
-    place = Place(tmp_path / "begin", address)
+    place = Place(tmp_path / "begin", address, fresh_url())
     (place.folder / "blobs").mkdir(parents=True)
-    await make_tables(place.settings["DATABASE_URL"])
     turns = asyncio.Semaphore(AT_ONCE)
     seen: set[DocumentType] = set()
     runs: list[asyncio.Task[bool]] = []

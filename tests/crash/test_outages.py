@@ -19,6 +19,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
+from adapters.database.schema import upgrade
 from stack.children import free_port
 from stack.postgres import postgres_server
 from tests.crash.documents import Document
@@ -76,6 +77,7 @@ async def stopped_postgres(folder: Path) -> AsyncGenerator[Setup]:
 
         running.callback(shutil.rmtree, data)
         url = start()
+        await upgrade(url)
         yield Setup(stop, lambda: void(start()), url)
 
 

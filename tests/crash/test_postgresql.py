@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
+from adapters.database.schema import upgrade
 from stack.children import free_port
 from stack.postgres import postgres_server
 from tests.crash.documents import LARGE, MIDDLE, SMALL, earlier
@@ -71,6 +72,7 @@ async def test_a_database_that_crashes_parks_loses_and_doubles_nothing(
     documents = [*LARGE, *MIDDLE, *SMALL[:12]]
     began = time.monotonic()
     url = await asyncio.to_thread(postgres.start)
+    await upgrade(url)
     async with running_system(tmp_path, WORKER_WITH_BRIDGE, database_url=url) as system:
         client = await system.client()
         await system.import_all(earlier(documents))

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from stack.postgres import postgres_server
 from tests.crash.existing_people import add_existing_people
 from tests.crash.kill_points import Phase
 from tests.crash.spreadsheet_files import ROWS, Sheet
@@ -28,7 +27,6 @@ SHEETS = tuple(
         [(name, n) for name in ("mapped", "started") for n in range(4)], start=100
     )
 )
-ON_POSTGRESQL = SHEETS[1:5]
 WANTED = (
     {
         Phase.STAGING: 2,
@@ -49,7 +47,6 @@ WANTED = (
 )
 """Of two installations, each with every other spreadsheet."""
 KILLS = 20
-THREE = dict.fromkeys((Phase.COLLECTING, Phase.LATER, Phase.UNDO), 1)
 
 
 @dataclass(frozen=True)
@@ -74,57 +71,37 @@ class Outcomes:
     """The same imports, undisturbed and with kills."""
 
     calm: Outcome
-    sqlite: Sequence[Outcome]
-    postgresql: Outcome
+    killed: Sequence[Outcome]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def outcomes(tmp_path_factory: pytest.TempPathFactory, chance: random.Random) -> Outcomes:
     # A killed worker goes unnoticed for ten seconds: the others work meanwhile.
-    folder, starting = tmp_path_factory.mktemp("clubs"), asyncio.Lock()
-    with postgres_server() as url:
-        async with asyncio.TaskGroup() as group:
-            calm = group.create_task(_import(folder / "calm", starting, SHEETS, {}, chance))
-            sqlite = [
-                group.create_task(
-                    _import(
-                        folder / f"sqlite{n}", starting, SHEETS[n :: len(WANTED)], wanted, chance
-                    )
-                )
-                for n, wanted in enumerate(WANTED)
-            ]
-            postgresql = group.create_task(
-                _import(folder / "postgresql", starting, ON_POSTGRESQL, THREE, chance, url)
+    folder = tmp_path_factory.mktemp("clubs")
+    async with asyncio.TaskGroup() as group:
+        calm = group.create_task(_import(folder / "calm", SHEETS, {}, chance))
+        killed = [
+            group.create_task(
+                _import(folder / f"killed{n}", SHEETS[n :: len(WANTED)], wanted, chance)
             )
-    return Outcomes(calm.result(), [task.result() for task in sqlite], postgresql.result())
+            for n, wanted in enumerate(WANTED)
+        ]
+    return Outcomes(calm.result(), [task.result() for task in killed])
 
 
 async def test_killed_workers_lose_nothing_of_a_spreadsheet(outcomes: Outcomes) -> None:
-    for found in outcomes.sqlite:
+    for found in outcomes.killed:
         _compare(found, outcomes.calm)
-    _assert_hits([kill for found in outcomes.sqlite for kill in found.kills], KILLS)
-
-
-async def test_killed_workers_lose_nothing_on_postgresql(outcomes: Outcomes) -> None:
-    _compare(outcomes.postgresql, outcomes.calm)
-    _assert_hits(outcomes.postgresql.kills, len(THREE))
+    _assert_hits([kill for found in outcomes.killed for kill in found.kills], KILLS)
 
 
 async def _import(
-    folder: Path,
-    starting: asyncio.Lock,
-    sheets: Sequence[Sheet],
-    wanted: Mapping[Phase, int],
-    chance: random.Random,
-    url: str | None = None,
+    folder: Path, sheets: Sequence[Sheet], wanted: Mapping[Phase, int], chance: random.Random
 ) -> Outcome:
     began = time.monotonic()
     folder.mkdir()
     async with AsyncExitStack() as stack:
-        # Migrations keep what they work on in globals of the process: one at a time.
-        async with starting:
-            running = running_installation(folder, database_url=url)
-            installation = await stack.enter_async_context(running)
+        installation = await stack.enter_async_context(running_installation(folder))
         await add_existing_people(installation, sheets)
         database = installation.resources.database
         before = await target_rows(database)

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator
 import pytest
 import pytest_asyncio
 
-from stack.postgres import postgres_server
 from tests.support.installation import Installation, running_installation
 from tests.support.pages import PagesSetup, running_pages
 
@@ -27,12 +26,10 @@ async def installation(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncGenerator[Installation]:
     """Two workers and two gateways over one PostgreSQL."""
-    with postgres_server() as url:
-        async with running_installation(
-            tmp_path_factory.mktemp("installation"),
-            workers=2,
-            gateways=2,
-            database_url=url,
-            settings={"DOCFLOW_UPLOAD_LIMIT_MB": "20"},
-        ) as running:
-            yield running
+    async with running_installation(
+        tmp_path_factory.mktemp("installation"),
+        workers=2,
+        gateways=2,
+        settings={"DOCFLOW_UPLOAD_LIMIT_MB": "20"},
+    ) as running:
+        yield running

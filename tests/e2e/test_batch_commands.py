@@ -23,8 +23,8 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.tables import document
 from tests.support.cli import Terminal, run_docflow_in_thread
+from tests.support.fresh_database import fresh_url
 from tests.support.memory.cloud import MemoryCloud
-from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers import catalogue
 from workers.batches.register import BATCHES
@@ -91,14 +91,13 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
         plugins=[docflow_plugin()],
     )
     settings = {
-        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DATABASE_URL": fresh_url(),
         "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
         "TEMPORAL_UI_ADDRESS": "http://ui:8233",
         "USER": "ada",
         **QUICK,
     }
-    await make_tables(settings["DATABASE_URL"])
     cloud = MemoryCloud()
     with pytest.MonkeyPatch.context() as patch:
         async with environment, open_resources(settings) as resources, FileTexts() as texts:

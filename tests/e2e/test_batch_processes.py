@@ -13,8 +13,8 @@ from stack.embedded import batch_pointers, install_on
 from stack.ministack import ministack
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
+from tests.support.fresh_database import fresh_url
 from tests.support.processes import ends_cleanly, running, says, start
-from tests.support.tables import make_tables
 from workers.shared.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -34,8 +34,7 @@ async def settings(
         temporal_server(folder, ui=False, in_memory=True) as temporal,
         ministack(folder) as aws,
     ):
-        url = f"sqlite:///{folder / 'docflow.db'}"
-        await make_tables(url)
+        url = fresh_url()
         # Commands inside this process find Temporal there.
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TEMPORAL_ADDRESS", temporal.address)

@@ -18,8 +18,8 @@ from azure.servicebus.aio import ServiceBusClient
 from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
+from tests.support.fresh_database import fresh_url
 from tests.support.processes import start
-from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 
 QUEUE = "import-queue"
@@ -125,8 +125,7 @@ async def settings(tmp_path: Path) -> AsyncIterator[Mapping[str, str]]:
         temporal_server(tmp_path, ui=False, in_memory=True) as temporal,
         service_bus(tmp_path, [f"{QUEUE}:lock=5,max=10"]) as queue,
     ):
-        url = f"sqlite:///{tmp_path / 'docflow.db'}"
-        await make_tables(url)
+        url = fresh_url()
         yield {
             "PATH": os.environ["PATH"],
             "TEMPORAL_ADDRESS": temporal.address,

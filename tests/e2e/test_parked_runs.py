@@ -24,9 +24,9 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.scripted import PLAN
 from tests.support.cli import run_docflow_in_thread
+from tests.support.fresh_database import fresh_url
 from tests.support.memory.cloud import MemoryCloud
 from tests.support.memory.rejected import MemoryRejectedMessages
-from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
 from workers import catalogue
@@ -88,13 +88,12 @@ class Person:
 async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Person]:
     folder = tmp_path_factory.mktemp("parked")
     settings = {
-        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DATABASE_URL": fresh_url(),
         "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
         "USER": "ada",
         **QUICK,
     }
-    await make_tables(settings["DATABASE_URL"])
     temporal = await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=[w for value in TUNING for w in ("--dynamic-config-value", value)],

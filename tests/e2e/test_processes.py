@@ -17,8 +17,8 @@ from stack.children import free_port
 from stack.embedded import is_ready, service_bus
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
+from tests.support.fresh_database import fresh_url
 from tests.support.processes import ends_cleanly, running, says, start
-from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
 
@@ -42,8 +42,7 @@ async def settings(
         temporal_server(folder, ui=False, in_memory=True) as temporal,
         service_bus(folder, ["import-queue:lock=5,max=10"]) as queue,
     ):
-        url = f"sqlite:///{folder / 'docflow.db'}"
-        await make_tables(url)
+        url = fresh_url()
         yield {
             "PATH": os.environ["PATH"],
             "TEMPORAL_ADDRESS": temporal.address,
@@ -184,7 +183,7 @@ async def test_a_missing_setting_is_named_before_anything_starts(
 async def test_a_schema_that_is_behind_is_named_with_what_to_do(
     settings: Mapping[str, str], tmp_path: Path
 ) -> None:
-    behind = {**settings, "DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"}
+    behind = {**settings, "DATABASE_URL": fresh_url()}
     async with running(behind, *WORKER) as process:
         await says(process, b"run `docflow setup` or `docflow db upgrade`")
         await ends_cleanly(process, signal.SIGTERM)

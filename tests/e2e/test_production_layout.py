@@ -12,16 +12,15 @@ import pytest_asyncio
 
 from adapters.azure.blobs import AzureBlobs
 from adapters.database.engine import open_database
-from adapters.database.schema import upgrade
 from adapters.files.documents import FileDocuments
 from adapters.ports.errors import BlobNotFound
 from stack.azurite import azurite
 from stack.children import child
 from stack.embedded import DOCFLOW, service_bus
-from stack.postgres import postgres_server
 from stack.sample_club import sample_club
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
+from tests.support.fresh_database import fresh_url
 from tests.support.processes import start
 from workers.shared.cli.context import CliContext
 
@@ -32,13 +31,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def settings(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, str]]:
     folder = tmp_path_factory.mktemp("production")
     async with AsyncExitStack() as stack:
-        url = stack.enter_context(postgres_server())
+        url = fresh_url()
         storage = await stack.enter_async_context(azurite(folder / "azurite"))
         temporal = await stack.enter_async_context(temporal_server(folder, ui=False))
         queue = await stack.enter_async_context(
             service_bus(folder, ["import-queue:lock=30,max=10"])
         )
-        await upgrade(url)
         async with open_database(url) as database:
             await sample_club(database)
         await AzureBlobs(storage, "imports").create_container()

@@ -23,6 +23,7 @@ from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
+from tests.support.fresh_database import fresh_url
 from tests.support.processes import says, start
 from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
@@ -100,7 +101,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
             "TEMPORAL_ADDRESS": f"127.0.0.1:{port}",
             "AZURE_SERVICE_BUS_CONNECTION_STRING": queue,
             "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
-            "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+            "DATABASE_URL": fresh_url(),
             "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
             "DOCFLOW_JWT_KEY": "a key that is at least 32 bytes long",
         }

@@ -14,7 +14,7 @@ from adapters.files.documents import FileDocuments
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal, run_docflow_in_thread
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
 from workers.shared.plugin import docflow_plugin
@@ -72,12 +72,11 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
         plugins=[docflow_plugin()],
     )
     settings = {
-        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DATABASE_URL": fresh_url(),
         "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
         "USER": "ada",
     }
-    await make_tables(settings["DATABASE_URL"])
     with pytest.MonkeyPatch.context() as patch:
         async with environment, open_resources(settings) as resources:
             patch.setenv("TEMPORAL_ADDRESS", environment.client.service_client.config.target_host)

@@ -1,11 +1,8 @@
 """The gateway over a real Temporal server, a real worker and a database on disk."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -13,24 +10,11 @@ from temporalio.testing import WorkflowEnvironment
 
 from stack.temporal import TUNING, temporal_binary
 from tests.support.dev_server import started
+from tests.support.fresh_database import fresh_url
 from tests.support.gateway import KEY, Stack, insert_clubs, open_stack
-from tests.support.tables import make_tables
 from workers.shared.plugin import docflow_plugin
 from workers.shared.resources import Resources, open_resources
 from workflows.shared import attributes
-
-
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database at the newest schema, with two clubs."""
-    path = tmp_path_factory.mktemp("gateway") / "migrated.db"
-    asyncio.run(_migrate(path))
-    return path
-
-
-async def _migrate(path: Path) -> None:
-    await make_tables(f"sqlite:///{path}")
-    await insert_clubs(f"sqlite:///{path}")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -51,14 +35,13 @@ async def temporal() -> AsyncIterator[WorkflowEnvironment]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def resources(
-    migrated: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Resources]:
-    """What gateway and worker share."""
+async def resources(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Resources]:
+    """What gateway and worker share, with two clubs."""
     folder = tmp_path_factory.mktemp("stack")
-    shutil.copy(migrated, folder / "docflow.db")
+    url = fresh_url()
+    await insert_clubs(url)
     environment = {
-        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DATABASE_URL": url,
         "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
         "DOCFLOW_JWT_KEY": KEY,

@@ -13,6 +13,7 @@ from temporalio.exceptions import ApplicationError
 from activities.imports.table_reader import TableReader
 from adapters.database.models.every import metadata
 from adapters.files.documents import FileDocuments
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import message_of
 from tests.support.spreadsheets.activities import (
     EVENT,
@@ -21,7 +22,6 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     open_spreadsheet_setup,
 )
-from tests.support.tables import make_tables
 from workflows.imports.messages import TableMessage
 from workflows.imports.types import TABLES
 from workflows.shared.errors import InvalidDocument
@@ -89,8 +89,7 @@ def of_import(path: Path, type: str, **fields: Any) -> Outcome:
 async def of_spreadsheet(path: Path, type: str, folder: Path) -> Outcome:
     """Take a file through the steps of a spreadsheet, as far as it goes without an answer."""
     folder.mkdir()
-    url = f"sqlite:///{folder / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with open_spreadsheet_setup(url, folder) as setup:
         await _fill(setup)
         context = EVENT if type == "EVENT_PARTICIPANT" else _CONTEXT

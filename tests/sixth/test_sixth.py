@@ -21,6 +21,7 @@ from tests.replay.record import cases, record
 from tests.replay.test_contracts import changes, every_contract, schemas
 from tests.sixth.contracts import ParcelAnswer, ParcelOrder
 from tests.sixth.register import NAME, PARCELS
+from tests.support.fresh_database import fresh_url
 from tests.support.notices import an_order
 from tests.support.processes import ROOT, says
 from tests.support.waiting import eventually
@@ -69,7 +70,7 @@ async def test_from_its_bridge_to_its_end(tmp_path: Path, monkeypatch: pytest.Mo
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT),
             "TEMPORAL_ADDRESS": temporal.address,
-            "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+            "DATABASE_URL": fresh_url(),
             "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
             "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
             "PARCELS_GRAMS": "10",

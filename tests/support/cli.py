@@ -29,7 +29,7 @@ COMMANDS = tuple(_commands())
 SETTINGS: Mapping[str, str] = {
     "AZURE_SERVICE_BUS_CONNECTION_STRING": "Endpoint=sb://127.0.0.1;UseDevelopmentEmulator=true",
     "DOCFLOW_BLOB_FOLDER": "/nowhere",
-    "DATABASE_URL": "sqlite:///nowhere.db",
+    "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow",
     "USER": "ada",
 }
 

@@ -1,14 +1,22 @@
-"""A PostgreSQL database that every test finds as the first one did.
+"""PostgreSQL databases that every test finds as the first one did.
 
+`fresh_url()` gives a test one with docflow's tables and nothing in them, until the test is over.
 Copying a migrated database takes most of a second of a core, more than most tests; bringing one
 back to what it was takes milliseconds. A test that changed more than rows, or than making further
 tables, gets a new copy made.
 """
 
-from dataclasses import dataclass
-from typing import Final
+import asyncio
+from collections.abc import Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import asyncpg
+
+from adapters.database.schema import upgrade
+from stack.postgres import postgres_server
 
 _SCHEMAS: Final = "('public', 'app', 'geo', 'pgstac')"
 """Whose tables are brought back; a database has some of them."""
@@ -159,3 +167,85 @@ async def administer(url: str, command: str) -> None:
         await connection.execute(command)
     finally:
         await connection.close()
+
+
+@dataclass
+class Databases:
+    """The databases of one process of the suite, on a server that starts with the first of them."""
+
+    _open: ExitStack = field(default_factory=ExitStack)
+    _server_url: str = ""
+    _taken: list[FreshDatabase] = field(default_factory=list)
+    _free: list[FreshDatabase] = field(default_factory=list)
+    _made: int = 0
+
+    @property
+    def server_url(self) -> str:
+        """URL of the server's `postgres` database."""
+        if not self._server_url:
+            server = postgres_server(settings={"max_connections": "400"})
+            self._server_url = self._open.enter_context(server)
+            _finish(administer(self._server_url, f"CREATE DATABASE {TEMPLATE}"))
+            _finish(upgrade(sibling(self._server_url, TEMPLATE)))
+        return self._server_url
+
+    def take(self) -> str:
+        """URL of a database with docflow's tables and no rows."""
+        if not self._free:
+            self._made += 1
+            self._free.append(FreshDatabase(self.server_url, TEMPLATE, f"fresh_{self._made}"))
+        database = self._free.pop()
+        _finish(database.prepare())
+        self._taken.append(database)
+        return database.url
+
+    def copy(self, url: str) -> str:
+        """URL of a database that holds what another one does, which nobody may be using."""
+        self._made += 1
+        database = FreshDatabase(self.server_url, TEMPLATE, f"fresh_{self._made}")
+        source = url.rsplit("/", 1)[-1]
+        made = f"CREATE DATABASE {database.name} TEMPLATE {source} STRATEGY file_copy"
+        _finish(administer(self.server_url, made))
+        self._taken.append(database)
+        return database.url
+
+    @contextmanager
+    def empty(self) -> Generator[str]:
+        """URL of a database without any table; dropped when the block ends."""
+        self._made += 1
+        name = f"empty_{self._made}"
+        _finish(administer(self.server_url, f"CREATE DATABASE {name}"))
+        try:
+            yield sibling(self.server_url, name)
+        finally:
+            _finish(administer(self.server_url, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+
+    @contextmanager
+    def given_back(self) -> Generator[None]:
+        """What is taken within the block is free for others after it."""
+        before = len(self._taken)
+        try:
+            yield
+        finally:
+            self._free += self._taken[before:]
+            del self._taken[before:]
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._open.close()
+
+
+TEMPLATE: Final = "migrated"
+"""The migrated database that others are copies of."""
+DATABASES: Final = Databases()
+
+
+def fresh_url() -> str:
+    """URL of a database with tables and no rows, until the test, or its module, is over."""
+    return DATABASES.take()
+
+
+def _finish(work: Coroutine[Any, Any, object]) -> None:
+    """Run it to its end, from a test with a loop or without."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()

@@ -15,7 +15,7 @@ from stack.embedded import DOCFLOW
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from workers.shared.connect import connect
 from workers.shared.gateway.http.auth import mint_token
 from workers.shared.resources import Resources, open_resources
@@ -86,14 +86,13 @@ async def running_installation(
         )
         pointers = {
             "TEMPORAL_ADDRESS": temporal.address,
-            "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
+            "DATABASE_URL": database_url or fresh_url(),
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": _KEY,
             "DOCFLOW_CREATE_PER_MINUTE": "1000",
             **(settings or {}),
         }
-        await make_tables(pointers["DATABASE_URL"])
         resources = await stack.enter_async_context(open_resources(pointers))
         club = await sample_club(resources.database)
         environment = {**os.environ, **pointers}

@@ -20,7 +20,7 @@ from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from tests.support.chromium import browser
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from workers.shared.connect import connect
 from workers.shared.gateway.http.auth import mint_token
 from workers.shared.settings.gateway import TokenSettings
@@ -198,7 +198,7 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
         settings = {
             "TEMPORAL_ADDRESS": temporal.address,
             "TEMPORAL_UI_ADDRESS": "http://127.0.0.1:8233",
-            "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+            "DATABASE_URL": fresh_url(),
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": _KEY,
@@ -209,7 +209,6 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
         }
         for tier in ("bronze", "silver", "gold"):
             (folder / "blobs" / tier).mkdir(parents=True)
-        await make_tables(settings["DATABASE_URL"])
         async with open_database(settings["DATABASE_URL"]) as database:
             club = await sample_club(database)
         environment = {**os.environ, **settings}

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fresh_database import fresh_url
 from tests.support.spreadsheets.activities import SpreadsheetSetup, open_spreadsheet_setup
-from tests.support.tables import make_tables
 
 
 @pytest.fixture
 async def setup(tmp_path: Path) -> AsyncGenerator[SpreadsheetSetup]:
     """A club with an event, and no registrations yet."""
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with open_spreadsheet_setup(url, tmp_path) as setup:
         yield setup

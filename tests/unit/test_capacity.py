@@ -32,7 +32,7 @@ def connections(number: int) -> dict[str, str]:
         (Machine(16, 600 * MB), SERVER, 1),
         (Machine(16, 1_024 * MB), SERVER, 3),
         (LARGE, connections(12), 2),
-        (LARGE, {"DATABASE_URL": "sqlite:////tmp/docflow.db"}, 1),
+        (LARGE, {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow"}, 1),
     ],
     ids=str,
 )
@@ -49,7 +49,7 @@ def test_there_is_one_process_per_core_less_one_where_nothing_else_is_short(
         (SERVER, 3, 6),
         (SERVER, 7, 5),
         (connections(30), 4, 7),
-        ({"DATABASE_URL": "sqlite:////tmp/docflow.db"}, 3, None),
+        ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow"}, 3, None),
     ],
     ids=str,
 )

@@ -351,7 +351,7 @@ async def test_setup_asks_every_pipeline_and_bridge(
     [post] = PARCELS.bridges
     parcels = replace(PARCELS, requirements=entry, bridges=(replace(post, requirements=entry),))
     environment = {
-        "DATABASE_URL": f"sqlite:///{tmp_path}/docflow.db",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow",
         "DOCFLOW_BLOB_FOLDER": str(tmp_path),
     }
 

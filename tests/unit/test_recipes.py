@@ -10,6 +10,7 @@ import pytest
 
 from adapters.database.schema import upgrade
 from stack.temporal import temporal_server
+from tests.support.fresh_database import fresh_url
 from tests.support.processes import says
 from tests.support.waiting import eventually
 from tests.unit.recipes import ROOT, Block, Tree, blocks, recipe
@@ -32,19 +33,20 @@ def test_a_document_type_is_added_by_following_the_recipe(tmp_path: Path) -> Non
     for block in blocks(TYPE, "python"):
         tree.write(block.path, block.body)
     tree.run("tests.replay.test_contracts")
+    tree.run("stack.migration", "tools")
     said = tree.test(
         *("tests/unit/imports/test_registry.py", "tests/unit/imports/test_samples.py"),
         *("tests/unit/imports/test_messages.py", "tests/unit/cli/test_messages.py"),
         *("tests/unit/test_docs.py", "tests/replay/test_contracts.py"),
         *("tests/adapters/test_migrations.py", "-rA"),
-        *("-k", "tool or every_document or differs or (upgraded and sqlite)"),
+        *("-k", "tool or every_document or differs or upgraded"),
     )
     # A selection of tests passes without the new type too: these are its own.
     for case in (
         "test_counts[tools.csv-tool-2-1]",
         "test_facts_follow_the_message[tool]",
         "test_an_example_is_a_message_without_unknown_fields[tool]",
-        "test_an_upgraded_database_matches_the_models[sqlite]",
+        "test_an_upgraded_database_matches_the_models",
         "test_fields_of_a_table_are_described[tool]",
         "test_no_contract_differs_from_the_lock",
     ):
@@ -173,7 +175,7 @@ async def test_its_runs_are_listed_shown_and_answered(parcels: Tree, tmp_path: P
         settings = {
             **parcels.environment,
             "TEMPORAL_ADDRESS": temporal.address,
-            "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+            "DATABASE_URL": fresh_url(),
             "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
             "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
             "PARCELS_GRAMS": "10",

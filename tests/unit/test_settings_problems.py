@@ -101,7 +101,7 @@ def test_a_container_is_one_folder(name: str, tmp_path: Path) -> None:
 async def test_folders_that_cannot_be_made_are_named_together(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     wrong = {
-        "DATABASE_URL": f"sqlite:///{tmp_path}/docflow.db",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow",
         "DOCFLOW_BLOB_FOLDER": f"{tmp_path}/taken",
         "DOCFLOW_SCRATCH": f"{tmp_path}/taken",
     }
@@ -199,10 +199,12 @@ def test_a_command_prints_each_problem_on_a_line(capsys: pytest.CaptureFixture[s
 def test_values_come_from_the_mapping_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", "sqlite:////tmp/docflow.db")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/docflow")
     monkeypatch.setenv("MAX_MESSAGES_PER_RUN", "999")
     monkeypatch.chdir(tmp_path)
-    Path(".env").write_text("DATABASE_URL=sqlite:////tmp/docflow.db\nMAX_MESSAGES_PER_RUN=998\n")
+    Path(".env").write_text(
+        "DATABASE_URL=postgresql://nobody@127.0.0.1:1/docflow\nMAX_MESSAGES_PER_RUN=998\n"
+    )
     with pytest.raises(SettingsError, match="missing setting: DATABASE_URL"):
         DatabaseSettings.read({})
     assert QueueSettings(connection_string="x").max_messages == 10

@@ -30,7 +30,7 @@ async def test_a_connection_string_that_cannot_be_read() -> None:
 
 def _settings(folder: Path) -> dict[str, str]:
     return {
-        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow",
         "DOCFLOW_BLOB_FOLDER": str(folder),
     }
 

@@ -18,8 +18,8 @@ from temporalio.service import RPCError
 from activities.shared.dependencies import Dependencies
 from adapters.temporal import TemporalOutages
 from tests.support.cli import run_docflow_in_thread
+from tests.support.fresh_database import fresh_url
 from tests.support.scripted import ScriptedActivities, scripted, still_down
-from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
 from workers.shared.services.identity import Identity
@@ -222,8 +222,7 @@ async def test_operators_see_an_open_outage_and_how_many_runs_wait(
 ) -> None:
     client: Client = outages.server.client
     monkeypatch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
-    settings = {"DATABASE_URL": f"sqlite:///{tmp_path}/docflow.db"}
-    await make_tables(settings["DATABASE_URL"])
+    settings = {"DATABASE_URL": fresh_url()}
 
     async def docflow(*arguments: str) -> Any:
         context = CliContext(settings)

@@ -22,12 +22,12 @@ from adapters.ports.records import OpenRow, OpenRows, RunEnd
 from adapters.ports.transfers import StatusRow
 from adapters.staging import BlobStaging
 from adapters.temporal import TemporalRunEnds
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import environment
 from tests.support.imports.store import message, plan
 from tests.support.jobs.records import a_record
 from tests.support.memory.runs import MemoryRuns
 from tests.support.spreadsheets.store import order
-from tests.support.tables import make_tables
 from workers import catalogue
 from workers.transfers.resources import TransferRows
 from workflows.batches.events import JobStarted
@@ -136,8 +136,7 @@ async def test_rows_of_terminated_and_unknown_runs_are_closed_and_no_others(
     server: Any, run_worker: Any, tmp_path: Path, pipeline: str
 ) -> None:
     client: Client = server.client
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with open_database(url) as database:
         opened = OPENED[pipeline](database)
         rows = [await opened.open() for _ in range(4)]

@@ -49,7 +49,7 @@ async def test_one_setting_turns_it_on(
 
     monkeypatch.setattr(process, "connect", connecting)
     environment = {
-        "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow",
         "DOCFLOW_BLOB_FOLDER": str(tmp_path),
         "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
         "DOCFLOW_WORKFLOW_SANDBOX": word,

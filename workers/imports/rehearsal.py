@@ -1,13 +1,17 @@
-"""An import that is tried without anything being written: on a copy of the rows that it meets."""
+"""An import that is tried without anything being written: on a copy of the rows that it meets.
+
+The copies are temporary tables of one session, which hide the tables of the same name from it.
+PostgreSQL removes them with the session, however that ends.
+"""
 
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any, Final
+from typing import Any
 
-from sqlalchemy import Table, insert, select
+from sqlalchemy import MetaData, Table, insert, select
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -15,15 +19,14 @@ from activities.imports.lifecycle import DeleteImports, UploadImports
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
 from activities.imports.store import SqlImportStore
-from adapters.database.engine import Database, open_database
-from adapters.database.models.every import DOMAIN
+from adapters.database.engine import Database
+from adapters.database.models.every import DOMAIN, metadata
 from adapters.database.models.imports import (
     SCHEDULES,
     import_answers,
     schedule_aliases,
     schedule_uploads,
 )
-from adapters.database.schema import upgrade
 from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.workbooks import XlsxReportWriter
@@ -33,9 +36,6 @@ from workflows.imports.runs import Handler, HandlerInput, HandlerOutcome, Import
 from workflows.imports.types import REGISTRY
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import UNAVAILABLE
-
-PAGE: Final = 5_000
-"""Rows that are copied at once."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,31 @@ async def rehearsed(
             folder = Path(held.enter_context(TemporaryDirectory(prefix="docflow-dry-run-")))
             (folder / "blobs").mkdir()
             blobs = FolderBlobs(folder / "blobs")
-            url = f"sqlite:///{folder / 'rows.db'}"
-            await upgrade(url)
-        async with open_database(url) as copy:
-            for table in _met_by(message):
-                await _copy(database, copy, table, message)
-            yield await _tried(copy, blobs, folder, message, file)
+        async with database.session() as session:
+            await _copy(session, message)
+            yield await _tried(session, blobs, folder, message, file)
+
+
+async def _copy(session: Database, message: ImportMessage) -> None:
+    """Hide every table by an empty copy, and fill those that decide with the rows of the project.
+
+    Of a message that has a service only its rows are copied.
+    """
+    scope = {"project_id": message.project_id}
+    if (service := getattr(message, "service_id", None)) is not None:
+        scope["service_id"] = service
+    async with session.transaction() as connection:
+        for table in metadata.sorted_tables:
+            if table.schema is None:
+                made = (
+                    f'CREATE TEMP TABLE "{table.name}" (LIKE public."{table.name}" INCLUDING ALL)'
+                )
+                await connection.exec_driver_sql(made)
+        for table in _met_by(message):
+            stored = table.to_metadata(MetaData(), schema="public")
+            mine = (stored.c[name] == value for name, value in scope.items() if name in stored.c)
+            rows = select(stored).where(*mine)
+            await connection.execute(insert(table).from_select([*stored.c.keys()], rows))
 
 
 async def _tried(
@@ -113,7 +132,9 @@ async def _tried(
         )
     except ApplicationError as error:
         if error.type == UNAVAILABLE:
-            # All that it uses stands in the temporary folder.
+            if error.details[0] == Dependency.DATABASE.value:
+                raise Unavailable(error.message, Dependency.DATABASE) from error
+            # All else that it uses stands in the temporary folder.
             raise _not_written(error.message) from error
         return Rehearsal(HandlerOutcome(), error.message, None)
     report = None
@@ -150,21 +171,6 @@ def _met_by(message: ImportMessage) -> Sequence[Table]:
         return ()
     table = DOMAIN[name]
     return (*SCHEDULES, schedule_aliases) if table in SCHEDULES else (table, import_answers)
-
-
-async def _copy(source: Database, target: Database, table: Table, message: ImportMessage) -> None:
-    """Copy the rows of the message's project, and of its service where it has one."""
-    scope = [table.c.project_id == message.project_id]
-    service = getattr(message, "service_id", None)
-    if service is not None and "service_id" in table.c:
-        scope.append(table.c.service_id == service)
-    query = select(table).where(*scope).execution_options(yield_per=PAGE)
-    async with source.streaming() as reading:
-        found = await reading.stream(query)
-        async for page in found.mappings().partitions(PAGE):
-            with _named_temporary_folder():
-                async with target.transaction() as writing:
-                    await writing.execute(insert(table), [dict(row) for row in page])
 
 
 def _blob_of(message: ImportMessage) -> str:

@@ -183,9 +183,6 @@ def share_of(
     """
     of = of or Machine.this()
     database = DatabaseSettings.read(environment)
-    if database.url.startswith("sqlite"):
-        processes = asked or 1
-        return Share(processes, _memory(processes, of), None)
     processes = asked or _usual(pipelines, of, database.connections)
     connections = _connections(processes, database.connections)
     return Share(processes, _memory(processes, of), connections)

@@ -1,23 +1,19 @@
 """Column types and table shapes that every model shares."""
 
-from datetime import UTC, datetime
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
     Column,
     DateTime,
-    Dialect,
     Integer,
     MetaData,
     Numeric,
     PrimaryKeyConstraint,
     Table,
     Text,
-    TypeDecorator,
 )
-from sqlalchemy.types import TypeEngine
 
 metadata = MetaData(
     naming_convention={
@@ -32,49 +28,20 @@ metadata = MetaData(
 PLACES: Final = Decimal("0.000001")
 ABOVE_ALL: Final = Decimal("99999999999999.9999995")
 """The smallest number that rounds to one NUMERIC(20, 6) does not hold."""
-BigId = BigInteger().with_variant(Integer(), "sqlite")
-"""A number that the database assigns; SQLite does so for INTEGER only."""
 
 
-class ExactDecimal(TypeDecorator[Decimal]):
-    """NUMERIC(20, 6); SQLite, which has no exact decimals, keeps the same digits as text."""
+class ExactDecimal(Numeric[Decimal]):
+    """NUMERIC(20, 6)."""
 
-    impl = Numeric(20, 6)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Text on SQLite."""
-        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else Numeric(20, 6))
-
-    def process_bind_param(self, value: Decimal | int | None, dialect: Dialect) -> Any:
-        """Six places, rounded as PostgreSQL does."""
-        if value is None or dialect.name != "sqlite":
-            return value
-        # Adding zero turns a negative zero into the one PostgreSQL knows.
-        return str(Decimal(value).quantize(PLACES, ROUND_HALF_UP) + 0)
-
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> Decimal | None:
-        """The exact number."""
-        return None if value is None else Decimal(value)
+    def __init__(self) -> None:
+        super().__init__(20, 6)
 
 
-class UtcDateTime(TypeDecorator[datetime]):
-    """A moment; SQLite keeps it in UTC without a zone."""
+class UtcDateTime(DateTime):
+    """A moment."""
 
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Without a time zone on SQLite."""
-        if value is None or dialect.name != "sqlite":
-            return value
-        return value.astimezone(UTC).replace(tzinfo=None)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Always with a time zone."""
-        if value is None or value.tzinfo is not None:
-            return value
-        return value.replace(tzinfo=UTC)
+    def __init__(self) -> None:
+        super().__init__(timezone=True)
 
 
 DOMAIN: dict[str, Table] = {}

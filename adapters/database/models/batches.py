@@ -61,7 +61,6 @@ batches = Table(
         None,
         "unannounced_since",
         postgresql_where=_UNANNOUNCED,
-        sqlite_where=_UNANNOUNCED,
     ),
 )
 """`purpose` is what was requested and is not begun; None: nothing.

@@ -18,7 +18,6 @@ from sqlalchemy import (
 )
 
 from adapters.database.models.base import (
-    BigId,
     UtcDateTime,
     decimal_column,
     domain_table,
@@ -97,21 +96,18 @@ import_tasks = Table(
         "ix_import_tasks_not_completed",
         *("state", "created_at"),
         postgresql_where=_NOT_COMPLETED,
-        sqlite_where=_NOT_COMPLETED,
     ),
     Index(None, "finished_at"),
     Index(
         "ix_import_tasks_problems",
         "finished_at",
         postgresql_where=HAS_PROBLEMS,
-        sqlite_where=HAS_PROBLEMS,
     ),
     Index(
         "uq_import_tasks_guard",
         *("project_id", "document_type", "guard"),
         unique=True,
         postgresql_where=HOLDS,
-        sqlite_where=HOLDS,
     ),
 )
 """`digest` is of the message that began the import, `run_id` of its run; None: it was begun by a
@@ -124,7 +120,7 @@ completed, and these are not in the index of states."""
 import_progress = Table(
     "import_progress",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("project_id", Text, nullable=False),
     Column("task_id", Text, nullable=False),
     Column("cursor", BigInteger, nullable=False, default=0),
@@ -143,7 +139,7 @@ import_progress = Table(
 import_rejects = Table(
     "import_rejects",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("load_id", BigInteger, nullable=False),
     Column("line", BigInteger, nullable=False),
     Column("cells", Text, nullable=False),
@@ -168,7 +164,7 @@ _NOT_RESUBMITTED = text("resubmitted_at IS NULL")
 rejected_messages = Table(
     "rejected_messages",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("queue", Text, nullable=False),
     Column("message_id", Text),
     Column("reason", Text, nullable=False),
@@ -184,7 +180,6 @@ rejected_messages = Table(
         "ix_rejected_messages_open",
         *("received_at", "queue"),
         postgresql_where=_NOT_RESUBMITTED,
-        sqlite_where=_NOT_RESUBMITTED,
     ),
 )
 """`body_sha256` is of the whole body; empty in rows of earlier releases."""
@@ -419,6 +414,5 @@ schedule_seen = Table(
     Column("load_id", BigInteger, primary_key=True),
     Column("table_name", Text, primary_key=True),
     Column("key", Text, primary_key=True),
-    sqlite_with_rowid=False,
 )
 """Which keys the file of an open load has held so far, the unchanged rows among them."""

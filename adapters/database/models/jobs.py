@@ -2,14 +2,12 @@
 
 from typing import Final
 
-from sqlalchemy import JSON, BigInteger, Column, Float, Index, Integer, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from adapters.database.models.base import UtcDateTime, metadata
 
 SCHEMA: Final = "app"
-"""SQLite has no schemas: `adapters.database.engine` leaves it out there."""
-_Json: Final = JSON().with_variant(JSONB(), "postgresql")
 
 
 jobs = Table(
@@ -20,15 +18,15 @@ jobs = Table(
     Column("status", Text, nullable=False),
     Column("stage", Integer, nullable=False),
     Column("total_stages", Integer, nullable=False),
-    Column("parameters", _Json, nullable=False),
-    Column("stage_results", _Json, nullable=False),
-    Column("result_data", _Json, nullable=False),
+    Column("parameters", JSONB, nullable=False),
+    Column("stage_results", JSONB, nullable=False),
+    Column("result_data", JSONB, nullable=False),
     Column("error_details", Text),
     Column("attempt", Integer, nullable=False),
     Column("version", Integer, nullable=False),
     Column("project", Text),
     Column("alias", Text),
-    Column("failed_tasks", _Json, nullable=False),
+    Column("failed_tasks", JSONB, nullable=False),
     Column("failed_count", BigInteger, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -51,9 +49,9 @@ tasks = Table(
     Column("task_index", Text, nullable=False),
     Column("task_type", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("parameters", _Json, nullable=False),
-    Column("result_data", _Json, nullable=False),
-    Column("next_stage_params", _Json, nullable=False),
+    Column("parameters", JSONB, nullable=False),
+    Column("result_data", JSONB, nullable=False),
+    Column("next_stage_params", JSONB, nullable=False),
     Column("large_metadata_path", Text),
     Column("error_details", Text),
     Column("heartbeat", UtcDateTime),

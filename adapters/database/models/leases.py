@@ -1,13 +1,13 @@
 """Leases of limited resources."""
 
-from sqlalchemy import Boolean, Column, Index, Integer, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Table, Text, UniqueConstraint
 
-from adapters.database.models.base import BigId, UtcDateTime, metadata
+from adapters.database.models.base import UtcDateTime, metadata
 
 leases = Table(
     "leases",
     metadata,
-    Column("position", BigId, primary_key=True),
+    Column("position", BigInteger, primary_key=True),
     Column("resource", Text, nullable=False),
     Column("owner", Text, nullable=False),
     Column("units", Integer, nullable=False),
@@ -15,7 +15,6 @@ leases = Table(
     Column("expires_at", UtcDateTime, nullable=False),
     UniqueConstraint("resource", "owner"),
     Index(None, "owner"),
-    sqlite_autoincrement=True,
 )
 """How many units of a resource a run has, or waits for; the order is that of `position`.
 

@@ -25,7 +25,6 @@ from sqlalchemy import (
 )
 
 from adapters.database.models.base import (
-    BigId,
     UtcDateTime,
     decimal_column,
     key_column,
@@ -36,7 +35,7 @@ from workflows.spreadsheets.runs import RowCounts
 
 
 def _own_id() -> Column[Any]:
-    return Column("id", BigId, primary_key=True)
+    return Column("id", BigInteger, primary_key=True)
 
 
 def _organisation() -> Column[Any]:
@@ -87,7 +86,6 @@ persons = Table(
     UniqueConstraint("organisation_id", "person_key"),
     Index(None, "organisation_id", "name_key"),
     Index(None, "organisation_id", "mail_key"),
-    sqlite_autoincrement=True,
 )
 """People of an organisation. `name_key` and `mail_key` are what they are looked up by; they follow
 from the other columns, and are NULL in a row that another program wrote."""
@@ -100,7 +98,6 @@ events = Table(
     Column("name", Text, nullable=False),
     Column("starts_on", Date),
     Index(None, "organisation_id"),
-    sqlite_autoincrement=True,
 )
 
 event_categories = Table(
@@ -111,7 +108,6 @@ event_categories = Table(
     Column("name", Text, nullable=False),
     _spellings(),
     UniqueConstraint("event_id", "name"),
-    sqlite_autoincrement=True,
 )
 
 event_participants = Table(
@@ -127,7 +123,6 @@ event_participants = Table(
     UniqueConstraint("event_id", "person_id"),
     Index(None, "person_id"),
     Index(None, "event_id", "bib"),
-    sqlite_autoincrement=True,
 )
 
 membership_periods = Table(
@@ -139,7 +134,6 @@ membership_periods = Table(
     Column("starts_on", Date),
     Column("ends_on", Date),
     Index(None, "organisation_id"),
-    sqlite_autoincrement=True,
 )
 
 membership_types = Table(
@@ -150,7 +144,6 @@ membership_types = Table(
     Column("name", Text, nullable=False),
     _spellings(),
     UniqueConstraint("organisation_id", "name"),
-    sqlite_autoincrement=True,
 )
 
 memberships = Table(
@@ -167,7 +160,6 @@ memberships = Table(
     text_column("notes"),
     UniqueConstraint("membership_period_id", "person_id"),
     Index(None, "person_id"),
-    sqlite_autoincrement=True,
 )
 
 races = Table(
@@ -178,7 +170,6 @@ races = Table(
     Column("name", Text, nullable=False),
     Column("starts_at", UtcDateTime),
     Index(None, "event_id"),
-    sqlite_autoincrement=True,
 )
 
 race_results = Table(
@@ -195,7 +186,6 @@ race_results = Table(
     UniqueConstraint("race_id", "person_id"),
     Index(None, "person_id"),
     Index(None, "race_id", "bib"),
-    sqlite_autoincrement=True,
 )
 
 custom_lists = Table(
@@ -207,7 +197,6 @@ custom_lists = Table(
     Column("name", Text, nullable=False),
     Column("open", Boolean, nullable=False, default=False),
     UniqueConstraint("organisation_id", "key"),
-    sqlite_autoincrement=True,
 )
 """Lists of choices that organisations make for themselves; people may add to an open one."""
 
@@ -218,7 +207,6 @@ custom_list_items = Table(
     _owner("custom_list_id", "custom_lists"),
     Column("name", Text, nullable=False),
     UniqueConstraint("custom_list_id", "name"),
-    sqlite_autoincrement=True,
 )
 
 custom_list_values = Table(
@@ -229,7 +217,6 @@ custom_list_values = Table(
     _owner("custom_list_id", "custom_lists"),
     _owner("custom_list_item_id", "custom_list_items"),
     UniqueConstraint("participant_id", "custom_list_id"),
-    sqlite_autoincrement=True,
 )
 
 TARGETS: Final = {
@@ -257,7 +244,7 @@ def _own() -> Column[Any]:
 spreadsheet_imports = Table(
     "spreadsheet_imports",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("uuid", Text, nullable=False, unique=True),
     Column("workflow_id", Text, nullable=False),
     Column("organisation_id", BigInteger, nullable=False),
@@ -340,7 +327,7 @@ spreadsheet_columns = Table(
 spreadsheet_values = Table(
     "spreadsheet_values",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("import_id", BigInteger, nullable=False),
     Column("field", Text, nullable=False),
     Column("value", Text, nullable=False),
@@ -358,7 +345,6 @@ spreadsheet_values = Table(
     Column("found_name", Text),
     UniqueConstraint("import_id", "field", "value"),
     Index(None, "import_id", "status", "id"),
-    sqlite_autoincrement=True,
 )
 """Each distinct value of a field whose cells refer to other tables, and what it means.
 
@@ -380,9 +366,7 @@ spreadsheet_results = Table(
         "ix_spreadsheet_results_not_created",
         *("import_id", "outcome", "line"),
         postgresql_where=_NOT_CREATED,
-        sqlite_where=_NOT_CREATED,
     ),
-    sqlite_with_rowid=False,
 )
 """Outcome of each row. Where most were created, those are found without an index."""
 
@@ -394,7 +378,6 @@ spreadsheet_parked = Table(
     Column("offset", BigInteger, nullable=False),
     Column("person", Text),
     Column("person_key", Text),
-    sqlite_with_rowid=False,
 )
 """Rows that wait: with the question about their person, or with its key where that is certain."""
 
@@ -428,7 +411,7 @@ spreadsheet_differences = Table(
 spreadsheet_undo_conflicts = Table(
     "spreadsheet_undo_conflicts",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("import_id", BigInteger, nullable=False),
     Column("line", BigInteger, nullable=False),
     Column("table_name", Text, nullable=False),
@@ -462,7 +445,7 @@ spreadsheet_uploads = Table(
 decisions = Table(
     "decisions",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("pipeline", Text, nullable=False),
     Column("workflow_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -556,14 +539,13 @@ spreadsheet_review_problems = Table(
     Column("value", Text),
     Column("reason", Text, nullable=False),
     Index(None, "import_id", "column_id"),
-    sqlite_with_rowid=False,
 )
 """What is wrong with cells; column 0: with the row."""
 
 spreadsheet_review_operations = Table(
     "spreadsheet_review_operations",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("import_id", BigInteger, nullable=False),
     Column("version", BigInteger),
     Column("body", Text, nullable=False),
@@ -574,7 +556,6 @@ spreadsheet_review_operations = Table(
     Column("key", Text),
     UniqueConstraint("import_id", "version"),
     Index(None, "import_id", "key", unique=True),
-    sqlite_autoincrement=True,
 )
 """Corrections, in the order of their versions; without one: only looked at so far.
 

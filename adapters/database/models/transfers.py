@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, Date, Index, Integer, Table, Text
 
-from adapters.database.models.base import BigId, UtcDateTime, metadata
+from adapters.database.models.base import UtcDateTime, metadata
 
 transfers = Table(
     "transfers",
@@ -69,7 +69,7 @@ jobconfig = Table(
 jobconfig_changes = Table(
     "jobconfig_changes",
     metadata,
-    Column("id", BigId, primary_key=True),
+    Column("id", BigInteger, primary_key=True),
     Column("queue", Text, nullable=False),
     Column("rule", Text, nullable=False),
     Column("change", Text, nullable=False),

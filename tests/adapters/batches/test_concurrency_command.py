@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from tests.support.batches.scripted import started
 from tests.support.cli import Terminal
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from workers.batches import access
 from workflows.batches.names import BatchKey
 
@@ -28,8 +28,7 @@ class Person(Terminal):
 
 @pytest_asyncio.fixture
 async def terminal(tmp_path: Path) -> Person:
-    settings = {"DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}", "USER": "ada"}
-    await make_tables(settings["DATABASE_URL"])
+    settings = {"DATABASE_URL": fresh_url(), "USER": "ada"}
     return Person(settings)
 
 

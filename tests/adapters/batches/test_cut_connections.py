@@ -55,10 +55,10 @@ async def texts() -> AsyncIterator[FileTexts]:
 
 
 async def test_a_group_whose_connection_is_cut_anywhere_waits_and_loads_everything_once(
-    postgres_database_url: str, postgres_url: str, tmp_path: Path, texts: FileTexts
+    database_url: str, postgres_url: str, tmp_path: Path, texts: FileTexts
 ) -> None:
     cut, outages = Cut(postgres_url), 0
-    async with open_database(postgres_database_url) as database:
+    async with open_database(database_url) as database:
         cut.watch(database)
         loading = DocumentLoading(tmp_path, database, texts)
         await loading.start_batch()

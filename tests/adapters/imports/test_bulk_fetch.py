@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable, Text, bindparam, insert, make_url, select
 
-from adapters.database.bulk.postgresql_driver import driver_text
-from adapters.database.bulk_engines import bulk_of
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.driver import driver_text
 from adapters.database.engine import Database, open_database
 from adapters.database.models.imports import import_answers, import_tasks
 from adapters.ports.errors import Unavailable
@@ -32,7 +32,7 @@ def answer(question: str) -> dict[str, Any]:
 
 async def rows(database: Database, statement: Executable, **values: Any) -> list[tuple[Any, ...]]:
     async with database.transaction() as connection:
-        return [tuple(row) for row in await bulk_of(database).fetch(connection, statement, values)]
+        return [tuple(row) for row in await bulk.fetch(connection, statement, values)]
 
 
 async def test_rows_come_by_place_with_the_values_that_stand_in_the_statement(
@@ -44,7 +44,6 @@ async def test_rows_come_by_place_with_the_values_that_stand_in_the_statement(
 
 
 async def test_the_first_statement_and_those_behind_it_are_rolled_back(database: Database) -> None:
-    bulk = bulk_of(database)
     with pytest.raises(Given):
         async with database.transaction() as connection:
             for question in ("first", "second"):
@@ -54,12 +53,10 @@ async def test_the_first_statement_and_those_behind_it_are_rolled_back(database:
         assert await rows(database, FOUND, asked=question) == []
 
 
-async def test_a_lost_connection_is_an_outage_once(
-    postgres_database_url: str, postgres_url: str
-) -> None:
-    async with open_database(postgres_database_url) as database:
+async def test_a_lost_connection_is_an_outage_once(database_url: str, postgres_url: str) -> None:
+    async with open_database(database_url) as database:
         await rows(database, KEPT, **answer("first"))
-        name = make_url(postgres_database_url).database
+        name = make_url(database_url).database
         session = f"pg_stat_activity WHERE datname = '{name}'"
         await administer(postgres_url, f"SELECT pg_terminate_backend(pid, 10000) FROM {session}")
         with pytest.raises(Unavailable):

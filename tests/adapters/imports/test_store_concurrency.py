@@ -3,7 +3,6 @@
 import asyncio
 import multiprocessing
 import random
-import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,7 +14,7 @@ import pytest
 from sqlalchemy import select, text
 
 from activities.imports.store import SqlImportStore
-from adapters.database.bulk import postgresql
+from adapters.database.bulk import engine as bulk
 from adapters.database.engine import Database, open_database
 from adapters.database.models.imports import import_tasks
 from adapters.ports.errors import Unavailable
@@ -109,9 +108,9 @@ async def test_appends_to_the_same_key_get_different_numbers(
 
 
 async def test_a_write_that_waits_for_a_close_writes_nothing(
-    postgres_database_url: str,
+    database_url: str,
 ) -> None:
-    async with open_database(postgres_database_url) as database:
+    async with open_database(database_url) as database:
         store = SqlImportStore(database)
         await store.begin(message("mto"), plan("mto"), "w", None)
         await store.write(KEY, chunk("mto_lines", MTO, line(1)), Strategy.APPEND)
@@ -165,16 +164,16 @@ async def _held(database: Database) -> AsyncGenerator[None]:
 
 
 async def test_lost_sessions_are_unavailable_and_the_next_attempt_succeeds(
-    postgres_database_url: str, stop_postgres_sessions: Callable[[str], Awaitable[int]]
+    database_url: str, stop_postgres_sessions: Callable[[str], Awaitable[int]]
 ) -> None:
-    async with open_database(postgres_database_url) as database:
+    async with open_database(database_url) as database:
         store = SqlImportStore(database)
         await load(store, KEY, range(10), 5)
         with pytest.raises(Unavailable, match="the database is not available"):
             async with _held(database):
                 waiting = asyncio.create_task(load(store, KEY, range(20), 5))
                 await _until_waiting(database, 1)
-                assert await stop_postgres_sessions(postgres_database_url) >= 2
+                assert await stop_postgres_sessions(database_url) >= 2
         with pytest.raises(Unavailable):
             await waiting
         await load(store, KEY, range(20), 5)
@@ -183,55 +182,38 @@ async def test_lost_sessions_are_unavailable_and_the_next_attempt_succeeds(
 
 
 async def test_sessions_lost_while_idle_cost_one_attempt_at_most(
-    postgres_database_url: str, stop_postgres_sessions: Callable[[str], Awaitable[int]]
+    database_url: str, stop_postgres_sessions: Callable[[str], Awaitable[int]]
 ) -> None:
-    async with open_database(postgres_database_url) as database:
+    async with open_database(database_url) as database:
         store = SqlImportStore(database)
         await asyncio.gather(*(store.mark(KEY) for _ in range(5)))
-        assert await stop_postgres_sessions(postgres_database_url) >= 1
+        assert await stop_postgres_sessions(database_url) >= 1
         with pytest.raises(Unavailable):
             await store.mark(KEY)
         await asyncio.gather(*(store.mark(KEY) for _ in range(5)))
 
 
 async def test_copy_on_a_lost_session_is_unavailable(
-    postgres_database_url: str,
+    database_url: str,
     stop_postgres_sessions: Callable[[str], Awaitable[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with open_database(postgres_database_url) as database:
+    async with open_database(database_url) as database:
         store = SqlImportStore(database)
-        fill = store._bulk.fill
+        fill = bulk.fill
 
         async def cut(*given: Any) -> None:
-            await stop_postgres_sessions(postgres_database_url)
+            await stop_postgres_sessions(database_url)
             await fill(*given)
 
         with monkeypatch.context() as patch:
-            patch.setattr(store._bulk, "fill", cut)
+            patch.setattr(bulk, "fill", cut)
             # Few rows are not copied else.
-            patch.setattr(postgresql, "sent", lambda batch: None)
+            patch.setattr(bulk, "sent", lambda batch: None)
             with pytest.raises(Unavailable):
                 await load(store, KEY, range(5), 5)
         await load(store, KEY, range(5), 5)
         assert len(await stored(database, "mto_lines", "drawing")) == 5
-
-
-async def test_a_busy_sqlite_database_is_unavailable(
-    sqlite_database_url: str,
-) -> None:
-    path = sqlite_database_url.removeprefix("sqlite:///")
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        async with open_database(sqlite_database_url) as database:
-            async with database.reading() as connection:
-                await connection.execute(text("PRAGMA busy_timeout = 1"))
-            with pytest.raises(Unavailable, match="locked"):
-                await SqlImportStore(database).finish(KEY)
-            assert not (await SqlImportStore(database).mark(KEY)).finished
-    finally:
-        other.close()
 
 
 def _load_alone(url: str, name: str) -> None:

@@ -21,10 +21,10 @@ MTO = "project_id service_id drawing commodity_code size sequence quantity"
 SERVICE = {"project_id": "p1", "service_id": "s1"}
 
 
-@pytest.fixture(params=[None, "sqlite", "postgres"], ids=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=[None, "database"], ids=["memory", "database"])
 def url(request: pytest.FixtureRequest) -> str | None:
     """URL of a database; None: in memory."""
-    return request.param and request.getfixturevalue(f"{request.param}_database_url")
+    return request.param and request.getfixturevalue("database_url")
 
 
 @pytest.fixture

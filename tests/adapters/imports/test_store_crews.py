@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from activities.imports import upserts
 from activities.imports.store import SqlImportStore
 from activities.imports.upserts import without_overlaps
-from adapters.database.bulk.protocol import RowBatch
+from adapters.database.bulk.rows import RowBatch
 from adapters.database.engine import Database
 from adapters.database.models.imports import crew_members
 from tests.support.imports.store import chunk, stored

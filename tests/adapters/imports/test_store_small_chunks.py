@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from activities.imports.store import SqlImportStore
-from adapters.database.bulk import postgresql, postgresql_statements
-from adapters.database.bulk.protocol import RowBatch
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk import statements
+from adapters.database.bulk.rows import RowBatch
 from adapters.database.engine import Database
 from adapters.database.models.base import DOMAIN
 from tests.adapters.imports.test_store_large_chunks import HOSTILE, QUANTITIES
@@ -43,7 +44,7 @@ async def test_rows_that_are_sent_are_kept_as_those_that_are_copied(
 ) -> None:
     for way in ("sent", "copied"):
         if way == "copied":
-            monkeypatch.setattr(postgresql, "sent", lambda batch: None)
+            monkeypatch.setattr(bulk, "sent", lambda batch: None)
         for at, rows in enumerate(CHUNKS):
             project, size = f"{way}{at}", len(rows)
             part = chunk("mto_lines", MTO, *((project, *row) for row in rows), cells=False)
@@ -78,5 +79,5 @@ def batch(*texts: Any) -> RowBatch:
 
 @pytest.mark.parametrize("text", [*MARKS[1:3], 7])
 def test_values_that_a_text_cannot_stand_for_are_copied(text: Any) -> None:
-    assert postgresql_statements.sent(batch("a", text)) is None
-    assert postgresql_statements.sent(batch("a", "b", None)) is not None
+    assert statements.sent(batch("a", text)) is None
+    assert statements.sent(batch("a", "b", None)) is not None

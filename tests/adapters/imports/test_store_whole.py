@@ -96,11 +96,10 @@ async def test_it_is_one_transaction_of_few_statements(
     engine = database.engine.sync_engine
     event.listen(engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
     event.listen(engine, "commit", commits.append)
-    if database.dialect == "postgresql":
-        # The one connection of the pool; SQLAlchemy does not see what its driver is sent directly.
-        async with database.reading() as connection:
-            driver: Any = (await connection.get_raw_connection()).driver_connection
-        driver.add_query_logger(lambda record: statements.append(record.query))
+    # The one connection of the pool; SQLAlchemy does not see what its driver is sent directly.
+    async with database.reading() as connection:
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+    driver.add_query_logger(lambda record: statements.append(record.query))
     await complete(store, machine("B"), task_id="t2")
     assert 3 <= len(statements) <= STATEMENTS, statements
     assert len(commits) == 1

@@ -21,7 +21,7 @@ from workflows.jobs.vectors import VectorOptions
 @pytest.fixture(params=["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)])
 def catalogue_url(request: pytest.FixtureRequest) -> str:
     """URL of a database with an empty catalogue."""
-    name = {"sqlite": "sqlite_database_url", "pgstac": "postgis_url"}[request.param]
+    name = {"sqlite": "database_url", "pgstac": "postgis_url"}[request.param]
     return request.getfixturevalue(name)
 
 
@@ -42,10 +42,10 @@ def rasters() -> Iterator[FileRasters]:
 
 @pytest.fixture
 async def jobs(
-    rasters: FileRasters, tmp_path: Path, sqlite_database_url: str
+    rasters: FileRasters, tmp_path: Path, database_url: str
 ) -> AsyncGenerator[RasterJobs]:
     """Jobs over an empty catalogue."""
-    async with raster_jobs(tmp_path, rasters, sqlite_database_url) as found:
+    async with raster_jobs(tmp_path, rasters, database_url) as found:
         yield found
 
 

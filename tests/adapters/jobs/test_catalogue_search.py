@@ -12,6 +12,7 @@ from activities.jobs.embedded_catalogue import open_catalogue
 from activities.jobs.ports import Catalogue
 from activities.jobs.stac_queries import filter_of_text
 from adapters.database.engine import open_database
+from tests.support.fresh_database import fresh_url
 from tests.support.jobs.stac import EVERYWHERE, found, put_scenes
 from workflows.shared.errors import RuleViolation
 
@@ -29,7 +30,7 @@ def one_url(
     """URL of a database for all tests of the module, none of which writes."""
     if request.param == "sqlite":
         folder: Path = tmp_path_factory.mktemp("catalogue")
-        yield f"sqlite:///{folder / 'catalogue.db'}"
+        yield fresh_url()
         return
     with request.getfixturevalue("postgis").database() as url:
         yield url

@@ -131,8 +131,8 @@ async def test_old_jobs_leave_what_the_catalogue_uses(
         assert len((await store.tasks(id)).tasks) == tasks
 
 
-async def test_without_a_catalogue_files_stay(postgres_database_url: str, tmp_path: Path) -> None:
-    async with open_database(postgres_database_url) as database:
+async def test_without_a_catalogue_files_stay(database_url: str, tmp_path: Path) -> None:
+    async with open_database(database_url) as database:
         store, old = SqlJobStore(database), "ab" * 32
         await store.put_job(a_job(job_id=old, status=JobStatus.COMPLETED, updated_at=LONG_AGO))
         await store.put_tasks([a_task(0, parent_job_id=old)])

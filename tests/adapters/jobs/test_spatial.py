@@ -18,7 +18,7 @@ from activities.jobs.spatial import (
 from adapters.database.engine import open_database
 from adapters.ports.errors import Denied, Unavailable
 from stack.children import free_port
-from tests.support.fresh_database import administer
+from tests.support.fresh_database import administer, fresh_url
 from tests.support.jobs.stac import EVERYWHERE, PARIS, collection, found, item, put_scenes
 from tests.support.waiting import eventually
 from workflows.shared.dependencies import Dependency
@@ -85,7 +85,7 @@ async def test_a_user_with_the_role_of_ingestion_alone_writes_and_searches(
 async def test_a_store_that_does_not_answer_is_an_outage(kind: str, tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "docflow.db"
     nobody = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
-    url = nobody if kind == "postgresql" else f"sqlite:///{missing}"
+    url = nobody if kind == "postgresql" else fresh_url()
     before = set(threading.enumerate())
 
     async def has_ended() -> bool:

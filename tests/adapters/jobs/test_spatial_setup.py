@@ -7,8 +7,7 @@ import pytest
 
 from adapters.database.engine import open_database
 from adapters.files.datum_grids import missing_grids
-from tests.support.fresh_database import administer
-from tests.support.tables import make_tables
+from tests.support.fresh_database import administer, fresh_url
 from workers.jobs import setup
 from workers.jobs.setup import spatial_requirements, worker_requirements
 from workers.shared.services.requirements import Requirement, State
@@ -68,10 +67,9 @@ async def test_what_a_server_without_postgis_needs_is_named(postgres_url: str) -
 
 async def test_the_embedded_catalogue_is_made(tmp_path: Path) -> None:
     environment = {
-        "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+        "DATABASE_URL": fresh_url(),
         "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
     }
-    await make_tables(environment["DATABASE_URL"])
     async with worker_requirements(environment) as requirements:
         named = {each.name: each for each in requirements}
         catalogue = named["catalogue"]

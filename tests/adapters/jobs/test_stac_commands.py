@@ -67,9 +67,9 @@ def test_people_see_a_table(cli: CliContext) -> None:
     ],
 )
 def test_what_means_nothing_is_a_mistake_in_usage(
-    sqlite_database_url: str, options: list[str], says: str
+    database_url: str, options: list[str], says: str
 ) -> None:
-    context = CliContext({"DATABASE_URL": sqlite_database_url})
+    context = CliContext({"DATABASE_URL": database_url})
     done = run_docflow("stac", "search", *options, context=context)
     assert done.exit_code == 2 and says in done.stderr
 

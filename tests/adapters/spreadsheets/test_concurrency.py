@@ -58,11 +58,11 @@ async def test_attempts_at_one_chunk_write_it_once(
 
 
 async def test_a_person_added_concurrently_is_found_at_the_next_attempt(
-    postgres_database_url: str,
+    database_url: str,
 ) -> None:
     async with (
-        open_database(postgres_database_url) as database,
-        open_database(postgres_database_url) as other,
+        open_database(database_url) as database,
+        open_database(database_url) as other,
     ):
         sheet = await opened(SqlSpreadsheetStore(database), await sample_club(database))
         async with other.transaction() as connection:

@@ -220,10 +220,10 @@ def pgp(secrets: PlantedSecrets, homes: Path) -> Iterator[GnuPg]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def transfers(
-    client: Client, sqlite_database_url: str, tmp_path: Path
+    client: Client, database_url: str, tmp_path: Path
 ) -> AsyncGenerator[Installation]:
     """Workers of transfers over tables of their own."""
-    async with open_installation(client, sqlite_database_url, tmp_path) as opened:
+    async with open_installation(client, database_url, tmp_path) as opened:
         yield opened
 
 

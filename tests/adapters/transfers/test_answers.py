@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("user", "by"), [({"USER": "ida"}, "ida"), ({}, "operator")])
 async def test_the_trail_says_who_had_a_job_tried_again(
     transfers: Installation,
-    sqlite_database_url: str,
+    database_url: str,
     monkeypatch: pytest.MonkeyPatch,
     user: dict[str, str],
     by: str,
@@ -32,7 +32,7 @@ async def test_the_trail_says_who_had_a_job_tried_again(
         return row is not None and (row.reason or "").startswith("parked: ")
 
     await eventually(is_parked)
-    context = CliContext({"DATABASE_URL": sqlite_database_url, "TEMPORAL_ADDRESS": address, **user})
+    context = CliContext({"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": address, **user})
     done = await run_docflow_in_thread("retry", file_job_id(id), context=context)
     assert done.exit_code == 0, done.output
     await ended(transfers, id)

@@ -20,8 +20,8 @@ from adapters.database.engine import Database, open_database
 from adapters.ports.transfers import StatusRow
 from stack.temporal import temporal_binary
 from tests.support.cli import run_docflow_in_thread
+from tests.support.fresh_database import fresh_url
 from tests.support.memory.partners import MemoryPartners
-from tests.support.tables import make_tables
 from tests.support.transfers.places import open_places
 from tests.support.waiting import eventually
 from workers import catalogue
@@ -101,7 +101,7 @@ async def listed(group: str) -> dict[str, object]:
 async def test_a_declared_watch_starts_events(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = f"sqlite+aiosqlite:///{tmp_path}/docflow.db"
+    url = fresh_url()
     file, clocks = tmp_path / "out" / "a.csv", tmp_path / "watches.yaml"
     file.parent.mkdir()
     file.write_bytes(b"1,2\n")
@@ -113,7 +113,6 @@ async def test_a_declared_watch_starts_events(
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    await make_tables(url)
     refused = await run_docflow_in_thread("transfers", "watches", "run", "acme-orders")
     assert refused.exit_code == 1 and "docflow schedules reconcile" in refused.output
     table = declared_schedules(["transfers"], settings)

@@ -27,7 +27,7 @@ from activities.transfers.reception import (
 )
 from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
 from tests.support.chaos import kills, seed
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
 from workers.shared.resources import open_resources
 from workers.shared.services.bodies import DeadLetter, Settle
@@ -125,11 +125,10 @@ def _seed() -> str:
 async def desk(tmp_path: Path, seed: str) -> AsyncGenerator[Desk]:
     (tmp_path / "blobs").mkdir()
     settings = {
-        "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+        "DATABASE_URL": fresh_url(),
         "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
         "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
     }
-    await make_tables(settings["DATABASE_URL"])
     queues = read_queues(QUEUES)
     async with open_resources(settings) as resources:
         database = resources.database

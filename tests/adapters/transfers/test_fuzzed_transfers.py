@@ -23,7 +23,6 @@ from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from stack.temporal import temporal_server
 from tests.support.chaos import kills, seed
-from tests.support.tables import make_tables
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
 from workers.shared.services.bodies import DeadLetter, Settle
@@ -168,7 +167,6 @@ async def fuzzed(
     (tmp_path / "share/in/orders.csv").write_bytes(b"a;b\n" * 100)
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         settings = folder_settings(tmp_path, server.address, QUEUES)
-        await make_tables(settings["DATABASE_URL"])
         faults = Faults()
         async with whole_workers(settings, faults) as workers:
             database = workers.resources.database

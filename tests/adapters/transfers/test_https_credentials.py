@@ -129,8 +129,8 @@ async def test_calls_wait_where_every_call_is_refused(tmp_path: Path) -> None:
         assert "planted" not in result.model_dump_json()
 
 
-async def test_a_test_of_such_a_partner_reports_it(sqlite_database_url: str) -> None:
-    known = {"DATABASE_URL": sqlite_database_url, "DOCFLOW_TRANSFERS_LOCAL": "true", **SECRETS}
+async def test_a_test_of_such_a_partner_reports_it(database_url: str) -> None:
+    known = {"DATABASE_URL": database_url, "DOCFLOW_TRANSFERS_LOCAL": "true", **SECRETS}
     context = CliContext(known)
     async with http_files() as server:
         options = ("--kind", "https", "--host", "http://127.0.0.1", "--port", str(server.port))

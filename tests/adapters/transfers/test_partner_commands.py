@@ -33,9 +33,9 @@ async def site(tmp_path: Path) -> AsyncIterator[SftpSite]:
 
 
 @pytest.fixture
-def environment(sqlite_database_url: str) -> dict[str, str]:
+def environment(database_url: str) -> dict[str, str]:
     return {
-        "DATABASE_URL": sqlite_database_url,
+        "DATABASE_URL": database_url,
         "DOCFLOW_TRANSFERS_LOCAL": "true",
         "ACME_PASSWORD": PASSWORD,
         "USER": "ida",

@@ -44,9 +44,9 @@ def receipt(*actions: str) -> bytes:
 
 
 @pytest.fixture
-def environment(sqlite_database_url: str, tmp_path: Path) -> dict[str, str]:
+def environment(database_url: str, tmp_path: Path) -> dict[str, str]:
     (tmp_path / "blobs" / "imports").mkdir(parents=True)
-    return {"DATABASE_URL": sqlite_database_url, "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs")}
+    return {"DATABASE_URL": database_url, "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs")}
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.store import SqlRouteStore, SqlTransferStore
-from tests.support.tables import make_tables
 from tests.support.transfers.events import READ, WRITE, a_message
 from tests.support.transfers.installation import OLGA
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
@@ -98,7 +97,6 @@ async def site(client: Client, tmp_path: Path) -> AsyncGenerator[Site]:
     once = {"RetryFailureSource": 0, "RetryFailureDestination": 0}
     job = {"Job": "orders", "Queue": "jobs", "Actions": {**once, "List": [READ, FIRST, SECOND]}}
     (tmp_path / "jobsettings.json").write_text(json.dumps({"Jobs": [job]}))
-    await make_tables(settings["DATABASE_URL"])
     async with whole_workers(settings) as workers:
         database = workers.resources.database
         for name, folder in (("acme", "share"), ("store", "out"), ("strict", "strict")):

@@ -21,8 +21,8 @@ Docflow = Callable[..., Any]
 
 
 @pytest.fixture
-def docflow(sqlite_database_url: str) -> Docflow:
-    context = CliContext({"DATABASE_URL": sqlite_database_url, "USER": "ida"})
+def docflow(database_url: str) -> Docflow:
+    context = CliContext({"DATABASE_URL": database_url, "USER": "ida"})
 
     async def call(*arguments: str, code: int = 0) -> Result:
         done = await run_docflow_in_thread("routes", *arguments, context=context)
@@ -33,10 +33,10 @@ def docflow(sqlite_database_url: str) -> Docflow:
 
 
 async def test_of_many_events_that_no_rule_matched_the_number_is_reported(
-    docflow: Docflow, sqlite_database_url: str, monkeypatch: pytest.MonkeyPatch
+    docflow: Docflow, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.transfers.routes._UNMATCHED", 1)
-    async with open_database(sqlite_database_url) as database:
+    async with open_database(database_url) as database:
         for id in ("5eed" * 16, "f00d" * 16):
             row = StatusRow(id, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", id)
             await SqlTransferStore(database).record(row)

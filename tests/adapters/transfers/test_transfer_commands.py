@@ -25,12 +25,10 @@ Docflow = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-def docflow(
-    transfers: Installation, sqlite_database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Docflow:
+def docflow(transfers: Installation, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Docflow:
     address = transfers.client.service_client.config.target_host
     environment = {
-        "DATABASE_URL": sqlite_database_url,
+        "DATABASE_URL": database_url,
         "DOCFLOW_BLOB_FOLDER": str(transfers.settings.parent / "blobs"),
         "TEMPORAL_ADDRESS": address,
         "USER": "ida",

@@ -280,13 +280,13 @@ async def test_a_failed_action_is_tried_again_with_settings_that_were_corrected(
 
 async def test_an_event_is_submitted_and_followed(
     transfers: Installation,
-    sqlite_database_url: str,
+    database_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     address = transfers.client.service_client.config.target_host
     monkeypatch.setenv("TEMPORAL_ADDRESS", address)
-    context = CliContext({"DATABASE_URL": sqlite_database_url})
+    context = CliContext({"DATABASE_URL": database_url})
     file = tmp_path / "event.json"
 
     async def submit(*options: str, **fields: Any) -> Result:
@@ -309,7 +309,7 @@ async def test_an_event_is_submitted_and_followed(
     parked = await submit(id="it parks")
     assert parked.exit_code == 4 and "no such folder" in parked.output
     id = head_of(file.read_text()).transfer_id
-    context = CliContext({"DATABASE_URL": sqlite_database_url})
+    context = CliContext({"DATABASE_URL": database_url})
     shown = await run_docflow_in_thread("show", id[:12], context=context)
     assert shown.exit_code == 0 and "WriteFile" in shown.output and "States" in shown.output
     status = await run_docflow_in_thread("status", context=context)

@@ -160,12 +160,12 @@ async def test_a_worker_asks_the_rules_where_a_watch_leads(text: str | None, loo
 
 
 async def test_a_worker_names_a_loop_when_it_starts(
-    sqlite_database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "jobsettings.json").write_text(LOOP)
     (tmp_path / "watches.yaml").write_text(WATCHES)
     environment = {
-        "DATABASE_URL": sqlite_database_url,
+        "DATABASE_URL": database_url,
         "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
         "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
         "DOCFLOW_TRANSFERS_SETTINGS": str(tmp_path / "jobsettings.json"),

@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from adapters.files.rasters.pool import FileRasters
+from tests.support.fresh_database import fresh_url
 from tests.support.jobs import rasters as made
 from tests.support.jobs.raster_jobs import raster_jobs
-from tests.support.tables import make_tables
 
 
 async def _killing(rounds: int, seed: int) -> None:
@@ -39,8 +39,7 @@ def _command(process: psutil.Process) -> list[str]:
 async def _digests(folder: Path, scene: Path, rounds: int) -> dict[str, str]:
     """SHA-256 of every asset of the scene."""
     folder.mkdir()
-    url = f"sqlite:///{folder / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with FileRasters(1) as rasters, raster_jobs(folder, rasters, url) as jobs:
         jobs.retries = rounds + 1
         name = await jobs.put(scene)

@@ -7,7 +7,6 @@ left out: their receipts say that the guarantee is another one.
 import asyncio
 import json
 import random
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from tests.adapters.transfers.conftest import (
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
 from tests.crash.transfers.rounds import killed_once, moment, result_of
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.places import joined, write
 from workers.shared.connect import connect
@@ -43,7 +42,6 @@ __all__ = ["aws_account", "azure_account", "kind"]
 pytestmark = pytest.mark.chaos(alone=True)
 
 BYTES: Final = 4 << 20
-EMPTY: Final = "empty.db"
 """A database at the newest schema: every round has a copy."""
 ACTIVITIES: Final = ("read_file", "write_file")
 SETTLING: Final = ("settle_source",)
@@ -80,8 +78,6 @@ class Round:
         """Its database, partner, settings and file."""
         self.folder.mkdir()
         (self.folder / "blobs").mkdir()
-        # Migrations do not run beside each other in one process.
-        shutil.copyfile(self.folder.parent / EMPTY, self.folder / "docflow.db")
         async with open_database(self.settings["DATABASE_URL"]) as database:
             await SqlPartnerStore(database).put(self.far.partner)
         after = {"After": "move", "MoveTo": self.settled} if self.settled != self.source else {}
@@ -135,7 +131,7 @@ def settings_of(folder: Path, address: str, far: Endpoint) -> dict[str, str]:
     found = {
         **secrets.environment,
         "TEMPORAL_ADDRESS": address,
-        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DATABASE_URL": fresh_url(),
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
         "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
         "DOCFLOW_TRANSFERS_SETTINGS": str(folder / "jobsettings.json"),
@@ -159,7 +155,6 @@ async def test_a_worker_killed_at_a_place_leaves_whole_files_or_none(
 ) -> None:
     content = bytes(chance.choices(b"0123456789;\n", k=BYTES))
     (tmp_path / "temporal").mkdir()
-    await make_tables(f"sqlite:///{tmp_path / EMPTY}")
     turns = asyncio.Semaphore(4)
     async with (
         temporal_server(tmp_path / "temporal", ui=False, in_memory=True) as server,

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
 from tests.crash.transfers.rounds import killed_once, moment, result_of
 from tests.support.chaos import CHAOS, kills
-from tests.support.tables import make_tables
+from tests.support.fresh_database import fresh_url
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.openpgp import Forge
@@ -44,7 +45,6 @@ pytestmark = [pytest.mark.chaos, pytest.mark.gnupg]
 
 AT_ONCE: Final = 4
 BYTES: Final = 4 << 20
-EMPTY: Final = "empty.db"
 """A database at the newest schema: every round has a copy."""
 ACTIVITIES: Final = (
     *("read_file", "checksum", "compress", "extract", "encrypt", "decrypt", "sign", "verify"),
@@ -99,7 +99,6 @@ async def opened(folder: Path, *, scans: bool) -> AsyncGenerator[World]:
     finally:
         shutil.rmtree(short, ignore_errors=True)
     (folder / "temporal").mkdir()
-    await make_tables(f"sqlite:///{folder / EMPTY}")
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
             temporal_server(folder / "temporal", ui=False, in_memory=True)
@@ -125,12 +124,12 @@ class Round:
     def queue(self) -> str:
         return self.name
 
-    @property
+    @cached_property
     def settings(self) -> Mapping[str, str]:
         folder = self.world.folder / self.name
         found = {
             "TEMPORAL_ADDRESS": self.world.address,
-            "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+            "DATABASE_URL": fresh_url(),
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "DOCFLOW_TRANSFERS_SETTINGS": str(folder / "jobsettings.json"),
@@ -200,7 +199,6 @@ class Round:
             "Actions": {"List": self.actions()},
         }
         (folder / "jobsettings.json").write_text(json.dumps({"Jobs": [job]}))
-        shutil.copyfile(self.world.folder / EMPTY, folder / "docflow.db")
         hook = {"host": "http://127.0.0.1", "port": self.world.hook.port}
         async with open_database(self.settings["DATABASE_URL"]) as database:
             partners = SqlPartnerStore(database)

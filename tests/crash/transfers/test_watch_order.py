@@ -27,7 +27,6 @@ from tests.crash.transfers.lane_worker import Death
 from tests.crash.transfers.rounds import FORKS, TASK_TIMEOUT, moment
 from tests.support.chaos import kills
 from tests.support.forks import ended
-from tests.support.tables import make_tables
 from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.whole import folder_settings
 from tests.support.waiting import eventually
@@ -69,7 +68,6 @@ async def prepared(folder: Path, address: str, target: HttpFiles) -> Mapping[str
     ]
     job = {"Job": "j", "Queue": "jobs", "SequenceKey": "{accountId}", "Actions": {"List": actions}}
     (folder / "jobsettings.json").write_text(json.dumps({"Jobs": [job]}))
-    await make_tables(settings["DATABASE_URL"])
     async with open_database(settings["DATABASE_URL"]) as database:
         partners = SqlPartnerStore(database)
         root = str(folder / "acme")

@@ -17,6 +17,7 @@ from stac_validator import utilities
 
 from activities.jobs.embedded_catalogue import open_catalogue
 from adapters.database.engine import open_database
+from tests.support.fresh_database import fresh_url
 from tests.support.gateway import TOKENS, served, token
 from tests.support.jobs.stac import PARIS, ids, item, put_scenes
 from tests.support.memory.blobs import MemoryBlobs
@@ -66,7 +67,7 @@ def one_url(
 ) -> Generator[str]:
     """URL of a database for all tests of the module, none of which writes."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('catalogue') / 'catalogue.db'}"
+        yield fresh_url()
         return
     with request.getfixturevalue("postgis").database() as url:
         yield url

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from activities.jobs.embedded_catalogue import open_catalogue
 from adapters.database.engine import open_database
 from adapters.files.blobs import FolderBlobs
+from tests.support.fresh_database import fresh_url
 from tests.support.gateway import TOKENS, served, token
 from tests.support.jobs.stac import asset, collection, item
 from workers.jobs.stac_api import stac_router
@@ -32,7 +33,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str]:
     (folder / "silver").mkdir()
     (folder / "silver" / "scene.tif").write_bytes(CONTENT)
     (folder / "silver" / "empty.txt").touch()
-    async with open_database(f"sqlite:///{folder / 'catalogue.db'}") as database:
+    async with open_database(fresh_url()) as database:
         catalogue = open_catalogue(database)
         await catalogue.put_collection(collection())
         assets = {

@@ -18,9 +18,9 @@ from activities.batches.store import SqlBatchStore
 from adapters.database.engine import Database, open_database
 from adapters.database.models.base import metadata
 from adapters.files.texts.pool import FileTexts
+from tests.support.fresh_database import fresh_url
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.memory.cloud import MemoryCloud, MemoryQueue
-from tests.support.tables import make_tables
 from workflows.batches.events import JobStarted
 from workflows.batches.loads import (
     DOCUMENT_EVENT,
@@ -189,8 +189,7 @@ class DocumentLoading:
 @asynccontextmanager
 async def document_loading(folder: Path, texts: FileTexts) -> AsyncGenerator[DocumentLoading]:
     """What the steps ask for, in a folder, with a database of their own."""
-    url = f"sqlite:///{folder / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with open_database(url) as database:
         loading = DocumentLoading(folder, database, texts)
         await loading.start_batch()

@@ -30,9 +30,9 @@ from adapters.database.records import SqlLeases
 from adapters.files.texts.pool import FileTexts
 from adapters.temporal import TemporalOpenRuns
 from tests.support.batches.scripted import TODAY
+from tests.support.fresh_database import fresh_url
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.memory.cloud import MemoryCloud
-from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.batches.register import BATCHES
 from workers.batches.resources import BatchResources
@@ -175,8 +175,7 @@ async def batch_installation(
     **options: Any,
 ) -> AsyncGenerator[BatchInstallation]:
     """Tables in a file of their own or an empty database, and a cloud in which nothing exists."""
-    url = url or f"sqlite:///{folder / 'cases.db'}"
-    await make_tables(url)
+    url = url or fresh_url()
     cloud = MemoryCloud()
     async with open_database(url) as database, FileTexts() as texts:
         store = SqlBatchStore(database)

@@ -16,9 +16,9 @@ from adapters.database.engine import Database, open_database
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.source import open_table
 from adapters.files.tables.workbooks import XlsxReportWriter
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import environment, message_of, work_of
 from tests.support.memory.blobs import MemoryBlobs
-from tests.support.tables import make_tables
 from workflows.imports.runs import Closing, HandlerOutcome, ImportState
 from workflows.shared.cells import Cell
 from workflows.shared.contracts import BlobRef
@@ -95,8 +95,7 @@ class ScheduleSetup:
 
 @asynccontextmanager
 async def open_schedule_setup(folder: Path) -> AsyncGenerator[ScheduleSetup]:
-    url = f"sqlite+aiosqlite:///{folder / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     blobs = MemoryBlobs()
     for path in (*SAMPLES.glob("*.xer"), *SAMPLES.glob("*.xml")):
         await blobs.upload(path, path.name)

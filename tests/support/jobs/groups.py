@@ -49,7 +49,7 @@ def planning(folder: Path) -> Build:
     ) -> tuple[type[Pieces], JobPorts, JobOrder]:
         kind = pieces(**stage)
         kind.act = staticmethod(act)
-        database = open_database(f"sqlite:///{folder / 'unused.db'}")
+        database = open_database("postgresql://nobody@127.0.0.1:1/docflow")
         ports = ports_of(folder, MemoryBlobs(), database, [kind])
         ports = dataclasses.replace(ports, store=Rows())  # type: ignore[arg-type]
         job = order_of(kind, {"pieces": 5})

@@ -18,9 +18,9 @@ from activities.jobs.store import SqlJobLeftovers, SqlJobStore
 from activities.jobs.types.hello_world import HelloWorld
 from activities.shared.dependencies import Dependencies
 from adapters.database.engine import Database, open_database
+from tests.support.fresh_database import fresh_url
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.scripted import ScriptedActivities, scripted
-from tests.support.tables import make_tables
 from workers.jobs.register import JOBS
 from workers.jobs.resources import JobsOpened, webhook_ports
 from workers.jobs.settings import WebhookSettings
@@ -126,8 +126,7 @@ async def job_installation(
         types: Job types beside `hello_world`.
         url: Of the database; None: an SQLite file.
     """
-    url = url or f"sqlite:///{folder / 'jobs.db'}"
-    await make_tables(url)
+    url = url or fresh_url()
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(url))
         blobs = MemoryBlobs()

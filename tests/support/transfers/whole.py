@@ -7,6 +7,7 @@ from pathlib import Path
 
 from temporalio.client import Client, Interceptor
 
+from tests.support.fresh_database import fresh_url
 from workers.shared.connect import connect
 from workers.shared.register import Context
 from workers.shared.resources import Resources, open_resources
@@ -34,7 +35,7 @@ def folder_settings(folder: Path, address: str, queues: str) -> Mapping[str, str
     (folder / "queues.yaml").write_text(queues)
     return {
         "TEMPORAL_ADDRESS": address,
-        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DATABASE_URL": fresh_url(),
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
         "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
         "DOCFLOW_TRANSFERS_SETTINGS": str(folder / "jobsettings.json"),

@@ -12,9 +12,9 @@ from activities.batches.store import SqlBatchStore
 from activities.batches.validation import BatchPlans, BatchValidation, CaseBacklog, function_lock
 from adapters.database.engine import open_database
 from tests.support.batches.scripted import PLAN, again, cancelled, finished, started
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import environment
 from tests.support.memory.cloud import MemoryCloud
-from tests.support.tables import make_tables
 from workflows.batches.events import CaseEvent
 from workflows.batches.names import BatchKey, LoaderStatus, Purpose, ValidationOutcome, names_of
 from workflows.batches.runs import (
@@ -69,8 +69,7 @@ class Case:
 
 @pytest.fixture
 async def case(tmp_path: Path) -> AsyncGenerator[Case]:
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with open_database(url) as database:
         yield Case(SqlBatchStore(database))
 

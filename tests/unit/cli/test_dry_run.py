@@ -1,6 +1,7 @@
 """`docflow submit imports --dry-run`: what would happen, and that nothing does."""
 
 import asyncio
+import errno
 import json
 from pathlib import Path
 from tempfile import gettempdir
@@ -13,15 +14,13 @@ from activities.imports.store import SqlImportStore
 from adapters.database.engine import open_database
 from adapters.database.models.every import metadata
 from adapters.files.tables.source import open_table
-from adapters.ports.errors import Unavailable
 from tests.support.cli import run_docflow
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.schedules import SAMPLES
 from tests.support.imports.store import chunk, count
-from tests.support.tables import make_tables
 from workers.shared.cli.context import CliContext
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import TaskKey
-from workflows.shared.dependencies import Dependency
 
 HEADER = "code,description,rate"
 EQUIPMENT = "project_id code description"
@@ -32,7 +31,6 @@ def url(tmp_path: Path) -> str:
     """A database with two machines, and a schedule."""
 
     async def fill(url: str) -> None:
-        await make_tables(url)
         async with open_database(url) as database:
             store = SqlImportStore(database)
             rows = [("P1", "E-1", "Crane"), ("P1", "E-2", "Welder"), ("P2", "E-3", "Other")]
@@ -40,7 +38,7 @@ def url(tmp_path: Path) -> str:
                 TaskKey("P1", "T0"), chunk("equipment", EQUIPMENT, *rows), Strategy.MERGE
             )
 
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
+    url = fresh_url()
     asyncio.run(fill(url))
     return url
 
@@ -124,20 +122,26 @@ def test_a_field_that_cannot_be_set_is_named(
     assert (done.exit_code, says in done.stderr) == (2, True), done.output
 
 
-@pytest.mark.parametrize("step", ["rehearsal.upgrade", "rehearsal.SqlImportStore.mark"])
 def test_a_temporary_folder_without_room_is_named(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def full(*_: object) -> None:
-        reason = "the database is not available: database or disk is full"
-        raise Unavailable(reason, Dependency.DATABASE)
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(f"workers.imports.{step}", full)
+    monkeypatch.setattr("workers.imports.rehearsal.TemporaryDirectory", full)
     file = table_in(tmp_path, "e.csv", "E-1,Crane")
     done = submit(url, str(file), "--type", "equipment", "--project", "P1", "--dry-run")
-    says = f"docflow: the dry run cannot write to {gettempdir()} (database or disk is full)"
+    says = f"docflow: the dry run cannot write to {gettempdir()} ("
     assert (done.exit_code, done.stderr.startswith(says)) == (1, True), done.output
-    assert "database is not available" not in done.output
+    assert "No space left on device" in done.output
+
+
+def test_a_pooler_that_keeps_no_session_is_refused(url: str, tmp_path: Path) -> None:
+    context = CliContext({"DATABASE_URL": url, "DOCFLOW_DATABASE_STATEMENTS": "0"})
+    file = table_in(tmp_path, "e.csv", "E-1,Crane")
+    words = ("imports", str(file), "--type", "equipment", "--project", "P1", "--dry-run")
+    done = run_docflow("submit", *words, context=context)
+    assert (done.exit_code, "is behind a pooler" in done.stderr) == (1, True), done.output
 
 
 def test_the_report_can_be_kept(url: str, tmp_path: Path) -> None:

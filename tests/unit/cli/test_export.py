@@ -12,8 +12,8 @@ import pytest
 from activities.imports.store import SqlImportStore
 from adapters.database.engine import open_database
 from tests.support.cli import run_docflow
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.store import chunk
-from tests.support.tables import make_tables
 from workers.shared.cli.context import CliContext
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import TaskKey
@@ -26,10 +26,9 @@ ROOM = 40_000
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> CliContext:
     """An installation with more machines than a page holds."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('export') / 'docflow.db'}"
+    url = fresh_url()
 
     async def fill() -> None:
-        await make_tables(url)
         async with open_database(url) as database:
             rows = [("P1", f"E-{number:05}") for number in range(ROWS)]
             machines = chunk("equipment", "project_id code", *rows, cells=False)

@@ -1,13 +1,12 @@
 """What commands import, and which settings they ask for: no more than they need."""
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from adapters.database.schema import upgrade
+from tests.support.fresh_database import fresh_url
 
 ROOT = Path(__file__).parents[3]
 
@@ -69,13 +68,6 @@ def found(modules: set[str], unwanted: tuple[str, ...]) -> list[str]:
     return sorted(modules.intersection(unwanted))
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> str:
-    url = f"sqlite:///{tmp_path_factory.mktemp('database') / 'docflow.db'}"
-    asyncio.run(upgrade(url))
-    return url
-
-
 def test_help_loads_nothing_that_works() -> None:
     modules = imported("--help")
     assert found(modules, (*CLOUDS, *ENGINE, *WEB, *FILES, *DATABASE, *SCHEMA, "rich")) == []
@@ -90,9 +82,9 @@ def test_one_command_does_not_load_the_others() -> None:
 
 
 @pytest.mark.parametrize("command", ["list", "spreadsheets list", "rejected list"])
-def test_a_command_that_reads_tables_needs_the_database_alone(command: str, database: str) -> None:
-    modules = imported(*command.split(), DATABASE_URL=database)
-    assert found(modules, (*NEVER, *ENGINE, "asyncpg")) == []
+def test_a_command_that_reads_tables_needs_the_database_alone(command: str) -> None:
+    modules = imported(*command.split(), DATABASE_URL=fresh_url())
+    assert found(modules, (*NEVER, *ENGINE)) == []
 
 
 @pytest.mark.parametrize(
@@ -108,10 +100,8 @@ def test_a_command_that_asks_temporal_needs_nothing_else(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "code"), [("list", "0"), ("retry batch/7/1", "1"), ("status", "1")]
 )
-def test_a_command_builds_no_validator_that_it_does_not_use(
-    command: str, code: str, database: str
-) -> None:
-    settings = {"DATABASE_URL": database, "TEMPORAL_ADDRESS": "127.0.0.1:1"}
+def test_a_command_builds_no_validator_that_it_does_not_use(command: str, code: str) -> None:
+    settings = {"DATABASE_URL": fresh_url(), "TEMPORAL_ADDRESS": "127.0.0.1:1"}
     ended, _, built = at_the_end(BUILT, *command.split(), **settings)
     assert (ended, built) == (code, set())
 

@@ -14,6 +14,7 @@ from azure.servicebus.aio import ServiceBusClient
 from typer.testing import CliRunner
 
 from tests.support.cli import COMMANDS, run_docflow
+from tests.support.fresh_database import fresh_url
 from workers.shared.cli.app import app
 from workers.shared.cli.context import CliContext
 from workers.shared.text import one_line, visible
@@ -88,7 +89,7 @@ main()
         (["db", "current"], {}, 1, "missing setting: DATABASE_URL"),
         (
             ["db", "current"],
-            {"DATABASE_URL": "sqlite:////nowhere/docflow.db"},
+            {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow"},
             1,
             "DATABASE_URL: there is no folder /nowhere for docflow.db",
         ),
@@ -146,7 +147,7 @@ def test_a_wrong_option_is_a_usage_error() -> None:
 
 def test_the_schema_is_upgraded_once(tmp_path: Path) -> None:
     settings = {
-        "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+        "DATABASE_URL": fresh_url(),
         "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
     }
 

@@ -29,10 +29,10 @@ from adapters.files.tables.workbooks import (
     write_parquet,
     write_xlsx,
 )
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import environment, message_of, work_of
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.processes import ROOT
-from tests.support.tables import make_tables
 from workflows.imports.messages import DocumentType
 from workflows.imports.runs import Counts, HandlerOutcome
 from workflows.imports.types import TABLES, TableSpec, scope_of
@@ -115,8 +115,7 @@ class Setup:
 
 @pytest.fixture
 async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with open_database(url) as database:
         yield Setup(database, tmp_path)
 

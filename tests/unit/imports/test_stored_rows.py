@@ -12,10 +12,10 @@ from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
 from activities.imports.store import SqlImportStore
 from adapters.database.engine import Database, open_database
+from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import ActivityPorts, Killed, environment, message_of
 from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.memory.runs import MemoryRuns
-from tests.support.tables import make_tables
 from workflows.imports.runs import (
     Closing,
     Counts,
@@ -55,8 +55,7 @@ class Dying:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncGenerator[Database]:
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await make_tables(url)
+    url = fresh_url()
     async with open_database(url) as database:
         yield database
 

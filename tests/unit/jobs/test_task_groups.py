@@ -278,7 +278,7 @@ def test_a_job_type_of_another_package_is_found_by_its_entry_point(
 
 
 async def test_a_reply_reads_the_greeting_of_the_same_index(tmp_path: Path) -> None:
-    database = open_database(f"sqlite:///{tmp_path / 'unused.db'}")
+    database = open_database("postgresql://nobody@127.0.0.1:1/docflow")
     ports = ports_of(tmp_path, MemoryBlobs(), database, [])
     ports = dataclasses.replace(ports, store=Rows())  # type: ignore[arg-type]
     job = order_of(HelloWorld, {"n": 2})

@@ -18,9 +18,9 @@ from adapters.database.engine import open_database
 from adapters.database.records import SqlRejectedMessages
 from adapters.temporal import TemporalRunEnds
 from stack.temporal import TUNING, temporal_binary
+from tests.support.fresh_database import fresh_url
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.scripted import scripted
-from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.imports.intake import ImportIntake
 from workers.shared.plugin import docflow_plugin
@@ -91,8 +91,7 @@ async def site_on(client: Client, database: Any) -> AsyncIterator[Installation]:
 async def test_another_message_under_the_key_of_a_forgotten_run_is_refused(
     server: Any, tmp_path: Path
 ) -> None:
-    url = f"sqlite:///{tmp_path / 'imports.db'}"
-    await make_tables(url)
+    url = fresh_url()
     forgetful = await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=[w for value in TUNING for w in ("--dynamic-config-value", value)],

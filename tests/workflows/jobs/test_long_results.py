@@ -12,10 +12,10 @@ from temporalio.client import WorkflowUpdateFailedError
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
 from activities.jobs.completion import StageClosing
 from adapters.database.engine import open_database
+from tests.support.fresh_database import fresh_url
 from tests.support.jobs.groups import environment
 from tests.support.jobs.installation import job_installation, order_of, ports_of
 from tests.support.memory.blobs import MemoryBlobs
-from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workflows.jobs.definitions import StageDefinition, WorkflowDefinition
 from workflows.jobs.job import Job
@@ -122,8 +122,7 @@ async def test_the_end_of_a_job_that_an_earlier_release_began_makes_its_result(
 ) -> None:
     order = order_of(LongResults)
     refs = tuple(StageRef(stage=stage, attempt=1) for stage in (1, 2))
-    url = f"sqlite:///{tmp_path / 'jobs.db'}"
-    await make_tables(url)
+    url = fresh_url()
     recording = JobRecording(
         job=order, status=JobStatus.COMPLETED, stage=2, began_at=datetime.now(UTC), stages=refs
     )

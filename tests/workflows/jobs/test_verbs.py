@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from activities.jobs.api import InputNeeded, TaskContext
+from tests.support.fresh_database import fresh_url
 from tests.support.jobs.installation import job_installation, order_of
 from tests.support.jobs.types import pieces
 from tests.support.waiting import eventually
@@ -35,7 +36,7 @@ async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_paramete
     kind = pieces(name="by_verbs")
     kind.act = staticmethod(act)
     order = order_of(kind, {"pieces": 1})
-    environment = {"DATABASE_URL": f"sqlite:///{tmp_path / 'jobs.db'}"}
+    environment = {"DATABASE_URL": fresh_url()}
     async with job_installation(server.client, tmp_path, run_worker, kind) as jobs:
         handle = await jobs.start(order)
 

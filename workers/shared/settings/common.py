@@ -86,7 +86,7 @@ class DatabaseSettings(Settings):
     )
     url: Annotated[str, AfterValidator(_database_url), Setting(secret=True)] = Field(
         validation_alias="DATABASE_URL",
-        description="`postgresql://user:password@host/name` or `sqlite:///path/to/docflow.db`",
+        description="`postgresql://user:password@host/name`",
     )
     """With the files of TLS."""
     connections: Annotated[

@@ -43,8 +43,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.schema import CreateTable
 
-from adapters.database.bulk.postgresql_driver import DIALECT
-from adapters.database.bulk.protocol import RowBatch, Stamp
+from adapters.database.bulk.driver import DIALECT
+from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 from workflows.shared.conversion import PackedRows

@@ -1,0 +1,100 @@
+"""`make migration NAME=tools`: what leads from the newest migration to the models."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from alembic.autogenerate import produce_migrations, render_python_code
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection
+
+from adapters.database.engine import open_database
+from adapters.database.models.base import ExactDecimal, UtcDateTime
+from adapters.database.models.every import metadata
+from adapters.database.models.jobs import SCHEMA
+from adapters.database.schema import MIGRATIONS, revisions, upgrade
+from stack.postgres import postgres_server
+
+_FILE: Final = '''"""{title}."""
+
+import sqlalchemy as sa
+from alembic import op
+{imports}
+revision = "{revision}"
+down_revision = "{before}"
+
+
+def upgrade() -> None:
+    {body}
+'''
+_JSONB: Final = "from sqlalchemy.dialects.postgresql import JSONB\n"
+
+
+def write_migration(name: str) -> Path:
+    """Write the migration; read it before it is committed.
+
+    Args:
+        name: Lower-case words with `_` between them.
+
+    Raises:
+        ValueError: The models differ in nothing from the newest migration.
+    """
+    before = revisions()[-1]
+    revision = f"{int(before) + 1:04}"
+    with postgres_server() as url:
+        body = asyncio.run(_difference(url))
+    if body == "pass":
+        raise ValueError("the newest migration leads to the models: there is nothing to write")
+    content = _FILE.format(
+        title=name.replace("_", " ").capitalize(),
+        imports=_JSONB if "JSONB" in body else "",
+        revision=revision,
+        before=before,
+        body=body,
+    )
+    file = MIGRATIONS / "versions" / f"{revision}_{name}.py"
+    file.write_text(content, encoding="utf-8")
+    return file
+
+
+async def _difference(url: str) -> str:
+    await upgrade(url)
+    async with open_database(url) as database, database.transaction() as connection:
+        return await connection.run_sync(_rendered)
+
+
+def _rendered(connection: Connection) -> str:
+    options = {"include_schemas": True, "include_name": _is_ours, "compare_type": True}
+    context = MigrationContext.configure(connection, opts=options)
+    operations = produce_migrations(context, metadata).upgrade_ops
+    assert operations is not None
+    code = render_python_code(operations, render_item=_type, migration_context=context)
+    code = re.sub(r"op\.f\(('[^']*')\)", r"\1", code)
+    code = code.replace("postgresql.JSONB(astext_type=sa.Text())", "JSONB()")
+    return "\n".join(line for line in code.splitlines() if "###" not in line).strip()
+
+
+def _is_ours(name: str | None, kind: str, _parents: object) -> bool:
+    return kind != "schema" or name in (None, SCHEMA)
+
+
+def _type(kind: str, item: object, _context: Any) -> str | Literal[False]:
+    """How the types of ours are written; False: Alembic knows."""
+    if kind != "type":
+        return False
+    match item:
+        case UtcDateTime():
+            return "sa.DateTime(timezone=True)"
+        case ExactDecimal():
+            return "sa.Numeric(20, 6)"
+        case _:
+            return False
+
+
+if __name__ == "__main__":
+    try:
+        print(write_migration(sys.argv[1]))
+    except ValueError as error:
+        sys.exit(str(error))
