@@ -93,7 +93,7 @@ def postgres_part(folder: Path, port: int, password: str) -> Part:
 
     Args:
         folder: Takes its data and its log. If the server runs under another account, which cannot
-            enter the folder, its data lie in `/var/tmp`: see `data_folder`.
+            enter the folder, its data lie in `/var/tmp`.
         port: Where it listens.
         password: Of its user, since the first start in the folder.
     """
@@ -121,27 +121,33 @@ def postgres_at(port: int, password: str) -> str:
     return f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
 
 
-def data_folder(folder: Path) -> Path:
-    """Where a server that belongs to a folder keeps its data.
+def _data_folder(folder: Path) -> Path:
+    """Where a server that belongs to a folder keeps its data; made when missing.
 
     PostgreSQL refuses to run as root, and the account that it runs under instead may not be allowed
-    to enter the folder, such as one in the home of root.
+    to enter the folder, such as one in the home of root. Then there is a link in the folder. If the
+    folder was emptied meanwhile, its old data go.
     """
+    place = folder / "postgres"
     folder.mkdir(parents=True, exist_ok=True)
-    if _run(["test", "-x", folder.absolute()]).returncode == 0:
-        return folder / "postgres"
+    if place.is_symlink() or _run(["test", "-x", folder.absolute()]).returncode == 0:
+        place.mkdir(exist_ok=True)
+        return place.resolve()
     digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()
-    return Path("/var/tmp") / f"docflow-postgres-{digest[:12]}"  # noqa: S108 - the data are private
+    elsewhere = Path("/var/tmp", f"docflow-postgres-{digest[:12]}")  # noqa: S108 - data are private
+    if elsewhere.exists():
+        shutil.rmtree(elsewhere)
+    elsewhere.mkdir()
+    place.symlink_to(elsewhere)
+    print(f"the account of the server cannot enter {folder}: its data lie in {elsewhere}")
+    return elsewhere
 
 
 def _become_server(folder: Path, port: int) -> None:
     """Prepare the data folder, and replace this process by the server."""
-    place = data_folder(folder)
-    place.mkdir(exist_ok=True)
+    place = _data_folder(folder)
     binaries = _find_binaries(place)
     data = _prepare(place, binaries, os.environ.pop("PGPASSWORD"))
-    if place.parent != folder:
-        print(f"the account of the server cannot enter {folder}: its data lie in {place}")
     account = _account()
     os.chdir("/")
     if account is not None:

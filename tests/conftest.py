@@ -126,6 +126,13 @@ def databases_of_the_test(databases_of_the_module: None) -> Generator[None]:
         yield
 
 
+@pytest.fixture
+def empty_url() -> Generator[str]:
+    """URL of a database without any table."""
+    with DATABASES.empty() as url:
+        yield url
+
+
 def _missing() -> list[str]:
     return [marker for marker, (found, _) in NEEDED.items() if found() is None]
 

@@ -1,6 +1,6 @@
 """Migrated, empty databases; queues of every cloud; a Temporal server."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 
 import asyncpg
@@ -35,13 +35,6 @@ def postgres_url() -> str:
 def database_url() -> str:
     """URL of an empty database at the newest schema."""
     return fresh_url()
-
-
-@pytest.fixture
-def empty_url() -> Generator[str]:
-    """URL of a database without any table."""
-    with DATABASES.empty() as url:
-        yield url
 
 
 @pytest.fixture

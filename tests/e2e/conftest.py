@@ -1,6 +1,8 @@
 """The site that page tests share."""
 
-from collections.abc import AsyncGenerator
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -19,6 +21,14 @@ async def shared_site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerato
 async def site(shared_site: PagesSetup) -> PagesSetup:
     """With a club of the test's own: docflow remembers what the people of a club decide."""
     return await shared_site.with_new_club()
+
+
+@pytest.fixture(scope="module")
+def open_folder() -> Iterator[Path]:
+    """A folder that the account of a PostgreSQL server may enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="docflow-stack-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -138,8 +138,8 @@ async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterat
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StackUser]:
-    async with running_site(tmp_path_factory.mktemp("batches"), {}) as running:
+async def site(open_folder: Path) -> AsyncIterator[StackUser]:
+    async with running_site(open_folder / "batches", {}) as running:
         yield running
 
 
@@ -305,11 +305,9 @@ async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: Sta
     assert await site.left(*keys) == []
 
 
-async def test_a_batch_without_a_function_is_loaded_by_the_bridge(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+async def test_a_batch_without_a_function_is_loaded_by_the_bridge(open_folder: Path) -> None:
     key = BatchKey(case_id=4, batch_id=1)
-    folder = tmp_path_factory.mktemp("without")
+    folder = open_folder / "without"
     async with running_site(folder, {"DOCFLOW_BATCH_WITH_FUNCTION": "false"}) as site:
         log = folder / "loader.log"
         command = [*DOCFLOW, "bridge", "batch-loader"]

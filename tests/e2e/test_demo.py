@@ -18,8 +18,10 @@ from rasterio.errors import NotGeoreferencedWarning
 
 from activities.jobs.store import SqlJobStore
 from adapters.database.engine import open_database
+from stack.children import free_port
 from stack.clamd import PLANTED_NAME
 from stack.demo.transfers.site import missing_parts
+from stack.postgres import postgres_at, postgres_part
 from tests.support.cli import run_docflow_in_thread
 from workers.shared.cli.context import CliContext
 from workflows.jobs.records import JobStatus
@@ -55,14 +57,16 @@ async def _scene_is_processed(folder: Path, output: str) -> None:
     assert float(cells[-1]) > 0
     # Its Web UI is gone by now.
     assert "/namespaces/" not in output
-    url = f"sqlite:///{folder / 'docflow.db'}"
-    async with open_database(url) as database:
-        [job] = await SqlJobStore(database).jobs(limit=2)
-    assert (job.job_type, job.status) == ("process_raster", JobStatus.COMPLETED)
-    item = json.loads(_linked(output, "STAC item").read_text())
-    place = ",".join(map(str, item["bbox"]))
-    search = ("stac", "search", "--bbox", place, "--datetime", "2024-06-21", "--json")
-    done = await run_docflow_in_thread(*search, context=CliContext({"DATABASE_URL": url}))
+    port, password = free_port(), (folder / "postgres.key").read_text()
+    async with postgres_part(folder, port, password).ready():
+        url = postgres_at(port, password)
+        async with open_database(url) as database:
+            [job] = await SqlJobStore(database).jobs(limit=2)
+        assert (job.job_type, job.status) == ("process_raster", JobStatus.COMPLETED)
+        item = json.loads(_linked(output, "STAC item").read_text())
+        place = ",".join(map(str, item["bbox"]))
+        search = ("stac", "search", "--bbox", place, "--datetime", "2024-06-21", "--json")
+        done = await run_docflow_in_thread(*search, context=CliContext({"DATABASE_URL": url}))
     assert done.exit_code == 0, done.output
     assert [each["id"] for each in json.loads(done.stdout)["features"]] == [item["id"]]
     opening = pytest.warns(NotGeoreferencedWarning)
@@ -93,8 +97,8 @@ def _files_are_carried(output: str) -> None:
     assert [step["action"] for step in receipt["steps"]] == actions
 
 
-async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    demo = await _start(tmp_path / "demo")
+async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(open_folder: Path) -> None:
+    demo = await _start(open_folder / "demo")
     seen: dict[int, psutil.Process] = {}
     ended = asyncio.create_task(demo.communicate())
     async with asyncio.timeout(300):
@@ -109,20 +113,20 @@ async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Pat
     assert "documents ended as expected" in output.decode()
     for poison in ("cut-off.pdf", "locked.docx"):
         assert f"{poison} was not loaded: " in output.decode()
-    await _scene_is_processed(tmp_path / "demo", output.decode())
+    await _scene_is_processed(open_folder / "demo", output.decode())
     _files_are_carried(output.decode())
-    assert not (tmp_path / "demo" / "ministack").exists()
+    assert not (open_folder / "demo" / "ministack").exists()
     assert len(seen) >= 3
     assert await _left(list(seen.values())) == []
 
 
-async def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
-    demo = await _start(tmp_path / "demo")
+async def test_an_interrupted_demo_leaves_nothing_behind(open_folder: Path) -> None:
+    demo = await _start(open_folder / "demo")
     ended = asyncio.create_task(demo.communicate())
     started: list[psutil.Process] = []
     try:
         async with asyncio.timeout(120):
-            while not (tmp_path / "demo" / "gateway.log").exists():
+            while not (open_folder / "demo" / "gateway.log").exists():
                 assert not ended.done(), "it ended before its gateway began"
                 await asyncio.sleep(0.05)
         started = psutil.Process(demo.pid).children(recursive=True)

@@ -19,11 +19,11 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 from temporalio.client import WorkflowExecutionStatus
 
+from adapters.database.schema import current
 from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
-from tests.support.fresh_database import fresh_url
 from tests.support.processes import says, start
 from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
@@ -90,7 +90,9 @@ class BareInstallation:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BareInstallation]:
+async def site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_url: str
+) -> AsyncIterator[BareInstallation]:
     port = free_port()
     async with (
         AsyncExitStack() as temporal,
@@ -101,7 +103,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
             "TEMPORAL_ADDRESS": f"127.0.0.1:{port}",
             "AZURE_SERVICE_BUS_CONNECTION_STRING": queue,
             "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
-            "DATABASE_URL": fresh_url(),
+            "DATABASE_URL": empty_url,
             "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
             "DOCFLOW_JWT_KEY": "a key that is at least 32 bytes long",
         }
@@ -179,7 +181,7 @@ async def test_processes_wait_for_what_docflow_setup_makes(site: BareInstallatio
         checked = await site.setup("--check")
         assert checked[0] == 1 and "missing" in checked[1]
         # The check has changed nothing, and nothing has been polled or received.
-        assert not (site.folder / "docflow.db").exists()
+        assert await current(site.settings["DATABASE_URL"]) is None
         assert await TemporalRuns(client, {}).pollers(TASK_QUEUE) == 0
         assert await site.deliveries() == [0]
 

@@ -119,8 +119,8 @@ async def _interrupted_start(folder: Path) -> Mapping[str, int]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
-    folder = tmp_path_factory.mktemp("stack") / "dev"
+async def stack(open_folder: Path) -> AsyncIterator[Stack]:
+    folder = open_folder / "dev"
     ports = await _interrupted_start(folder)
     process = await _start(folder)
     running = Stack(process, folder, {}, ports)

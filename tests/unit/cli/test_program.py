@@ -14,7 +14,6 @@ from azure.servicebus.aio import ServiceBusClient
 from typer.testing import CliRunner
 
 from tests.support.cli import COMMANDS, run_docflow
-from tests.support.fresh_database import fresh_url
 from workers.shared.cli.app import app
 from workers.shared.cli.context import CliContext
 from workers.shared.text import one_line, visible
@@ -91,7 +90,7 @@ main()
             ["db", "current"],
             {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow"},
             1,
-            "DATABASE_URL: there is no folder /nowhere for docflow.db",
+            "the database is not available",
         ),
         (["bridge", "service-bus"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
         (["worker", "all", "--with-bridge"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
@@ -145,9 +144,9 @@ def test_a_wrong_option_is_a_usage_error() -> None:
     assert "--state" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_the_schema_is_upgraded_once(tmp_path: Path) -> None:
+def test_the_schema_is_upgraded_once(tmp_path: Path, empty_url: str) -> None:
     settings = {
-        "DATABASE_URL": fresh_url(),
+        "DATABASE_URL": empty_url,
         "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
     }
 
