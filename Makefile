@@ -79,8 +79,8 @@ lint: $(DEV_STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
-# bench-NAME measures a pipeline of the catalogue, commands, processes, status or peers; bench alone, all but
-# peers, with one table of figures and targets at its end.
+# bench-NAME measures a pipeline of the catalogue, commands, status or peers; bench alone, all but peers,
+# with one table of figures and targets at its end.
 bench: bench-all
 
 # Tools that only this comparison needs have an environment of their own beside the usual one.

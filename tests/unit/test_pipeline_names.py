@@ -121,7 +121,6 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ): "a table in a release",
     ("benchmarks/spreadsheets/stack.py", "imports"): _CONTAINER,
     ("benchmarks/stack.py", "imports"): _CONTAINER,
-    ("benchmarks/processes/__main__.py", "imports"): "the worker that is measured",
     ("benchmarks/status/reading.py", "docflow list --pipeline transfers"): _ROWS,
     ("benchmarks/status/rows.py", "app.jobs"): _ROWS,
     ("benchmarks/status/rows.py", "transfers"): _ROWS,
