@@ -21,7 +21,7 @@ from workers.shared.register import Pipeline
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     *("adapters", "activities", "workflows", "workers"),
-    *("stack", "benchmarks"),
+    *("stack", "emulators", "benchmarks"),
 )
 
 OWN: Mapping[str, str] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from stack.service_bus.codec import (
+from emulators.service_bus.codec import (
     CodecError,
     Described,
     Symbol,

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from itertools import count, islice
 from typing import Final
 
-from stack.service_bus.journal import Journal
-from stack.service_bus.message import Content
-from stack.service_bus.queued_message import QueuedMessage, State
-from stack.service_bus.settings import QueueCounts, QueueSettings
+from emulators.service_bus.journal import Journal
+from emulators.service_bus.message import Content
+from emulators.service_bus.queued_message import QueuedMessage, State
+from emulators.service_bus.settings import QueueCounts, QueueSettings
 
 DEAD_LETTER_SUFFIX: Final = "/$DeadLetterQueue"
 REASON: Final = "DeadLetterReason"

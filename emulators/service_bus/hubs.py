@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Final, Protocol
 
-from stack.service_bus.codec import Array, Int, Timestamp, Value
-from stack.service_bus.message import (
+from emulators.service_bus.codec import Array, Int, Timestamp, Value
+from emulators.service_bus.message import (
     BATCH_FORMAT,
     Content,
     encode_response,

@@ -8,10 +8,10 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from stack.service_bus.codec import CodecError, Described, Value
-from stack.service_bus.hubs import Partition
-from stack.service_bus.links import LinkError, SendingLink, Wire
-from stack.service_bus.performatives import SOURCE, Attach, Flow, fields_of
+from emulators.service_bus.codec import CodecError, Described, Value
+from emulators.service_bus.hubs import Partition
+from emulators.service_bus.links import LinkError, SendingLink, Wire
+from emulators.service_bus.performatives import SOURCE, Attach, Flow, fields_of
 
 STOLEN: Final = "amqp:link:stolen"
 _EPOCH: Final = "com.microsoft:epoch"

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from stack.service_bus.broker import (
+from emulators.service_bus.broker import (
     DESCRIPTION,
     REASON,
     LockLost,
@@ -12,7 +12,7 @@ from stack.service_bus.broker import (
     MessageQueue,
     NotAllowed,
 )
-from stack.service_bus.codec import (
+from emulators.service_bus.codec import (
     CodecError,
     Described,
     Symbol,
@@ -22,9 +22,9 @@ from stack.service_bus.codec import (
     decode,
     encode,
 )
-from stack.service_bus.message import Content, parse, parse_batch
-from stack.service_bus.queued_message import QueuedMessage
-from stack.service_bus.settings import QueueSettings, parse_queue
+from emulators.service_bus.message import Content, parse, parse_batch
+from emulators.service_bus.queued_message import QueuedMessage
+from emulators.service_bus.settings import QueueSettings, parse_queue
 
 START = 1_700_000_000.0
 

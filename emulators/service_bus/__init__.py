@@ -18,9 +18,9 @@ file), `broker` (rules of a queue), `performatives` (frames), `node` (queues in 
 `hubs`, `links`, `hub_links`, `session`, `connection`, `management`, `server`.
 """
 
-from stack.service_bus.hubs import HubSettings
-from stack.service_bus.server import DEFAULT_PORT, ServiceBusEmulator, serve
-from stack.service_bus.settings import QueueCounts, QueueSettings, parse_queue
+from emulators.service_bus.hubs import HubSettings
+from emulators.service_bus.server import DEFAULT_PORT, ServiceBusEmulator, serve
+from emulators.service_bus.settings import QueueCounts, QueueSettings, parse_queue
 
 __all__ = [
     "DEFAULT_PORT",

@@ -23,7 +23,7 @@ from typing import (
     get_type_hints,
 )
 
-from stack.service_bus.codec import (
+from emulators.service_bus.codec import (
     CodecError,
     Described,
     Symbol,

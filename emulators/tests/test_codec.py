@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stack.service_bus.codec import (
+from emulators.service_bus.codec import (
     MAX_DEPTH,
     Array,
     Byte,
@@ -27,7 +27,7 @@ from stack.service_bus.codec import (
     decode,
     encode,
 )
-from stack.service_bus.performatives import (
+from emulators.service_bus.performatives import (
     Attach,
     Begin,
     Flow,

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from stack.service_bus.codec import Described
-from stack.service_bus.hub_links import ReaderLink
-from stack.service_bus.hubs import HUB_MANAGEMENT
-from stack.service_bus.links import ConsumerLink, LinkError, ReceivingLink, ReplyLink, Wire
-from stack.service_bus.management import answer, answer_token
-from stack.service_bus.message import BATCH_FORMAT, parse, parse_batch
-from stack.service_bus.node import MANAGEMENT_SUFFIX, Directory, Node, path_of
-from stack.service_bus.performatives import SOURCE, TARGET, Attach, fields_of
+from emulators.service_bus.codec import Described
+from emulators.service_bus.hub_links import ReaderLink
+from emulators.service_bus.hubs import HUB_MANAGEMENT
+from emulators.service_bus.links import ConsumerLink, LinkError, ReceivingLink, ReplyLink, Wire
+from emulators.service_bus.management import answer, answer_token
+from emulators.service_bus.message import BATCH_FORMAT, parse, parse_batch
+from emulators.service_bus.node import MANAGEMENT_SUFFIX, Directory, Node, path_of
+from emulators.service_bus.performatives import SOURCE, TARGET, Attach, fields_of
 
 CBS_ADDRESS: Final = "$cbs"
 _SESSION_FILTER: Final = "com.microsoft:session-filter"

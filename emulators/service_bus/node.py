@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from stack.service_bus.broker import MessageQueue
-from stack.service_bus.hubs import Hubs, HubSettings
-from stack.service_bus.journal import Journal
-from stack.service_bus.settings import QueueSettings
+from emulators.service_bus.broker import MessageQueue
+from emulators.service_bus.hubs import Hubs, HubSettings
+from emulators.service_bus.journal import Journal
+from emulators.service_bus.settings import QueueSettings
 
 MANAGEMENT_SUFFIX: Final = "/$management"
 _DELIVERIES_PER_TURN: Final = 256

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
-from stack.service_bus.broker import (
+from emulators.service_bus.broker import (
     DESCRIPTION,
     REASON,
     BrokerError,
@@ -16,10 +16,10 @@ from stack.service_bus.broker import (
     MessageNotFound,
     MessageQueue,
 )
-from stack.service_bus.codec import Array, CodecError, Int, Symbol, Timestamp, Value
-from stack.service_bus.message import encode_response, parse, read_request
-from stack.service_bus.node import Directory
-from stack.service_bus.queued_message import QueuedMessage
+from emulators.service_bus.codec import Array, CodecError, Int, Symbol, Timestamp, Value
+from emulators.service_bus.message import encode_response, parse, read_request
+from emulators.service_bus.node import Directory
+from emulators.service_bus.queued_message import QueuedMessage
 
 _log = logging.getLogger(__name__)
 

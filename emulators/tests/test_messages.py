@@ -16,8 +16,8 @@ from azure.servicebus.amqp import (
 )
 from azure.servicebus.exceptions import MessageAlreadySettled, MessageSizeExceededError
 
-from stack.service_bus import QueueSettings
-from tests.support.service_bus import (
+from emulators.service_bus import QueueSettings
+from emulators.tests.clients import (
     EmulatorClients,
     bodies,
     complete,

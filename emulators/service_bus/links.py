@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from stack.service_bus.broker import BrokerError
-from stack.service_bus.codec import CodecError, Described
-from stack.service_bus.node import Node
-from stack.service_bus.performatives import (
+from emulators.service_bus.broker import BrokerError
+from emulators.service_bus.codec import CodecError, Described
+from emulators.service_bus.node import Node
+from emulators.service_bus.performatives import (
     ACCEPTED,
     REJECTED,
     Attach,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from stack.service_bus.broker import REASON, MessageQueue
-from stack.service_bus.codec import Described, Symbol, Timestamp, UInt, ULong, encode
-from stack.service_bus.journal import FileJournal
-from stack.service_bus.message import Content, parse
-from stack.service_bus.queued_message import QueuedMessage
-from stack.service_bus.settings import QueueSettings
+from emulators.service_bus.broker import REASON, MessageQueue
+from emulators.service_bus.codec import Described, Symbol, Timestamp, UInt, ULong, encode
+from emulators.service_bus.journal import FileJournal
+from emulators.service_bus.message import Content, parse
+from emulators.service_bus.queued_message import QueuedMessage
+from emulators.service_bus.settings import QueueSettings
 
 START = 1_700_000_000.0
 SETTINGS = QueueSettings("orders", lock_seconds=30, max_delivery_count=3)

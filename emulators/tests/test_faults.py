@@ -6,7 +6,9 @@ import random
 import socket
 import sys
 import time
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
@@ -16,13 +18,11 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusError
 
-from stack.children import free_port
-from stack.embedded import service_bus_at, service_bus_part
-from stack.service_bus import QueueSettings, ServiceBusEmulator
-from stack.service_bus.codec import Described, Symbol, ULong, encode
-from stack.service_bus.connection import Connection
-from stack.service_bus.node import Directory
-from stack.service_bus.performatives import (
+from emulators.service_bus import QueueSettings, ServiceBusEmulator
+from emulators.service_bus.codec import Described, Symbol, ULong, encode
+from emulators.service_bus.connection import Connection
+from emulators.service_bus.node import Directory
+from emulators.service_bus.performatives import (
     AMQP_HEADER,
     SASL_FRAME,
     SASL_HEADER,
@@ -39,7 +39,7 @@ from stack.service_bus.performatives import (
     encode_performative,
     frame,
 )
-from tests.support.service_bus import EmulatorClients, bodies, open_clients, receive, receive_one
+from emulators.tests.clients import EmulatorClients, bodies, open_clients, receive, receive_one
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -337,32 +337,42 @@ async def test_stopping_disconnects_clients_and_frees_the_port() -> None:
 
 
 SERVE = """
-import asyncio
-from stack.service_bus import parse_queue, serve
-asyncio.run(serve([parse_queue("q:lock=5")], port=0, announce=lambda text: print(text, flush=True)))
+import asyncio, functools, pathlib, sys
+from emulators.service_bus import parse_queue, serve
+announce = functools.partial(print, flush=True)
+messages = pathlib.Path(sys.argv[1])
+asyncio.run(serve([parse_queue("q:lock=30,max=10")], port=0, announce=announce, messages=messages))
 """
 
 
-@pytest.mark.parametrize("number", [SIGTERM, SIGINT])
-async def test_it_serves_until_it_is_stopped(number: Signals) -> None:
+@asynccontextmanager
+async def served(messages: Path) -> AsyncIterator[tuple[Process, ServiceBusClient]]:
+    """A process of its own, which is gone with the block, and a client of it."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", SERVE, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", SERVE, str(messages)), stdout=asyncio.subprocess.PIPE
     )
-    assert process.stdout is not None
-    line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
-    async with (
-        ServiceBusClient.from_connection_string(line) as client,
-        client.get_queue_sender("q") as sender,
-    ):
-        await sender.send_messages(ServiceBusMessage("hello"))
-    process.send_signal(number)
-    assert await asyncio.wait_for(process.wait(), 60) == 0
+    try:
+        assert process.stdout is not None
+        url = (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
+        async with ServiceBusClient.from_connection_string(url) as client:
+            yield process, client
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+@pytest.mark.parametrize("number", [SIGTERM, SIGINT])
+async def test_it_serves_until_it_is_stopped(number: Signals, tmp_path: Path) -> None:
+    async with served(tmp_path / "messages.db") as (process, client):
+        async with client.get_queue_sender("q") as sender:
+            await sender.send_messages(ServiceBusMessage("hello"))
+        process.send_signal(number)
+        assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
 async def test_a_killed_emulator_has_lost_no_message_that_it_accepted(tmp_path: Path) -> None:
-    part = service_bus_part(tmp_path, free_port(), ["q:lock=30,max=10"], tmp_path / "messages.db")
-    url = service_bus_at(part.ports[0])
-    async with part.ready() as process, ServiceBusClient.from_connection_string(url) as client:
+    async with served(tmp_path / "messages.db") as (process, client):
         async with client.get_queue_sender("q") as sender:
             await sender.send_messages([ServiceBusMessage(f"{number}") for number in range(50)])
             await sender.send_messages(ServiceBusMessage("50"))
@@ -374,8 +384,7 @@ async def test_a_killed_emulator_has_lost_no_message_that_it_accepted(tmp_path: 
             process.kill()
             await process.wait()
     async with (
-        part.ready(),
-        ServiceBusClient.from_connection_string(url) as client,
+        served(tmp_path / "messages.db") as (_, client),
         client.get_queue_receiver("q") as receiver,
     ):
         assert bodies(await receive(receiver, 50)) == [f"{number}" for number in range(1, 51)]

@@ -8,7 +8,7 @@ from typing import Any
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 
-from stack.service_bus import QueueSettings, ServiceBusEmulator
+from emulators.service_bus import QueueSettings, ServiceBusEmulator
 
 
 def quick_client(connection_string: str, **more: Any) -> ServiceBusClient:

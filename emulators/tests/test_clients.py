@@ -19,8 +19,8 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from stack.service_bus import QueueSettings
-from tests.support.service_bus import (
+from emulators.service_bus import QueueSettings
+from emulators.tests.clients import (
     EmulatorClients,
     bodies,
     complete,

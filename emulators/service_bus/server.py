@@ -2,18 +2,18 @@
 
 import asyncio
 import ipaddress
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from stack.service_bus.connection import Connection
-from stack.service_bus.hubs import HubSettings
-from stack.service_bus.journal import FileJournal, Journal
-from stack.service_bus.node import Directory, Node
-from stack.service_bus.settings import QueueCounts, QueueSettings
-from workers.shared.health import stop_on_signals
+from emulators.service_bus.connection import Connection
+from emulators.service_bus.hubs import HubSettings
+from emulators.service_bus.journal import FileJournal, Journal
+from emulators.service_bus.node import Directory, Node
+from emulators.service_bus.settings import QueueCounts, QueueSettings
 
 DEFAULT_PORT: Final = 5672
 
@@ -204,9 +204,11 @@ async def serve(
         sqlite3.DatabaseError: The file of messages cannot be used.
     """
     async with ServiceBusEmulator(queues, host, port, messages) as emulator:
-        with stop_on_signals() as stop:
-            announce(emulator.connection_string)
-            await stop.wait()
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        announce(emulator.connection_string)
+        await stop.wait()
 
 
 def _is_loopback(host: str) -> bool:

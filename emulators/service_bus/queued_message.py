@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from stack.service_bus.codec import Int, Timestamp, Value
-from stack.service_bus.message import Content
+from emulators.service_bus.codec import Int, Timestamp, Value
+from emulators.service_bus.message import Content
 
 
 class State(Enum):

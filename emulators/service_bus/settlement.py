@@ -6,9 +6,16 @@ Source: OASIS AMQP 1.0, part 3.4 (delivery states), as Azure Service Bus reads i
 import uuid
 from typing import cast
 
-from stack.service_bus.broker import DESCRIPTION, REASON, MessageQueue
-from stack.service_bus.codec import Described, Value
-from stack.service_bus.performatives import ACCEPTED, ERROR, MODIFIED, REJECTED, RELEASED, fields_of
+from emulators.service_bus.broker import DESCRIPTION, REASON, MessageQueue
+from emulators.service_bus.codec import Described, Value
+from emulators.service_bus.performatives import (
+    ACCEPTED,
+    ERROR,
+    MODIFIED,
+    REJECTED,
+    RELEASED,
+    fields_of,
+)
 
 
 def apply_outcome(queue: MessageQueue, token: uuid.UUID, state: Described) -> None:

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast
 
-from stack.service_bus.codec import Array, CodecError, Symbol
-from stack.service_bus.node import Directory, Node
-from stack.service_bus.performatives import (
+from emulators.service_bus.codec import Array, CodecError, Symbol
+from emulators.service_bus.node import Directory, Node
+from emulators.service_bus.performatives import (
     AMQP_FRAME,
     AMQP_HEADER,
     FRAME_HEADER,
@@ -35,7 +35,7 @@ from stack.service_bus.performatives import (
     error,
     frame,
 )
-from stack.service_bus.session import ProtocolError, Session
+from emulators.service_bus.session import ProtocolError, Session
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from stack.service_bus.message import parse
-from stack.service_bus.queued_message import QueuedMessage, State
+from emulators.service_bus.message import parse
+from emulators.service_bus.queued_message import QueuedMessage, State
 
 _SCHEMA: Final = """
 PRAGMA journal_mode = WAL;

@@ -8,19 +8,19 @@ import uuid
 from collections import deque
 from typing import Final, Protocol
 
-from stack.service_bus.broker import BrokerError, LockLost
-from stack.service_bus.codec import Described
-from stack.service_bus.hub_links import ReaderLink
-from stack.service_bus.link_factory import AnyLink, LinkFactory
-from stack.service_bus.links import (
+from emulators.service_bus.broker import BrokerError, LockLost
+from emulators.service_bus.codec import Described
+from emulators.service_bus.hub_links import ReaderLink
+from emulators.service_bus.link_factory import AnyLink, LinkFactory
+from emulators.service_bus.links import (
     MAX_MESSAGE_SIZE,
     ConsumerLink,
     LinkError,
     ReceivingLink,
     ReplyLink,
 )
-from stack.service_bus.node import Directory, Node
-from stack.service_bus.performatives import (
+from emulators.service_bus.node import Directory, Node
+from emulators.service_bus.performatives import (
     RECEIVED,
     REJECTED,
     RELEASED,
@@ -35,7 +35,7 @@ from stack.service_bus.performatives import (
     error,
     outcome,
 )
-from stack.service_bus.settlement import apply_outcome
+from emulators.service_bus.settlement import apply_outcome
 
 _log = logging.getLogger(__name__)
 
