@@ -20,9 +20,9 @@ export PYTHONDONTWRITEBYTECODE :=
 # server and end within a minute.
 HOUSE = $(addprefix tests/unit/test_,suite.py pipeline_names.py pipeline_names_in_pages.py \
   import_contracts.py import_circles.py steps.py unused_names.py used_contracts.py contract_bounds.py parkable.py \
-  determinism.py) tests/replay/test_contracts.py tests/mutations
+  determinism.py emulators.py) tests/replay/test_contracts.py tests/mutations
 
-.PHONY: install tools demo dev test house chaos fuzz smoke lint bench migration lock clean
+.PHONY: install tools demo dev test emulators house chaos fuzz smoke lint bench migration lock clean
 
 install: $(STAMP)
 
@@ -55,7 +55,13 @@ dev: $(STAMP)
 	$(BIN)/docflow stack up
 
 test: tools
+	$(BIN)/python -m emulators.digest || $(MAKE) emulators ARGS=
 	$(PYTEST) $(ARGS)
+
+# The tests of the emulators, and the digest of what they passed with: `make test` runs them if it differs.
+emulators: $(DEV_STAMP)
+	$(PYTEST) emulators/tests $(ARGS)
+	$(BIN)/python -m emulators.digest --write
 
 house: $(DEV_STAMP)
 	$(PYTEST) $(HOUSE) $(ARGS)
@@ -79,8 +85,8 @@ lint: $(DEV_STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
-# bench-NAME measures a pipeline of the catalogue, commands, processes, status or peers; bench alone, all but
-# peers, with one table of figures and targets at its end.
+# bench-NAME measures a pipeline of the catalogue, commands, status or peers; bench alone, all but peers,
+# with one table of figures and targets at its end.
 bench: bench-all
 
 # Tools that only this comparison needs have an environment of their own beside the usual one.

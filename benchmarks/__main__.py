@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from benchmarks import overview
 from workers import catalogue
 
-_OTHERS = ("commands", "peers", "processes", "status")
+_OTHERS = ("commands", "peers", "status")
 
 
 ALL = "all"

@@ -221,7 +221,7 @@ _BREAKS: Final = """
 A core carries {worker} million small documents a day as a worker, {temporal} million as Temporal's
 server and {postgresql} million as PostgreSQL. So, in this order:
 
-1. **The worker**, which [more processes](processes.md) and more machines relieve: they share
+1. **The worker**, which [more workers](processes.md) and more machines relieve: they share
    nothing but Temporal and the database.
 2. **Temporal.** The development server is one process over SQLite. Beyond some millions of
    documents a day it takes a cluster, or Temporal Cloud, whose namespaces have a limit of actions

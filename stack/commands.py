@@ -57,7 +57,7 @@ def service_bus(
 async def _service_bus(descriptions: list[str], port: int, messages: Path | None) -> None:
     import sqlite3
 
-    from stack.service_bus import parse_queue, serve
+    from emulators.service_bus import parse_queue, serve
 
     try:
         queues = [parse_queue(description) for description in descriptions]

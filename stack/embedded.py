@@ -352,7 +352,7 @@ def worker_part(
     folder: Path, environment: Mapping[str, str], health_port: int, pipeline: str = "all"
 ) -> Part:
     """A worker of one process, with its bridge."""
-    options = ["--with-bridge", "--processes", "1", "--health-port", str(health_port)]
+    options = ["--with-bridge", "--health-port", str(health_port)]
     arguments = ["worker", pipeline, *options]
     return docflow_part("worker", arguments, health_port, folder, environment)
 

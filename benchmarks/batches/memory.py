@@ -87,7 +87,7 @@ async def _setup(folder: Path) -> AsyncGenerator[_Setup]:
             **servers.environment,
             **batch_pointers(aws, await install_on(aws, servers.temporal)),
         }
-        command = ("worker", "batches", "--processes", "1", "--health-port", str(port))
+        command = ("worker", "batches", "--health-port", str(port))
         part = docflow_part("worker", command, port, folder, environment)
         async with part.ready() as worker, open_database(servers.database_url) as database:
             yield _Setup(

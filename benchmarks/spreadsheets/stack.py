@@ -152,7 +152,7 @@ async def open_sheet_stack(
 def worker_part(folder: Path, environment: Mapping[str, str]) -> Part:
     """A worker for spreadsheets."""
     port = free_port()
-    arguments = ["worker", "spreadsheets", "--processes", "1", "--health-port", str(port)]
+    arguments = ["worker", "spreadsheets", "--health-port", str(port)]
     return docflow_part("worker", arguments, port, folder, environment)
 
 

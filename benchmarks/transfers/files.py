@@ -165,7 +165,7 @@ class Installation:
             environment["BENCH_STAGING_KEY"] = base64.b64encode(os.urandom(32)).decode()
             environment["DOCFLOW_TRANSFERS_STAGING_KEY"] = "env:BENCH_STAGING_KEY"
         port = free_port()
-        arguments = ["worker", "transfers", "--processes", "1", "--health-port", str(port)]
+        arguments = ["worker", "transfers", "--health-port", str(port)]
         part = docflow_part("worker", arguments, port, self.at.folder, environment)
         async with part.ready() as process:
             yield process.pid

@@ -23,7 +23,8 @@ GROUPS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = MappingProxyT
     {
         "product": (PRODUCT, (PYTHON,)),
         "templates and scripts": (PRODUCT, PAGES),
-        "stack and emulators": (("stack", "emulators"), (PYTHON,)),
+        "stack": (("stack",), (PYTHON,)),
+        "emulators": (("emulators",), (PYTHON,)),
         "deploy": (("deploy", ".ci"), (PYTHON, *SHELL, "run")),
         "benchmarks": (("benchmarks",), (PYTHON,)),
         "tests": (("tests",), (PYTHON,)),

@@ -18,11 +18,11 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 
 from adapters.ports.records import REJECTED_BODY_BYTES
-from stack.service_bus import QueueSettings as EmulatedQueue
-from stack.service_bus import ServiceBusEmulator
+from emulators.service_bus import QueueSettings as EmulatedQueue
+from emulators.service_bus import ServiceBusEmulator
+from emulators.tests.clients import quick_client
 from stack.temporal import temporal_server
 from tests.support.memory.rejected import MemoryRejectedMessages
-from tests.support.service_bus import quick_client
 from tests.support.waiting import eventually
 from workers.imports.function_app import GivenBack, build
 from workers.imports.intake import ImportIntake

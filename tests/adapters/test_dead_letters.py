@@ -11,10 +11,10 @@ import pytest_asyncio
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from stack.service_bus import QueueSettings, ServiceBusEmulator
+from emulators.service_bus import QueueSettings, ServiceBusEmulator
+from emulators.tests.clients import quick_client
 from tests.support.cli import run_docflow_in_thread
 from tests.support.memory.rejected import MemoryRejectedMessages
-from tests.support.service_bus import quick_client
 from workers.shared.cli.context import CliContext
 from workers.shared.services.dead_letters import DeadLetter, open_dead_letters
 from workers.shared.services.errors import InvalidRequest

@@ -13,13 +13,13 @@ from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, Servi
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
 from temporalio.client import Client
 
+from emulators.service_bus import QueueSettings as EmulatedQueue
+from emulators.service_bus import ServiceBusEmulator
+from emulators.tests.clients import quick_client
 from stack.children import free_port
-from stack.service_bus import QueueSettings as EmulatedQueue
-from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
 from tests.support.bridges import running
 from tests.support.memory.rejected import MemoryRejectedMessages
-from tests.support.service_bus import quick_client
 from workers.imports.intake import ImportIntake
 from workers.imports.settings import QueueSettings
 from workers.shared.bridges.consumer import Accept, BridgeError, BridgeTotals, Retry

@@ -33,7 +33,7 @@ from workers.shared.connect import connect
 from workers.shared.resources import Resources, open_resources
 from workers.shared.services.service_bus import ServiceBusQueue, open_queue
 
-WORKER = ("worker", "imports", "--processes", "1")
+WORKER = ("worker", "imports")
 WORKER_WITH_BRIDGE = (*WORKER, "--with-bridge")
 BRIDGE = ("bridge", "service-bus")
 LOCK_SECONDS = 5

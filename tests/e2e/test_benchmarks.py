@@ -10,7 +10,7 @@ PARTS = {"batches": ["beside"], "transfers": ["routes"]}
 
 
 @pytest.mark.chaos(alone=True)
-@pytest.mark.parametrize("name", ["batches", "processes", "status", "transfers"])
+@pytest.mark.parametrize("name", ["batches", "status", "transfers"])
 async def test_a_benchmark_works(name: str) -> None:
     parts = PARTS.get(name, [])
     process = await create_subprocess_exec(

@@ -2,24 +2,21 @@
 
 import asyncio
 import os
-import re
 import signal
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-import psutil
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
 from stack.children import free_port
-from stack.embedded import is_ready, service_bus
+from stack.embedded import service_bus
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
 from tests.support.fresh_database import fresh_url
 from tests.support.processes import ends_cleanly, running, says, start
-from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -97,52 +94,6 @@ async def test_health_and_metrics_are_served_until_a_signal(settings: Mapping[st
         await ends_cleanly(process, signal.SIGTERM)
 
 
-async def test_a_worker_of_several_processes_is_one_for_those_outside(
-    settings: Mapping[str, str],
-) -> None:
-    health, metrics = free_port(), free_port()
-    ready = f"http://127.0.0.1:{health}/health/ready"
-    several = (*WORKER, "--processes", "2")
-
-    async def is_up() -> bool:
-        return await asyncio.to_thread(is_ready, ready)
-
-    async def is_down() -> bool:
-        return not await is_up()
-
-    async with running(
-        settings, *several, "--health-port", str(health), "--metrics-port", str(metrics)
-    ) as parent:
-        await eventually(is_up, seconds=180)
-        page = await _fetch(f"http://127.0.0.1:{metrics}/metrics")
-        for process in ("1", "2"):
-            assert f'docflow_process_up{{process="{process}"}} 1' in page
-            assert f'temporal_num_pollers{{process="{process}",' in page
-        assert page.count("# TYPE temporal_num_pollers ") == 1
-        assert set(re.findall(r'docflow_runs\{process="(\d)"', page)) == {"1"}
-        children = _children(parent.pid)
-        children[-1].kill()
-        await eventually(is_down)
-        await eventually(is_up, seconds=180)
-        page = await _fetch(f"http://127.0.0.1:{metrics}/metrics")
-        assert re.findall(r"docflow_process_starts_total\{.*\} (\d)", page) in (
-            ["1", "2"],
-            ["2", "1"],
-        )
-        children = _children(parent.pid)
-        await ends_cleanly(parent, signal.SIGINT, within=30)
-    assert not any(child.is_running() for child in children)
-
-
-def _children(parent: int) -> list[psutil.Process]:
-    """The processes of a worker, and what else it started, in the order of their start."""
-    found = psutil.Process(parent).children()
-    return sorted(
-        (each for each in found if "spawn_main" in " ".join(each.cmdline())),
-        key=psutil.Process.create_time,
-    )
-
-
 async def test_a_worker_makes_the_schedules_of_its_pipeline_until_it_is_interrupted(
     settings: Mapping[str, str],
 ) -> None:
@@ -181,9 +132,9 @@ async def test_a_missing_setting_is_named_before_anything_starts(
 
 
 async def test_a_schema_that_is_behind_is_named_with_what_to_do(
-    settings: Mapping[str, str], tmp_path: Path
+    settings: Mapping[str, str], empty_url: str
 ) -> None:
-    behind = {**settings, "DATABASE_URL": fresh_url()}
+    behind = {**settings, "DATABASE_URL": empty_url}
     async with running(behind, *WORKER) as process:
         await says(process, b"run `docflow setup` or `docflow db upgrade`")
         await ends_cleanly(process, signal.SIGTERM)

@@ -14,13 +14,13 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.storage.queue.aio import QueueClient
 
 from adapters.azure.blobs import AzureBlobs
+from emulators.service_bus import HubSettings, ServiceBusEmulator
+from emulators.service_bus import QueueSettings as EmulatedQueue
+from emulators.tests.clients import quick_client
 from stack.azurite import azurite
-from stack.service_bus import HubSettings, ServiceBusEmulator
-from stack.service_bus import QueueSettings as EmulatedQueue
 from tests.support.aws import cloud, clouds
 from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
-from tests.support.service_bus import quick_client
 from tests.support.sqs import Pair, pair_of_queues
 from workers.imports.settings import QueueSettings
 from workers.shared.bridges.consumer import Accept, Consumer, Limits, Retry

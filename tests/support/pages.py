@@ -215,7 +215,7 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
         health = free_port()
         worker = Part(
             "worker",
-            [*DOCFLOW, "worker", "all", "--processes", "1", "--health-port", str(health)],
+            [*DOCFLOW, "worker", "all", "--health-port", str(health)],
             folder / "worker.log",
             environment,
             health,

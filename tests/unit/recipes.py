@@ -13,9 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TREE = (
-    *("adapters", "activities", "workflows", "workers", "stack"),
+    *("adapters", "activities", "workflows", "workers", "stack", "emulators"),
     *("benchmarks", "samples", "deploy", "docs", "tests"),
-    *("pyproject.toml", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+    *("pyproject.toml", "requirements.lock", "Makefile"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 )
 _BLOCK = re.compile(r"^```(diff|python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -26,6 +26,8 @@ def _argument_lists() -> Iterator[tuple[str, tuple[str, ...]]]:
             words = json.loads(found)
             if words[0] in known:
                 yield path.name, tuple(words)
+        for found in re.findall(r"^ExecStart=\S+/docflow (.+)$", path.read_text(), re.MULTILINE):
+            yield path.name, tuple(found.replace("%i", "1").split())
 
 
 ARGUMENTS = list(_argument_lists())
@@ -33,7 +35,8 @@ ARGUMENTS = list(_argument_lists())
 
 def test_image_compose_and_kubernetes_start_docflow() -> None:
     started = {name for name, _ in ARGUMENTS}
-    assert {"Dockerfile", "compose.yaml", "worker.yaml", "gateway.yaml"} <= started
+    files = {"Dockerfile", "compose.yaml", "worker.yaml", "gateway.yaml", "docflow-worker@.service"}
+    assert files <= started
 
 
 @pytest.mark.parametrize(("file", "words"), ARGUMENTS, ids=lambda value: "".join(value))

@@ -46,7 +46,7 @@ _MAKE = re.compile(r"^(?:\$ )?make ([a-z-]+)|`make ([a-z-]+)", re.MULTILINE)
 _OF_RECIPES = ("parcels", "tools", "test_missing_file")
 """Words in the names of files that the recipes of CONTRIBUTING.md make."""
 FOLDERS = (
-    *("adapters", "activities", "workflows", "workers", "stack"),
+    *("adapters", "activities", "workflows", "workers", "stack", "emulators"),
     *("tests", "benchmarks", "samples", "deploy", "docs"),
 )
 

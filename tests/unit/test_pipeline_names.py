@@ -21,7 +21,7 @@ from workers.shared.register import Pipeline
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     *("adapters", "activities", "workflows", "workers"),
-    *("stack", "benchmarks"),
+    *("stack", "emulators", "benchmarks"),
 )
 
 OWN: Mapping[str, str] = {
@@ -121,7 +121,6 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ): "a table in a release",
     ("benchmarks/spreadsheets/stack.py", "imports"): _CONTAINER,
     ("benchmarks/stack.py", "imports"): _CONTAINER,
-    ("benchmarks/processes/__main__.py", "imports"): "the worker that is measured",
     ("benchmarks/status/reading.py", "docflow list --pipeline transfers"): _ROWS,
     ("benchmarks/status/rows.py", "app.jobs"): _ROWS,
     ("benchmarks/status/rows.py", "transfers"): _ROWS,

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("workflows", "activities", "adapters", "workers")
-OWN = {*PACKAGES, "stack", "tests", "benchmarks"}
+OWN = {*PACKAGES, "stack", "emulators", "tests", "benchmarks"}
 EXTRAS = {"azure-functions", "pypgstac"}
 """Installed by those who need them: see the optional dependencies of the project."""
 LOCKED = frozenset(

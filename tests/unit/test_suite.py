@@ -163,7 +163,7 @@ def test_no_test_skips_itself() -> None:
     skips = re.compile(r"pytest\.(mark\.skip|skip|importorskip)|unittest\.skip|SkipTest")
     found = [
         str(path.relative_to(ROOT))
-        for path in (ROOT / "tests").rglob("*.py")
+        for path in (*(ROOT / "tests").rglob("*.py"), *(ROOT / "emulators").rglob("*.py"))
         if path != Path(__file__) and skips.search(path.read_text())
     ]
     assert found == []

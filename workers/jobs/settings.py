@@ -134,7 +134,7 @@ class JobSettings(TierSettings):
     light_slots: Annotated[int, Whole(1, 1_000)] = Field(
         30,
         validation_alias="DOCFLOW_JOBS_LIGHT_SLOTS",
-        description="light tasks at once in a worker; its processes divide them",
+        description="light tasks at once in a worker",
     )
     light_tuned: Annotated[bool, BeforeValidator(parse_flag), Setting(kind="`true` or `false`")] = (
         Field(
@@ -149,7 +149,7 @@ class JobSettings(TierSettings):
     ] = Field(
         None,
         validation_alias="DOCFLOW_JOBS_HEAVY_SLOTS",
-        description="heavy tasks at once in a worker; its processes divide them",
+        description="heavy tasks at once in a worker",
     )
 
     heavy_memory: Annotated[

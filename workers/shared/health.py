@@ -15,8 +15,6 @@ class Health:
     """It takes work."""
     problem: str | None = None
     """Why it does not, in one sentence, where that is not its start or its stop."""
-    stuck: Sequence[str] = ()
-    """What does not turn any more, a sentence each: the process has to be started again."""
     missing: Sequence[str] = ()
     """What the process needs and does not find, a sentence each: no part receives anything."""
     whole: "Health | None" = field(default=None, repr=False)

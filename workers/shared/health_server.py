@@ -18,7 +18,6 @@ from workers.shared.errors import SettingsError
 from workers.shared.health import Health
 
 HOST_SETTING: Final = "DOCFLOW_HTTP_HOST"
-LOOPBACK: Final = "127.0.0.1"
 _BACKLOG: Final = 1024
 _PORT_ERRORS: Final = frozenset({errno.EADDRINUSE, errno.EACCES})
 """Those that another port avoids; all others are the address's."""
@@ -101,13 +100,6 @@ async def live(request: Request) -> JSONResponse:
     return JSONResponse({"status": "live"})
 
 
-def liveness_answer(health: Health) -> JSONResponse:
-    """200, or 503 where something has to be started again."""
-    if health.stuck:
-        return JSONResponse({"status": "not live", "problems": list(health.stuck)}, 503)
-    return JSONResponse({"status": "live"})
-
-
 def readiness_answer(health: Health) -> JSONResponse:
     """Whether work is taken: 200, or 503 with everything that is wrong."""
     if problems := health.problems:
@@ -128,13 +120,10 @@ async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> As
         SettingsError: The host is not an address of this machine, or the port is taken.
     """
 
-    async def alive(request: Request) -> JSONResponse:
-        return liveness_answer(health)
-
     async def ready(request: Request) -> JSONResponse:
         return readiness_answer(health)
 
-    routes = [Route("/health/live", alive), Route("/health/ready", ready)]
+    routes = [Route("/health/live", live), Route("/health/ready", ready)]
     async with serving(routes, port, "health port", host) as address:
         logger.info("health at http://%s/health/ready", address)
         yield int(address.rpartition(":")[2])

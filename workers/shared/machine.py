@@ -1,9 +1,7 @@
-"""What this machine lets a process use, and how much each process does at once.
+"""What this machine lets a process use, and how much a worker does at once.
 
-How many processes a worker has, and how much each of them does at once.
-
-Everything follows from processors, memory and connections to the database, and is fixed when the
-worker starts: docs/processes.md has the table.
+What a worker does at once follows from memory and connections to the database, and is fixed when
+it starts: docs/processes.md has the table.
 """
 
 import ctypes
@@ -14,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from workers.shared.errors import SettingsError
 from workers.shared.register import Pipeline
-from workers.shared.settings.common import CONNECTIONS_SETTING, DatabaseSettings, WorkerSettings
+from workers.shared.settings.common import WorkerSettings
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
@@ -119,39 +116,8 @@ def tune_collector() -> None:
 MB: Final = 1 << 20
 PROCESS_BYTES: Final = 160 * MB
 """Of a process that does nothing: modules, a third of them Temporal's SDK."""
-PARENT_BYTES: Final = 140 * MB
-"""Of the process that keeps several others running."""
-USUAL_CONNECTIONS: Final = 20
-"""Of a worker, divided among its processes."""
-FEWEST_CONNECTIONS: Final = 5
-"""Of each process where nothing else is set."""
-_LEAST_CONNECTIONS: Final = 2
 _LOCAL_PER_CONNECTION: Final = 2
 """A short step uses a connection for milliseconds."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What there is to divide."""
-
-    cores: int
-    memory_bytes: int
-
-    @classmethod
-    def this(cls) -> "Machine":
-        """The machine, or the container, that this process is in."""
-        return cls(cores(), memory_bytes())
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one process of a worker has."""
-
-    processes: int
-    """Of the worker."""
-    memory_bytes: int
-    connections: int | None
-    """To the database at once; None: a file of SQLite, which needs no limit."""
 
 
 @dataclass(frozen=True)
@@ -163,79 +129,27 @@ class Slots:
     """Short steps."""
 
 
-def share_of(
-    pipelines: Sequence[Pipeline],
-    environment: Mapping[str, str],
-    asked: int | None = None,
-    of: Machine | None = None,
-) -> Share:
-    """What each process of a worker has.
-
-    Args:
-        pipelines: That it works on.
-        environment: Settings.
-        asked: Processes; None: one per core less one, as far as memory and connections allow, and
-            one where rows go to a file.
-        of: What there is; None: this machine.
-
-    Raises:
-        SettingsError: The settings of the database are wrong, or the connections too few.
-    """
-    of = of or Machine.this()
-    database = DatabaseSettings.read(environment)
-    processes = asked or _usual(pipelines, of, database.connections)
-    connections = _connections(processes, database.connections)
-    return Share(processes, _memory(processes, of), connections)
-
-
 def slots_of(
-    pipelines: Sequence[Pipeline], share: Share, settings: WorkerSettings | None = None
+    pipelines: Sequence[Pipeline],
+    connections: int,
+    settings: WorkerSettings,
+    memory: int | None = None,
 ) -> Mapping[str, Slots]:
     """What a process does at once, by the name of the pipeline; at least one of everything.
 
     Args:
         pipelines: All that the process works on.
-        share: What it has.
+        connections: To the database at once.
         settings: What takes the place of the computed numbers.
+        memory: Bytes that the process may use; None: what this machine or container has.
     """
-    settings = settings or WorkerSettings.read({})
     wanted = sum(each.activity_slots * each.activity_bytes for each in pipelines)
-    spare = max(0, share.memory_bytes - PROCESS_BYTES)
+    spare = max(0, (memory_bytes() if memory is None else memory) - PROCESS_BYTES)
     fits = min(1.0, spare / wanted)
-    return {each.name: _slots(each, share, settings, fits) for each in pipelines}
+    return {each.name: _slots(each, connections, settings, fits) for each in pipelines}
 
 
-def _slots(pipeline: Pipeline, share: Share, settings: WorkerSettings, fits: float) -> Slots:
-    activities, local = int(pipeline.activity_slots * fits), pipeline.local_slots
-    if share.connections is not None:
-        activities = min(activities, share.connections)
-        local = min(local, _LOCAL_PER_CONNECTION * share.connections)
-    return Slots(
-        activities=settings.activity_slots or max(1, activities),
-        local=settings.local_slots or local,
-    )
-
-
-def _usual(pipelines: Sequence[Pipeline], of: Machine, connections: int | None) -> int:
-    least = PROCESS_BYTES + 2 * max(each.activity_bytes for each in pipelines)
-    allowed = [of.cores - 1, (of.memory_bytes - PARENT_BYTES) // least]
-    if connections is not None:
-        allowed.append(connections // FEWEST_CONNECTIONS)
-    return max(1, min(allowed))
-
-
-def _memory(processes: int, of: Machine) -> int:
-    """Of each process."""
-    return of.memory_bytes if processes == 1 else (of.memory_bytes - PARENT_BYTES) // processes
-
-
-def _connections(processes: int, known: int | None) -> int:
-    if known is None:
-        return max(USUAL_CONNECTIONS // processes, FEWEST_CONNECTIONS)
-    each = known // processes
-    if each < _LEAST_CONNECTIONS:
-        raise SettingsError(
-            f"{CONNECTIONS_SETTING} is {known}, and {processes} processes need "
-            f"{_LEAST_CONNECTIONS * processes}: {_LEAST_CONNECTIONS} each"
-        )
-    return each
+def _slots(pipeline: Pipeline, connections: int, settings: WorkerSettings, fits: float) -> Slots:
+    activities = max(1, min(int(pipeline.activity_slots * fits), connections))
+    local = min(pipeline.local_slots, _LOCAL_PER_CONNECTION * connections)
+    return Slots(settings.activity_slots or activities, settings.local_slots or local)

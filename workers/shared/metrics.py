@@ -1,20 +1,13 @@
-"""Metrics of processes: docflow's own, those of the SDK, one page of several processes.
+"""docflow's own metrics, on the endpoint of Temporal's SDK; docs/runbook.md describes them.
 
-docflow's own metrics, on the endpoint of Temporal's SDK; docs/runbook.md describes them.
-
-A process measures from `measuring` on. Where nothing measures, as in commands and functions,
+A process measures from `measuring` on. If nothing measures, as in commands and functions,
 counting does nothing.
-
-Metrics of several processes as one page, in the text format of Prometheus.
-
-Source: https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
 import logging
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Final
 
 from temporalio.common import MetricMeter
@@ -72,53 +65,6 @@ def show(name: str, value: float, labels: Mapping[str, str]) -> None:
 
 def _meter() -> MetricMeter:
     return _METER.get(MetricMeter.noop)
-
-
-@dataclass
-class _Family:
-    """One metric of all processes: a page may show it once."""
-
-    descriptions: dict[str, str] = field(default_factory=dict[str, str])
-    """HELP and TYPE, each the line of the process that is first."""
-    samples: list[str] = field(default_factory=list[str])
-
-
-def merged(pages: Mapping[str, str]) -> str:
-    """One page with every sample of several, each with a label `process`.
-
-    Args:
-        pages: By the value of the label.
-    """
-    families: dict[str, _Family] = {}
-    for process, page in pages.items():
-        _read(page, f'process="{process}"', families)
-    return "".join(f"{line}\n" for family in families.values() for line in _lines(family))
-
-
-def _read(page: str, label: str, families: dict[str, _Family]) -> None:
-    family = families.setdefault("", _Family())
-    for line in page.splitlines():
-        words = line.split(maxsplit=3)
-        if line.startswith("#"):
-            if len(words) > 2 and words[1] in ("HELP", "TYPE"):
-                family = families.setdefault(words[2], _Family())
-                family.descriptions.setdefault(words[1], line)
-        elif words:
-            family.samples.append(_labelled(line, label))
-
-
-def _labelled(sample: str, label: str) -> str:
-    name, brace, labels = sample.partition("{")
-    if not brace:
-        name, _, value = sample.partition(" ")
-        return f"{name}{{{label}}} {value}"
-    comma = "" if labels.startswith("}") else ","
-    return f"{name}{{{label}{comma}{labels}"
-
-
-def _lines(family: _Family) -> Iterator[str]:
-    yield from family.descriptions.values()
-    yield from family.samples
 
 
 _CORE: Final = "temporalio.core"

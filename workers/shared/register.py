@@ -176,8 +176,7 @@ class Lane:
     """As in `docflow worker PIPELINE --lane NAME`."""
     task_queue: str
     slots: Callable[[Any], int]
-    """Activities at once of a worker, from the pipeline's own resources; its processes divide
-    them."""
+    """Activities at once of a worker, from the pipeline's own resources."""
     activities: Callable[["Resources", Any], Sequence[object]]
     """Objects whose methods are served there, over common and own resources."""
     workflows: Callable[[], Sequence[type]] | None = None

@@ -237,7 +237,6 @@ def build_lanes(
     environment: Mapping[str, str] | None = None,
     shared: Shared | None = None,
     slots: Slots | None = None,
-    processes: int = 1,
 ) -> Sequence[Worker]:
     """A worker for each task queue that a pipeline has beside its own.
 
@@ -250,7 +249,6 @@ def build_lanes(
         environment: Settings that name lanes; None: there are none.
         shared: By the workers of a process; None: those of this pipeline alone.
         slots: What the process does at once for the pipeline; None: what the register says.
-        processes: That divide the slots of a lane.
     """
     slots = slots or Slots(pipeline.activity_slots, pipeline.local_slots)
     lanes = [each for each in pipeline.lanes_in(environment or {}) if only in (None, each.name)]
@@ -258,8 +256,7 @@ def build_lanes(
         shared = shared or _shared(client, common, [(pipeline, own)])
     pollers = None if len(lanes) <= _FEW_LANES else _POLLERS
     return [
-        _lane(client, pipeline, common, own, lane, shared, slots.local, processes, pollers)
-        for lane in lanes
+        _lane(client, pipeline, common, own, lane, shared, slots.local, pollers) for lane in lanes
     ]
 
 
@@ -271,11 +268,10 @@ def _lane(
     lane: Lane,
     shared: Shared | None,
     local_slots: int,
-    processes: int,
     pollers: PollerBehaviorAutoscaling | None,
 ) -> Worker:
     activities = lane.activities(common, own)
-    slots = max(1, lane.slots(own) // processes)
+    slots = lane.slots(own)
     options: dict[str, Any] = (
         {"tuner": _tuner(slots)}
         if lane.tuned(own)

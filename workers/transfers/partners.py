@@ -1,9 +1,9 @@
 """What people do with partners: add, change, test them, and accept their keys."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -18,13 +18,11 @@ from workflows.shared.errors import RuleViolation
 from workflows.transfers.partners import (
     HOSTS,
     HostKey,
-    Limits,
     OpenPgpKey,
     Partner,
     PlaceKind,
     Rename,
     ServerProfile,
-    Window,
     check_record,
     fingerprint,
     valid_host_keys,
@@ -82,8 +80,6 @@ _OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
 _KEPT: Final = ("host_keys", "keys", "write", "algorithms")
 """Fields that a new record keeps where it does not hold them."""
 _WHERE: Final = ("kind", "host", "port", "container", "root", "user")
-_PARTS: Final = {"host_keys": HostKey, "keys": OpenPgpKey, "limits": Limits, "windows": Window}
-"""Fields that have fields of their own."""
 _LISTED: Final = 100
 
 
@@ -321,11 +317,9 @@ def _record(fields: Mapping[str, Any]) -> Partner:
             f"docflow sets {', '.join(map(repr, ours))} itself: remove it from the record"
             "; `write` says how files are written"
         )
-    given = dict(fields)
-    if unknown := sorted(set(_unknown_fields(given))):
-        raise InvalidRequest(f"a partner has no field {', '.join(map(repr, unknown))}")
     try:
-        partner = Partner.model_validate(given)
+        # `until` for `valid_until` would leave a key without an end.
+        partner = Partner.model_validate(dict(fields), extra="forbid")
         check_record(partner)
     except ValidationError as error:
         # Values are left out: one may be a secret in the place of a reference.
@@ -333,17 +327,6 @@ def _record(fields: Mapping[str, Any]) -> Partner:
     except RuleViolation as error:
         raise InvalidRequest(str(error)) from None
     return partner
-
-
-def _unknown_fields(given: Mapping[str, Any]) -> Iterator[str]:
-    """Fields that nothing reads; `until` for `valid_until` would leave a key without an end."""
-    yield from set(given) - set(Partner.model_fields)
-    for name, model in _PARTS.items():
-        value = given.get(name)
-        for part in cast(Sequence[Any], value) if isinstance(value, list | tuple) else (value,):
-            if isinstance(part, dict):
-                fields = set(map(str, cast(dict[Any, Any], part))) - set(model.model_fields)
-                yield from (f"{name}.{field}" for field in fields)
 
 
 def _lasts(key: KeyFacts) -> str:
@@ -375,6 +358,9 @@ def _problems(error: ValidationError) -> Sequence[str]:
     sentences: list[str] = []
     for each in error.errors(include_url=False, include_context=False, include_input=False):
         where = ".".join(map(str, each["loc"]))
+        if each["type"] == "extra_forbidden":
+            sentences.append(f"a partner has no field {where!r}")
+            continue
         text = problem_text(each)
         if each["loc"] and each["loc"][-1] in ("password", "private_key", "passphrase", "token"):
             text = "must be a reference: env:NAME, file:PATH or aws:NAME, never the secret itself"

@@ -11,7 +11,7 @@ from azure.eventhub import EventData, parse_connection_string
 from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
 
 from adapters.azure.blobs import AzureBlobs
-from stack.service_bus import HubSettings, ServiceBusEmulator
+from emulators.service_bus import HubSettings, ServiceBusEmulator
 from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.waiting import eventually
 from workers.shared.bridges.consumer import BridgeTotals, Consumer, Limits

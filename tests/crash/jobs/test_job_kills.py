@@ -180,7 +180,7 @@ async def test_every_tile_and_greeting_is_there_once_and_as_undisturbed(
         (tmp_path / "blobs" / tier).mkdir(parents=True)
     pixels = made.values(1, 2_100, 2_500)
     made.write(tmp_path / "blobs/bronze/scene.tif", pixels, nodata=0, tiled=True)
-    async with running_system(tmp_path, ("worker", "jobs", "--processes", "1")) as system:
+    async with running_system(tmp_path, ("worker", "jobs")) as system:
         client = await system.client()
         service = job_service(system.settings, client, system.resources)
         jobs = Jobs(system, service, client)

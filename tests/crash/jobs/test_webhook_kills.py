@@ -35,7 +35,7 @@ async def test_a_message_that_a_killed_worker_was_sending_arrives_as_it_was(
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await (answers.pop() if answers else with_status("200 OK"))(reader, writer)
 
-    command = ("worker", "jobs", "--processes", "1")
+    command = ("worker", "jobs")
     async with (
         receiver(answer) as site,
         running_system(tmp_path, command, settings=LOCAL) as system,

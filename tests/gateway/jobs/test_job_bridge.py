@@ -7,8 +7,8 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from stack.service_bus import QueueSettings as EmulatedQueue
-from stack.service_bus import ServiceBusEmulator
+from emulators.service_bus import QueueSettings as EmulatedQueue
+from emulators.service_bus import ServiceBusEmulator
 from tests.support.jobs.gateway import JobStack, ended, job_types
 from workers.jobs.factory import job_intake
 from workers.jobs.settings import JobQueueSettings

@@ -3,9 +3,9 @@
 import pytest
 from azure.servicebus.aio import ServiceBusClient
 
+from emulators.service_bus import QueueSettings as EmulatedQueue
+from emulators.service_bus import ServiceBusEmulator
 from stack.children import free_port
-from stack.service_bus import QueueSettings as EmulatedQueue
-from stack.service_bus import ServiceBusEmulator
 from workers.imports.settings import QueueSettings
 from workers.shared.errors import SettingsError
 from workers.shared.services.errors import ServiceError

@@ -50,11 +50,6 @@ def test_lanes_do_tasks_alone_in_slots_of_their_own(built: Any) -> None:
     assert light.activities == heavy.activities == ["run_tasks"]
 
 
-def test_processes_divide_the_slots_of_a_lane(built: Any) -> None:
-    light, heavy = built(processes=3)
-    assert (light.slots, heavy.slots) == (2, 1)
-
-
 def test_light_slots_can_follow_memory_and_processor(built: Any) -> None:
     light, heavy = built(tuned=True)
     assert (light.slots, heavy.slots) == (None, 2)

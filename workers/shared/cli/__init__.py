@@ -6,8 +6,6 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from functools import partial
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -40,14 +38,9 @@ def main() -> NoReturn:
     from workers.shared.cli.app import app
 
     signal.signal(signal.SIGINT, interrupt)
-    leave_after(partial(app, prog_name="docflow"))
-
-
-def leave_after(work: Callable[[], object]) -> NoReturn:
-    """Do what this process is for, and end it with the exit code that this has."""
     try:
         watch_standard_output()
-        work()
+        app(prog_name="docflow")
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)

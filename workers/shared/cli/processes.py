@@ -1,24 +1,18 @@
 """`docflow worker` and `docflow bridge`: the processes that do the work, from the catalogue."""
 
 import gc
-import socket
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from workers import catalogue
-from workers.shared.cli import leave_after
 from workers.shared.cli.context import cli_context
-from workers.shared.cli.errors import failures_in_one_line, run
+from workers.shared.cli.errors import run
 from workers.shared.register import Bridge, Pipeline
 
 if TYPE_CHECKING:
     from workers.shared.bridges.consumer import BridgeTotals
-    from workers.shared.machine import Share
 
 _YOUNG_OBJECTS: Final = 50_000
 """New containers between two collections, until a worker tunes its own."""
@@ -40,16 +34,6 @@ _HINT: Final = " / ".join(_LANE)
 OneLane = Annotated[
     str | None,
     typer.Option(*_LANE, help="Serve this task queue alone, of those beside its own."),
-]
-Processes = Annotated[
-    int | None,
-    typer.Option(
-        "--processes",
-        min=1,
-        max=256,
-        help="Work in so many processes. By default one per core less one, as far as memory and "
-        "connections allow.",
-    ),
 ]
 Drain = Annotated[bool, typer.Option("--drain", help="Stop when the queue stays empty.")]
 
@@ -92,53 +76,55 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
     """The command of a pipeline's worker, with the options that it has; None: of all."""
     names = None if pipeline is None else [pipeline.name]
 
-    def with_bridge(
-        context: typer.Context,
-        with_bridge: WithBridge = False,
-        processes: Processes = None,
-        health_port: HealthPort = None,
-        metrics_port: MetricsPort = None,
-    ) -> None:
-        order = WorkerOrder(names, _environment(context), with_bridge)
-        _run_worker(order, processes, health_port, metrics_port)
-
-    def with_lanes(
-        context: typer.Context,
-        lane: OneLane = None,
-        processes: Processes = None,
-        health_port: HealthPort = None,
-        metrics_port: MetricsPort = None,
-    ) -> None:
-        known = None if lane is None else _lane_names(context, pipeline)
-        if known is not None and lane not in known:
-            raise typer.BadParameter(f"{lane!r} is none of {', '.join(known)}", param_hint=_HINT)
-        order = WorkerOrder(names, _environment(context), lane=lane)
-        _run_worker(order, processes, health_port, metrics_port)
-
     def with_both(
         context: typer.Context,
         with_bridge: WithBridge = False,
         lane: OneLane = None,
-        processes: Processes = None,
         health_port: HealthPort = None,
         metrics_port: MetricsPort = None,
     ) -> None:
         if with_bridge and lane is not None:
             raise typer.BadParameter("a lane has no bridge", param_hint=_HINT)
-        if with_bridge:
-            order = WorkerOrder(names, _environment(context), with_bridge=True)
-            _run_worker(order, processes, health_port, metrics_port)
-        else:
-            with_lanes(context, lane, processes, health_port, metrics_port)
+        known = None if lane is None else _lane_names(context, pipeline)
+        if known is not None and lane not in known:
+            raise typer.BadParameter(f"{lane!r} is none of {', '.join(known)}", param_hint=_HINT)
+        from workers.shared.process import run_worker
 
-    def without(
+        environment = _environment(context)
+        start_logs(environment)
+        run(
+            run_worker(
+                names,
+                environment,
+                with_bridge=with_bridge,
+                lane=lane,
+                health_port=health_port,
+                metrics_port=metrics_port,
+            )
+        )
+
+    def with_bridge(
         context: typer.Context,
-        processes: Processes = None,
+        with_bridge: WithBridge = False,
         health_port: HealthPort = None,
         metrics_port: MetricsPort = None,
     ) -> None:
-        order = WorkerOrder(names, _environment(context))
-        _run_worker(order, processes, health_port, metrics_port)
+        with_both(context, with_bridge, None, health_port, metrics_port)
+
+    def with_lanes(
+        context: typer.Context,
+        lane: OneLane = None,
+        health_port: HealthPort = None,
+        metrics_port: MetricsPort = None,
+    ) -> None:
+        with_both(context, False, lane, health_port, metrics_port)
+
+    def without(
+        context: typer.Context,
+        health_port: HealthPort = None,
+        metrics_port: MetricsPort = None,
+    ) -> None:
+        with_both(context, False, None, health_port, metrics_port)
 
     has_lanes = pipeline is not None and pipeline.has_lanes
     if has_lanes:
@@ -194,110 +180,6 @@ def _with_examples(sentence: str, *examples: str) -> str:
 def _environment(context: typer.Context) -> Mapping[str, str]:
     """The settings of this invocation."""
     return cli_context(context).environment
-
-
-@dataclass(frozen=True)
-class WorkerOrder:
-    """What each process of a worker does."""
-
-    names: Sequence[str] | None
-    """Pipelines; None: all whose settings are present."""
-    environment: Mapping[str, str]
-    with_bridge: bool = False
-    lane: str | None = None
-    measured: bool = False
-    """It serves its metrics, to the parent."""
-
-
-def _run_worker(
-    order: WorkerOrder, processes: int | None, health_port: int | None, metrics_port: int | None
-) -> None:
-    from workers.shared.process import run_worker
-
-    start_logs(order.environment)
-    share = _share(order, processes)
-    if share is not None and share.processes > 1:
-        _run_processes(order, share, health_port, metrics_port)
-        return
-    run(
-        run_worker(
-            order.names,
-            order.environment,
-            with_bridge=order.with_bridge,
-            lane=order.lane,
-            health_port=health_port,
-            metrics_port=metrics_port,
-        )
-    )
-
-
-def _share(order: WorkerOrder, processes: int | None) -> "Share | None":
-    """What each process has; None: the settings cannot be read, and one process says so."""
-    from workers.shared.machine import share_of
-    from workers.shared.process import choose
-    from workers.shared.settings.common import DatabaseSettings
-
-    if DatabaseSettings.problems(order.environment):
-        return None
-    with failures_in_one_line():
-        pipelines = choose(order.names, order.environment)
-        return share_of(pipelines, order.environment, processes)
-
-
-def _run_processes(
-    order: WorkerOrder, share: "Share", health_port: int | None, metrics_port: int | None
-) -> None:
-    from workers.shared.settings.common import CONNECTIONS_SETTING
-    from workers.shared.supervisor import run_processes
-
-    own = dict(order.environment)
-    if share.connections is not None:
-        own[CONNECTIONS_SETTING] = str(share.connections)
-    each = replace(order, environment=own, measured=metrics_port is not None)
-    run(
-        run_processes(
-            partial(work, each, share),
-            share,
-            order.names,
-            order.environment,
-            with_bridge=order.with_bridge,
-            health_port=health_port,
-            metrics_port=metrics_port,
-        )
-    )
-
-
-def work(order: WorkerOrder, share: "Share", number: int, channel: socket.socket) -> None:
-    """The main function of one process of several."""
-    leave_after(partial(_work, order, share, number, channel))
-
-
-def _work(order: WorkerOrder, share: "Share", number: int, channel: socket.socket) -> None:
-    from workers.shared.health_server import LOOPBACK, listener
-    from workers.shared.logs import bound
-    from workers.shared.process import Member, run_worker
-
-    start_logs(order.environment)
-    member = Member(number, share, channel)
-    metrics_port = None
-    if order.measured:
-        with listener(LOOPBACK, 0, "metrics port") as free:
-            metrics_port = free.getsockname()[1]
-    try:
-        with bound(process=str(number)):
-            run(
-                run_worker(
-                    order.names,
-                    order.environment,
-                    with_bridge=order.with_bridge,
-                    lane=order.lane,
-                    metrics_port=metrics_port,
-                    member=member,
-                )
-            )
-    except typer.Exit as end:
-        member.fail(str(end.__cause__))
-        sys.exit(end.exit_code)
 
 
 def _bridge(bridge: Bridge) -> Callable[..., None]:

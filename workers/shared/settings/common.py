@@ -150,11 +150,8 @@ class RetentionSettings(Settings):
     )
 
 
-CONNECTIONS_SETTING: Final = "DOCFLOW_DATABASE_CONNECTIONS"
-
-
 class WorkerSettings(Settings):
-    """What a process does at once, in the place of what memory and connections allow."""
+    """What a worker does at once, in the place of what memory and connections allow."""
 
     title: ClassVar[str] = "Slots"
     used_by: ClassVar[str] = "workers"
@@ -164,14 +161,14 @@ class WorkerSettings(Settings):
     ] = Field(
         None,
         validation_alias="DOCFLOW_ACTIVITY_SLOTS",
-        description="activities at once of each pipeline in each process",
+        description="activities at once of each pipeline in a worker",
     )
     local_slots: Annotated[
         int | None, Whole(1, 1_000), Setting(kind="whole number", default="computed")
     ] = Field(
         None,
         validation_alias="DOCFLOW_LOCAL_SLOTS",
-        description="short steps at once of each pipeline in each process",
+        description="short steps at once of each pipeline in a worker",
     )
 
 
