@@ -10,7 +10,7 @@ from typing import Final
 
 import asyncpg
 
-_SCHEMAS: Final = "('public', 'app', 'geo', 'pgstac')"
+_SCHEMAS: Final = "('public', 'app', 'geo')"
 """Whose tables are brought back; a database has some of them."""
 _SNAPSHOT = f"""
 CREATE SCHEMA pristine;
@@ -43,7 +43,7 @@ DECLARE
 BEGIN
   FOR made IN
     SELECT format('%I.%I', schemaname, tablename) AS name
-    FROM pg_tables WHERE schemaname IN ('geo', 'pgstac')
+    FROM pg_tables WHERE schemaname = 'geo'
     EXCEPT SELECT name FROM pristine.tables
   LOOP
     -- Those of a partition go with it.

@@ -1,17 +1,16 @@
-"""What the port `Catalogue` promises about searching, on every store."""
+"""What the catalogue promises about searching."""
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from activities.jobs.embedded_catalogue import open_catalogue
-from activities.jobs.ports import Catalogue
+from activities.jobs.catalogue import Catalogue
 from activities.jobs.stac_queries import filter_of_text
 from adapters.database.engine import open_database
+from tests.support.fresh_database import FreshDatabase
 from tests.support.jobs.stac import EVERYWHERE, found, put_scenes
 from workflows.shared.errors import RuleViolation
 
@@ -20,25 +19,12 @@ AT_PARIS = {"type": "Point", "coordinates": [2.5, 48.5]}
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)]
-)
-def one_url(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Generator[str]:
-    """URL of a database for all tests of the module, none of which writes."""
-    if request.param == "sqlite":
-        folder: Path = tmp_path_factory.mktemp("catalogue")
-        yield f"sqlite:///{folder / 'catalogue.db'}"
-        return
-    with request.getfixturevalue("postgis").database() as url:
-        yield url
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def scenes(one_url: str) -> AsyncGenerator[Catalogue]:
-    async with open_database(one_url) as database:
-        yield await put_scenes(open_catalogue(database))
+async def scenes(fresh_database: FreshDatabase) -> AsyncGenerator[Catalogue]:
+    """For all tests of the module, none of which writes."""
+    await fresh_database.prepare()
+    async with open_database(fresh_database.url) as database:
+        yield await put_scenes(Catalogue(database))
 
 
 async def test_the_newest_comes_first(scenes: Catalogue) -> None:
@@ -157,7 +143,7 @@ async def test_times_find_instants_and_ranges(
         ("s_disjoint(geometry, POLYGON((0 0, 60 0, 60 60, 0 60, 0 0)))", ["fiji"]),
     ],
 )
-async def test_filters_say_the_same_on_every_store(
+async def test_filters_find_what_they_say(
     scenes: Catalogue, text: str, expected: list[str]
 ) -> None:
     assert await found(scenes, filter=filter_of_text(text)) == expected
