@@ -11,7 +11,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection
 
 from adapters.database.engine import open_database
-from adapters.database.models.base import ExactDecimal, UtcDateTime
+from adapters.database.models.base import Box, ExactDecimal, UtcDateTime
 from adapters.database.models.every import metadata
 from adapters.database.models.jobs import SCHEMA
 from adapters.database.schema import MIGRATIONS, revisions, upgrade
@@ -29,7 +29,10 @@ down_revision = "{before}"
 def upgrade() -> None:
     {body}
 '''
-_JSONB: Final = "from sqlalchemy.dialects.postgresql import JSONB\n"
+_IMPORTS: Final = {
+    "JSONB(": "from sqlalchemy.dialects.postgresql import JSONB\n",
+    "Box(": "\nfrom adapters.database.models.base import Box\n",
+}
 
 
 def write_migration(name: str) -> Path:
@@ -49,7 +52,7 @@ def write_migration(name: str) -> Path:
         raise ValueError("the newest migration leads to the models: there is nothing to write")
     content = _FILE.format(
         title=name.replace("_", " ").capitalize(),
-        imports=_JSONB if "JSONB" in body else "",
+        imports="".join(line for name, line in _IMPORTS.items() if name in body),
         revision=revision,
         before=before,
         body=body,
@@ -87,6 +90,8 @@ def _type(kind: str, item: object, _context: Any) -> str | Literal[False]:
     match item:
         case UtcDateTime():
             return "sa.DateTime(timezone=True)"
+        case Box():
+            return "Box()"
         case ExactDecimal():
             return "sa.Numeric(20, 6)"
         case _:

@@ -162,7 +162,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def postgis() -> "Generator[PostgisServer]":
-    """A server with PostGIS and pgstac; only for tests with the marker `postgis`."""
+    """A server with PostGIS; only for tests with the marker `postgis`."""
     from tests.support.jobs.postgis import postgis_server
 
     with postgis_server() as server:
@@ -171,7 +171,7 @@ def postgis() -> "Generator[PostgisServer]":
 
 @pytest.fixture
 def postgis_url(postgis: "PostgisServer") -> str:
-    """URL of an empty database with docflow's schema, PostGIS, `geo` and pgstac."""
+    """URL of an empty database with docflow's schema, PostGIS and `geo`."""
     asyncio.run(postgis.fresh.prepare())
     return postgis.fresh.url
 

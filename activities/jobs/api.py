@@ -28,12 +28,11 @@ from functools import cached_property
 from importlib.metadata import entry_points
 from inspect import getmembers, isfunction
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import Field, ValidationError
 
 from activities.jobs.folders import StageFolders
-from activities.jobs.ports import Catalogue
 from activities.jobs.store import SqlJobStore
 from adapters.ports.blobs import Blobs
 from adapters.ports.spatial import Computation, Computing
@@ -47,6 +46,9 @@ from workflows.jobs.records import InputIdentity, JsonObject
 from workflows.jobs.runs import FinishedTask, JobOrder, PlannedTask, StageOrder, StageRef
 from workflows.shared.contracts import AuthoredContract, Contract, problem_text
 from workflows.shared.errors import RuleViolation
+
+if TYPE_CHECKING:
+    from activities.jobs.catalogue import Catalogue
 
 ENTRY_POINTS: Final = "docflow.jobs"
 _TASK: Final = "__docflow_task__"
@@ -65,7 +67,7 @@ class JobResources:
     """Ready for analysis."""
     gold: Blobs
     """Published exports."""
-    catalogue: Catalogue
+    catalogue: "Catalogue"
     scratch: Path
     """Folder for files while they are worked on; a task has one of its own in its context."""
     more: Mapping[type, Any] = field(default_factory=dict[type, Any])

@@ -1,78 +1,286 @@
-"""The catalogue in pgstac, and what every catalogue checks before it writes or searches."""
+"""The catalogue: STAC collections and items as JSONB, in tables of docflow's own.
+
+PostgreSQL narrows a search by columns, boxes and plain comparisons; `shapely` and `cql2` decide
+about what is left. Pages are read by keyset, so that items that come meanwhile move no other.
+"""
 
 import asyncio
 import base64
 import binascii
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final, cast
 
+import cql2
+import shapely
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from activities.jobs import stac_items
 from activities.jobs.ports import CataloguePage, CatalogueQuery, JsonObject
-from activities.jobs.stac_items import moment
-from activities.jobs.stac_queries import LIMIT, checked_filter, checked_geometry, interval
+from activities.jobs.stac_items import parsed_moment
+from activities.jobs.stac_queries import (
+    LIMIT,
+    checked_filter,
+    checked_geometry,
+    interval,
+    is_literal,
+    utc,
+)
 from adapters.database.engine import Database
+from adapters.files.footprints import read
 from adapters.ports.errors import Denied
 from workflows.jobs.datasets import box_geometry, split_box, widened
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
 _PROPERTY: Final = re.compile(r"[A-Za-z_][\w:.-]{0,99}")
+_UNORDERED: Final = frozenset({"geometry", "bbox", "assets", "links"})
+_PARTS: Final = 20
+"""Parts of a geometry that are looked for one by one."""
+_CHUNK: Final = 500
+"""Rows that are read and decided about at once, at the most."""
+_EXACT: Final = 2**53
+"""Up to here whole numbers are the same to PostgreSQL and to `cql2`."""
+_NUL: Final = "\0"
+"""PostgreSQL has no text with it, and so no id."""
+_UNUSABLE: Final = "22"
+"""Beginning of the states that a token with values of another type ends with."""
+_PUT_COLLECTION: Final = text("""
+INSERT INTO stac_collections AS known (id, content)
+VALUES (:id, CAST(CAST(:content AS text) AS jsonb))
+ON CONFLICT (id) DO UPDATE SET content = CASE
+  WHEN EXISTS (SELECT FROM stac_items WHERE collection = known.id)
+  THEN excluded.content || jsonb_build_object('extent', known.content -> 'extent')
+  ELSE excluded.content
+END
+""")
+_WIDEN: Final = text(
+    "UPDATE stac_collections SET content = CAST(CAST(:content AS text) AS jsonb) WHERE id = :id"
+)
+_PUT_ITEM: Final = text("""
+INSERT INTO stac_items (collection, id, starts, ends, area, content)
+VALUES (:collection, :id, :starts, :ends, CAST(CAST(:area AS text) AS box),
+  CAST(CAST(:content AS text) AS jsonb))
+ON CONFLICT (collection, id) DO UPDATE SET
+  starts = excluded.starts, ends = excluded.ends, area = excluded.area, content = excluded.content
+""")
+
+_Rows = Sequence[tuple[str, Sequence[str]]]
+"""Items as text, each with its place in the order."""
 
 
-async def check_items(collection: JsonObject, items: Sequence[JsonObject]) -> None:
-    """Check items, in a thread: each takes milliseconds.
+class Catalogue:
+    """STAC collections and items, searchable once written.
 
-    Raises:
-        InvalidDocument: One is not valid, or two have the same id.
+    Every method raises `Unavailable` when the database does not answer.
     """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put_collection(self, collection: JsonObject) -> None:
+        """Create or replace a collection; the extent of one that has items is kept.
+
+        Raises:
+            InvalidDocument: It is not a valid STAC collection.
+        """
+        await asyncio.to_thread(stac_items.check_collection, collection)
+        written = {"id": collection["id"], "content": json.dumps(collection)}
+        async with self._database.transaction() as connection:
+            await connection.execute(_PUT_COLLECTION, written)
+
+    async def put_items(self, collection: str, items: Sequence[JsonObject]) -> None:
+        """Create or replace items, all or none; another datetime leaves one item of an id.
+
+        Raises:
+            InvalidDocument: One is not valid, two have the same id, or there is no such collection.
+        """
+        known = await self.collection(collection)
+        if known is None:
+            raise _no_collection(collection)
+        if not items:
+            return
+        # In a thread: each takes milliseconds.
+        await asyncio.to_thread(_check_items, known, items)
+        rows = [_row(item) for item in items]
+        async with self._database.transaction() as connection:
+            # Writers of one collection take turns, so that its extent holds the items of all.
+            known = await _collection(connection, collection, "FOR UPDATE")
+            if known is None:
+                raise _no_collection(collection)
+            await connection.execute(_PUT_ITEM, rows)
+            if (wider := widened(known, items)) is not None:
+                await connection.execute(_WIDEN, {"id": collection, "content": json.dumps(wider)})
+
+    async def delete_item(self, collection: str, item: str) -> bool:
+        """Delete an item; False when there was none."""
+        asked = text("DELETE FROM stac_items WHERE collection = :collection AND id = :id")
+        async with self._database.transaction() as connection:
+            deleted = await connection.execute(asked, {"collection": collection, "id": item})
+            return deleted.rowcount > 0
+
+    async def collections(self) -> Sequence[JsonObject]:
+        """All collections, by id."""
+        asked = text("SELECT CAST(content AS text) FROM stac_collections ORDER BY id")
+        async with self._database.reading() as connection:
+            return [json.loads(each) for each in (await connection.execute(asked)).scalars()]
+
+    async def collection(self, id: str) -> JsonObject | None:
+        """One collection; None: there is none."""
+        async with self._database.reading() as connection:
+            return None if _NUL in id else await _collection(connection, id)
+
+    async def item(self, collection: str, id: str) -> JsonObject | None:
+        """One item; None: there is none."""
+        if _NUL in collection + id:
+            return None
+        asked = text(
+            "SELECT CAST(content AS text) FROM stac_items WHERE collection = :collection"
+            " AND id = :id"
+        )
+        async with self._database.reading() as connection:
+            found = await connection.execute(asked, {"collection": collection, "id": id})
+            content = found.scalar()
+            return None if content is None else json.loads(content)
+
+    async def items(self, collection: str) -> AsyncGenerator[Sequence[JsonObject]]:
+        """All items of a collection by id, some hundred at a time."""
+        asked = text(
+            "SELECT CAST(content AS text) FROM stac_items WHERE collection = :collection"
+            " ORDER BY id"
+        )
+        async with self._database.streaming() as connection:
+            found = await connection.stream(
+                asked, {"collection": collection}, execution_options={"yield_per": _CHUNK}
+            )
+            async for part in found.scalars().partitions():
+                yield [json.loads(each) for each in part]
+
+    async def search(self, query: CatalogueQuery) -> CataloguePage:
+        """A page of items in the order that is asked for.
+
+        Returns:
+            The page, and how many are found: None beyond the first page of a search by place or
+            filter, which would have to look at every item.
+
+        Raises:
+            RuleViolation: The filter, the order or the token is not valid.
+        """
+        if query.limit < 1:
+            raise RuleViolation("limit: 1 is the least")
+        limit = min(query.limit, LIMIT)
+        area = _area(query)
+        filter = None if query.filter is None else checked_filter(query.filter)
+        order = _Order(_sort(query))
+        where = _conditions(query, area, filter)
+        decision = _Decision(area, filter)
+        backwards, place = (False, None) if query.token is None else order.place(query.token)
+        try:
+            found = await self._found(where, order, decision, place, backwards, limit + 1)
+        except DBAPIError as error:
+            if str(getattr(error.orig, "sqlstate", "")).startswith(_UNUSABLE):
+                raise RuleViolation("the search is not valid: a token or an id is none") from error
+            raise
+        more = len(found) > limit
+        page = found[:limit]
+        if backwards:
+            page.reverse()
+        matched = len(page) if place is None and not more else None
+        if matched is None and not decision.decides:
+            matched = await self._count(where)
+        has_next, has_previous = (True, more) if backwards else (more, place is not None)
+        return CataloguePage(
+            items=[item for item, _ in page],
+            next=_token("next", page[-1][1]) if has_next and page else None,
+            previous=_token("prev", page[0][1]) if has_previous and page else None,
+            matched=matched,
+        )
+
+    async def _count(self, where: "_Where") -> int:
+        asked = text(f"SELECT count(*) FROM stac_items WHERE {where.text}")  # noqa: S608 - our own
+        async with self._database.reading() as connection:
+            return (await connection.execute(asked, where.values)).scalar_one()
+
+    async def _found(
+        self,
+        where: "_Where",
+        order: "_Order",
+        decision: "_Decision",
+        place: Sequence[str] | None,
+        backwards: bool,
+        wanted: int,
+    ) -> list[tuple[JsonObject, Sequence[str]]]:
+        """The first items behind a place, by chunks, until as many as wanted are accepted."""
+        found: list[tuple[JsonObject, Sequence[str]]] = []
+        size = min(wanted, _CHUNK)
+        async with self._database.reading() as connection:
+            while len(found) < wanted:
+                asked, values = order.statement(where, place, backwards, size)
+                chunk = [
+                    (content, cast(Sequence[str], at))
+                    for content, *at in await connection.execute(text(asked), values)
+                ]
+                found += await asyncio.to_thread(decision.those_of, chunk)
+                if len(chunk) < size:
+                    break
+                # The fewer are accepted, the more are read.
+                place, size = chunk[-1][1], min(2 * size, _CHUNK)
+        return found[:wanted]
+
+
+def _no_collection(id: str) -> InvalidDocument:
+    return InvalidDocument(f"there is no collection {id!r}; put it first")
+
+
+async def _collection(connection: AsyncConnection, id: str, how: str = "") -> JsonObject | None:
+    asked = text(f"SELECT CAST(content AS text) FROM stac_collections WHERE id = :id {how}")  # noqa: S608 - our own
+    content = (await connection.execute(asked, {"id": id})).scalar()
+    return None if content is None else json.loads(content)
+
+
+def _check_items(collection: JsonObject, items: Sequence[JsonObject]) -> None:
     ids = [str(item.get("id")) for item in items]
     if len(set(ids)) < len(ids):
         twice = next(id for id in ids if ids.count(id) > 1)
         raise InvalidDocument(f"item {twice!r} is given twice")
-
-    def check() -> None:
-        # Loaded with the first item: it takes half a second.
-        from activities.jobs.stac_items import check_item
-
-        for item in items:
-            check_item(item, collection)
-
-    await asyncio.to_thread(check)
+    for item in items:
+        stac_items.check_item(item, collection)
 
 
-async def check_collection(collection: JsonObject) -> None:
-    """Check a collection, in a thread.
-
-    Raises:
-        InvalidDocument: It is not valid.
-    """
-
-    def check() -> None:
-        from activities.jobs import stac_items
-
-        stac_items.check_collection(collection)
-
-    await asyncio.to_thread(check)
-
-
-def no_collection(id: str) -> InvalidDocument:
-    """What is raised for items of a collection that is not there."""
-    return InvalidDocument(f"there is no collection {id!r}; put it first")
+def _row(item: JsonObject) -> dict[str, Any]:
+    begins, ends = map(parsed_moment, _ends(item["properties"]))
+    bbox = item["bbox"]
+    west, south, east, north = bbox if len(bbox) == 4 else [*bbox[:2], *bbox[3:5]]
+    return {
+        "collection": item["collection"],
+        "id": item["id"],
+        "starts": begins,
+        "ends": ends,
+        # Across the antimeridian it ends beyond 180 degrees, where searches look too.
+        "area": _box((west, south, east if west <= east else east + 360, north)),
+        "content": json.dumps(item),
+    }
 
 
-def area_of(query: CatalogueQuery) -> dict[str, Any] | None:
-    """The geometry that items have to meet; None: any.
+def _ends(properties: Mapping[str, Any]) -> tuple[str, str]:
+    """First and last moment of an item."""
+    moment = properties["datetime"]
+    begins, ends = properties.get("start_datetime"), properties.get("end_datetime")
+    return (begins, ends) if begins and ends else (moment, moment)
 
-    Raises:
-        RuleViolation: The box or the geometry is not valid, or both are given.
-    """
+
+def _box(sides: Sequence[float]) -> str:
+    west, south, east, north = sides
+    return f"({west!r},{south!r}),({east!r},{north!r})"
+
+
+def _area(query: CatalogueQuery) -> dict[str, Any] | None:
+    """The geometry that items have to meet; None: any."""
     if query.bbox is not None and query.intersects is not None:
         raise RuleViolation("bbox and intersects exclude each other")
     if query.intersects is not None:
@@ -80,351 +288,300 @@ def area_of(query: CatalogueQuery) -> dict[str, Any] | None:
     return None if query.bbox is None else box_geometry(split_box(query.bbox))
 
 
-def sort_of(query: CatalogueQuery) -> Sequence[tuple[str, bool]]:
-    """The order of items: names without `properties.` before them.
-
-    Raises:
-        RuleViolation: A name is none of a property, or stands there twice.
-    """
+def _sort(query: CatalogueQuery) -> Sequence[tuple[str, bool]]:
+    """The order of items: names without `properties.` before them."""
     names = [name.removeprefix("properties.") for name, _ in query.sort]
     for name in names:
         if not _PROPERTY.fullmatch(name):
             raise RuleViolation(f"sortby: {name[:100]!r} is not a property")
         if names.count(name) > 1:
             raise RuleViolation(f"sortby: {name!r} is given twice")
-        if name in ("geometry", "bbox", "assets", "links"):
+        if name in _UNORDERED:
             raise RuleViolation(f"sortby: {name} has no order")
     return [(name, falls) for name, (_, falls) in zip(names, query.sort, strict=True)]
 
 
-def limit_of(query: CatalogueQuery) -> int:
-    """Items of a page.
+@dataclass
+class _Where:
+    """What PostgreSQL decides: rows that may be found."""
 
-    Raises:
-        RuleViolation: Fewer than one are asked for.
+    clauses: list[str]
+    values: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return " AND ".join(self.clauses) or "true"
+
+    def value(self, value: Any) -> str:
+        """The name of a further value."""
+        name = f"v{len(self.values)}"
+        self.values[name] = value
+        return f":{name}"
+
+    def near(self, area: Mapping[str, Any]) -> None:
+        """Rows whose box meets one of a geometry's, as it is or once around the Earth."""
+        shape = read(area)
+        parts = getattr(shape, "geoms", [shape])
+        bounds = [part.bounds for part in parts] if len(parts) <= _PARTS else [shape.bounds]
+        boxes = [
+            _box((west + turn, south, east + turn, north))
+            for west, south, east, north in bounds
+            for turn in (0, 360)
+        ]
+        met = [f"area && CAST(CAST({self.value(box)} AS text) AS box)" for box in boxes]
+        self.clauses.append(f"({' OR '.join(met)})")
+
+
+def _conditions(
+    query: CatalogueQuery, area: Mapping[str, Any] | None, filter: JsonObject | None
+) -> _Where:
+    where = _Where([], {})
+    for column, known in (("collection", query.collections), ("id", query.ids)):
+        if known is not None:
+            where.clauses.append(f"{column} = ANY(CAST({where.value(list(known))} AS text[]))")
+    if query.datetime is not None:
+        first, last = interval(query.datetime)
+        if first is not None:
+            where.clauses.append(f"ends >= {where.value(first)}")
+        if last is not None:
+            where.clauses.append(f"starts <= {where.value(last)}")
+    if area is not None:
+        where.near(area)
+    if filter is not None:
+        _narrow(where, filter)
+    return where
+
+
+_MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"datetime": "starts", "start_datetime": "starts", "end_datetime": "ends"}
+)
+_COMPARISONS: Final = ("=", "<", "<=", ">", ">=")
+_MEETING: Final = frozenset(
+    f"s_{name}"
+    for name in ("contains", "crosses", "equals", "intersects", "overlaps", "touches", "within")
+)
+
+
+def _narrow(where: _Where, filter: Any) -> None:
+    """Leave out rows of which plain comparisons in a filter say that they are not found.
+
+    What is left is decided by `cql2`: values of other types than the filter's stay in.
     """
-    if query.limit < 1:
-        raise RuleViolation("limit: 1 is the least")
-    return min(query.limit, LIMIT)
+    match filter:
+        case {"op": "and", "args": [*parts]}:
+            for part in parts:
+                _narrow(where, part)
+        case {"op": operator, "args": [{"property": "geometry"}, {"type": str()} as area]} if (
+            operator in _MEETING
+        ):
+            where.near(cast(JsonObject, area))
+        case {"op": operator, "args": [{"property": str(name)}, value]} if operator in _COMPARISONS:
+            name = name.removeprefix("properties.")
+            if (column := _MOMENTS.get(name)) is not None:
+                if is_literal(value) and "timestamp" in value:
+                    moment = where.value(utc(value["timestamp"]))
+                    where.clauses.append(f"{column} {operator} {moment}")
+                return
+            kind = _kind(operator, value)
+            if kind is not None and name not in ("id", "collection"):
+                stored = f"content -> 'properties' -> CAST({where.value(name)} AS text)"
+                other = f"CAST(CAST({where.value(json.dumps(value))} AS text) AS jsonb)"
+                where.clauses.append(
+                    f"(jsonb_typeof({stored}) <> '{kind}' OR {stored} {operator} {other})"
+                )
+        case _:
+            pass
 
 
-SORTED: Final = 10_000
-"""Items that are put in order at most."""
-
-
-def sorted_page(
-    items: Sequence[JsonObject],
-    order: Sequence[tuple[str, bool]],
-    limit: int,
-    token: str | None,
-) -> CataloguePage:
-    """A page of items, with ties by collection and id.
-
-    A token names the item at which a page ends, so that items that come meanwhile move no other
-    from one page to the next.
-
-    Args:
-        items: All that are found.
-        order: Properties, and whether each falls.
-        limit: Items of the page.
-        token: Of the page.
-
-    Raises:
-        RuleViolation: There are too many, or the token is not one of a page.
-    """
-    if len(items) > SORTED:
-        raise RuleViolation(
-            f"sortby: more than {SORTED:,} items are found, too many for this order; narrow the "
-            "search"
-        )
-    ordered = sorted(items, key=lambda item: (item["collection"], item["id"]))
-    for name, falls in reversed(order):
-        having = [item for item in ordered if _value(item, name) is not None]
-        lacking = [item for item in ordered if _value(item, name) is None]
-        having.sort(key=lambda item: _comparable(_value(item, name)), reverse=falls)
-        # As PostgreSQL does: what lacks a property stands above all values.
-        ordered = [*lacking, *having] if falls else [*having, *lacking]
-    begin, end = _span(ordered, limit, token)
-    page = ordered[begin:end]
-    return CataloguePage(
-        items=page,
-        next=_sorted_token("next", page[-1]) if page and end < len(ordered) else None,
-        previous=_sorted_token("prev", page[0]) if page and begin else None,
-        matched=len(ordered),
-    )
-
-
-def _span(ordered: Sequence[JsonObject], limit: int, token: str | None) -> tuple[int, int]:
-    """Where a page begins and ends among all items."""
-    if token is None:
-        return 0, limit
-    direction, *place = _read(token)
-    for at, item in enumerate(ordered):
-        if [item["collection"], item["id"]] == place:
-            return (at + 1, at + 1 + limit) if direction == "next" else (max(at - limit, 0), at)
-    raise RuleViolation(
-        "the token names an item that is no longer found: begin with the first page again"
-    )
-
-
-def _value(item: JsonObject, name: str) -> Any:
-    if name in ("id", "collection"):
-        return item[name]
-    properties = item["properties"]
-    if name in ("datetime", "start_datetime"):
-        # A range is ordered by its first moment, as searches see it.
-        return properties.get("start_datetime") or properties.get("datetime")
-    if name == "end_datetime":
-        return properties.get("end_datetime") or properties.get("datetime")
-    return properties.get(name)
-
-
-def _comparable(value: Any) -> tuple[int, Any]:
-    """Numbers come before texts, and texts before what has no order of its own."""
+def _kind(operator: str, value: Any) -> str | None:
+    """The type of values that PostgreSQL compares with one as `cql2` does; None: of none."""
     match value:
         case bool():
-            return 0, int(value)
-        case int() | float():
-            return 0, value
-        case str():
-            return 1, value
+            return None
+        case int() | float() if abs(value) < _EXACT:
+            return "number"
+        case str() if operator == "=" and _NUL not in value:
+            return "string"
         case _:
-            return 2, str(value)
+            return None
 
 
-def _sorted_token(direction: str, item: JsonObject) -> str:
-    known = json.dumps([direction, item["collection"], item["id"]]).encode()
+class _Decision:
+    """What is left to decide about rows: the exact geometry, and the filter."""
+
+    def __init__(self, area: Mapping[str, Any] | None, filter: JsonObject | None) -> None:
+        self._area = None if area is None else read(area)
+        self._filter = None if filter is None else cql2.parse_json(json.dumps(filter))
+
+    @property
+    def decides(self) -> bool:
+        """Whether anything is left to decide."""
+        return self._area is not None or self._filter is not None
+
+    def those_of(self, rows: _Rows) -> list[tuple[JsonObject, Sequence[str]]]:
+        """The rows that are found."""
+        items = [(json.loads(content), place) for content, place in rows]
+        return [(item, place) for item, place in items if self._accepts(item)]
+
+    def _accepts(self, item: JsonObject) -> bool:
+        if self._area is not None and not shapely.intersects(read(item["geometry"]), self._area):
+            return False
+        return self._filter is None or _matches(self._filter, item)
+
+
+def _matches(expression: Any, item: JsonObject) -> bool:
+    """Whether a filter is true; one about a property that the item has not is not."""
+    begins, ends = _ends(item["properties"])
+    # Filters see a range as it is searched: by its two ends.
+    seen = {"datetime": begins, "start_datetime": begins, "end_datetime": ends}
+    try:
+        return expression.matches({**item, "properties": {**item["properties"], **seen}})
+    except Exception as error:
+        # The library has no type of its own for this.
+        if "reduce" in str(error):
+            return False
+        raise RuleViolation(f"filter: {' '.join(str(error).split())[:500]}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A part of the order, never null."""
+
+    sql: str
+    type: str
+    falls: bool
+
+
+class _Order:
+    """An order in which no two items tie, and pages within it.
+
+    Args:
+        sort: Names and whether each falls; none: the newest first.
+    """
+
+    def __init__(self, sort: Sequence[tuple[str, bool]]) -> None:
+        wanted = list(sort) or [("datetime", True)]
+        named = {name for name, _ in wanted}
+        wanted += [(name, not sort) for name in ("collection", "id") if name not in named]
+        self._names: dict[str, str] = {}
+        self._terms = [term for name, falls in wanted for term in self._of(name, falls)]
+
+    def _of(self, name: str, falls: bool) -> Iterator[_Term]:
+        if name in ("id", "collection"):
+            yield _Term(name, "text", falls)
+        elif (column := _MOMENTS.get(name)) is not None:
+            yield _Term(column, "timestamptz", falls)
+        else:
+            # What lacks a property stands above all values, as PostgreSQL does it with nulls.
+            bound = f"s{len(self._names)}"
+            self._names[bound] = name
+            stored = f"content -> 'properties' -> CAST(:{bound} AS text)"
+            yield _Term(f"(coalesce({stored}, 'null') = 'null')", "boolean", falls)
+            if name in ("created", "updated"):
+                moment = f"CAST(({stored}) #>> '{{}}' AS timestamptz)"
+                yield _Term(f"coalesce({moment}, '-infinity')", "timestamptz", falls)
+            else:
+                yield _Term(f"coalesce({stored}, 'null')", "jsonb", falls)
+
+    def statement(
+        self, where: _Where, place: Sequence[str] | None, backwards: bool, size: int
+    ) -> tuple[str, dict[str, Any]]:
+        """The next rows behind a place, as many as `size`, and its values."""
+        values = where.values | self._names
+        clauses = [where.text]
+        if place is not None:
+            values |= {f"p{at}": each for at, each in enumerate(place)}
+            clauses.append(self._behind(backwards))
+        shown = ", ".join(f"CAST({term.sql} AS text)" for term in self._terms)
+        by = ", ".join(
+            f"{term.sql} {'DESC' if term.falls != backwards else 'ASC'}" for term in self._terms
+        )
+        return (
+            f"SELECT CAST(content AS text), {shown} FROM stac_items "  # noqa: S608 - our own
+            f"WHERE {' AND '.join(clauses)} ORDER BY {by} LIMIT {size}",
+            values,
+        )
+
+    def _behind(self, backwards: bool) -> str:
+        """Terms of one direction are compared as a row, which an index can answer."""
+        condition = ""
+        groups = groupby(enumerate(self._terms), lambda each: each[1].falls)
+        for falls, group in reversed([(falls, list(group)) for falls, group in groups]):
+            row = ", ".join(term.sql for _, term in group)
+            place = ", ".join(f"CAST(CAST(:p{at} AS text) AS {term.type})" for at, term in group)
+            sign = "<" if falls != backwards else ">"
+            later = f"({row}) {sign} ({place})"
+            condition = (
+                f"({later} OR (({row}) = ({place}) AND {condition}))" if condition else later
+            )
+        return condition
+
+    def place(self, token: str) -> tuple[bool, Sequence[str]]:
+        """Whether a token leads backwards, and from where."""
+        refused = RuleViolation(f"the token {token[:100]!r} is not one of a page")
+        try:
+            known = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        except (ValueError, binascii.Error) as error:
+            raise refused from error
+        match known:
+            case ["next" | "prev" as direction, *place] if len(place) == len(self._terms) and all(
+                isinstance(each, str) for each in place
+            ):
+                return direction == "prev", cast(list[str], place)
+            case _:
+                raise refused
+
+
+def _token(direction: str, place: Sequence[str]) -> str:
+    known = json.dumps([direction, *place]).encode()
     return base64.urlsafe_b64encode(known).decode().rstrip("=")
 
 
-def _read(token: str) -> Sequence[str]:
-    try:
-        known = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except (ValueError, binascii.Error) as error:
-        raise RuleViolation(f"the token {token[:100]!r} is not one of a page") from error
-    match known:
-        case ["next" | "prev" as direction, str() as collection, str() as id]:
-            return direction, collection, id
-        case _:
-            raise RuleViolation(f"the token {token[:100]!r} is not one of a page")
+_INTO_PGSTAC: Final = text(
+    "SELECT pg_advisory_xact_lock(hashtext(:collection)), "
+    "set_config('search_path', 'pgstac, public', true)"
+)
+"""Concurrent upserts into one collection of pgstac deadlock without the lock."""
 
 
-_COLUMNS: Final = frozenset({"id", "collection", "datetime", "start_datetime", "end_datetime"})
-"""That pgstac has of every item."""
-_REFUSED: Final = ("P0001", "22", "42")
-"""States that pgstac's search ends with when it cannot use what is asked."""
-_NUL: Final = "\0"
-"""PostgreSQL has no text with it, and so no name."""
-_LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtext(:collection))")
-"""Concurrent upserts into one collection deadlock without it."""
+async def export_to_pgstac(
+    catalogue: Catalogue, target: Database, ids: Sequence[str] | None = None
+) -> Mapping[str, int]:
+    """Write collections and their items to a database with pgstac; what else it has stays.
 
+    Args:
+        catalogue: What is exported.
+        target: A database with the schema `pgstac`.
+        ids: Of the collections; None: all.
 
-class PgstacCatalogue:
-    """Implements `Catalogue` over the schema `pgstac`."""
+    Returns:
+        How many items of each collection were written.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._is_there = False
-
-    async def put_collection(self, collection: JsonObject) -> None:
-        """Create or replace a collection; the extent of one that has items is kept."""
-        await check_collection(collection)
-        async with self._transaction(collection["id"]) as connection:
-            known = await _collection(connection, collection["id"])
-            if known is not None and await _has_items(connection, collection["id"]):
-                collection = {**collection, "extent": known["extent"]}
-            await _call(connection, "upsert_collection(CAST(:body AS jsonb))", collection)
-
-    async def put_items(self, collection: str, items: Sequence[JsonObject]) -> None:
-        """Create or replace items, all or none."""
-        known = await self.collection(collection)
-        if known is None:
-            raise no_collection(collection)
-        if not items:
-            return
-        await check_items(known, items)
-        async with self._transaction(collection) as connection:
-            known = await _collection(connection, collection)
-            if known is None:
-                raise no_collection(collection)
-            await _call(connection, "upsert_items(CAST(:body AS jsonb))", list(items))
-            if (wider := widened(known, items)) is not None:
-                await _call(connection, "update_collection(CAST(:body AS jsonb))", wider)
-
-    async def delete_item(self, collection: str, item: str) -> bool:
-        """Delete an item; False when there was none."""
-        async with self._transaction(collection) as connection:
-            deleted = await connection.execute(
-                text("DELETE FROM items WHERE collection = :collection AND id = :id"),
-                {"collection": collection, "id": item},
-            )
-            return deleted.rowcount > 0
-
-    async def collections(self) -> Sequence[JsonObject]:
-        """All collections, by id."""
-        async with self._transaction() as connection:
-            found = await connection.execute(
-                text("SELECT CAST(content AS text) FROM collections ORDER BY id")
-            )
-            return [json.loads(content) for content in found.scalars()]
-
-    async def collection(self, id: str) -> JsonObject | None:
-        """One collection; None: there is none."""
-        if _NUL in id:
-            return None
-        async with self._transaction() as connection:
-            return await _collection(connection, id)
-
-    async def item(self, collection: str, id: str) -> JsonObject | None:
-        """One item; None: there is none."""
-        if _NUL in collection + id:
-            return None
-        asked = text("SELECT CAST(get_item(:id, :collection) AS text)")
-        async with self._transaction() as connection:
-            found = await connection.execute(asked, {"id": id, "collection": collection})
-            content = found.scalar()
-            return None if content is None else _whole(json.loads(content))
-
-    async def search(self, query: CatalogueQuery) -> CataloguePage:
-        """A page of items, the newest datetime first."""
-        order = sort_of(query)
-        asked = _search(query)
-        async with self._transaction() as connection:
-            if await _has_no_order(connection, [name for name, _ in order]):
-                asked = _search(replace(query, sort=(), token=None)) | {"limit": SORTED + 1}
-                every = (await _found(connection, asked))["features"]
-                return sorted_page(list(map(_whole, every)), order, limit_of(query), query.token)
-            answer = await _found(connection, asked)
-        links = {link["rel"]: link["href"] for link in answer["links"]}
-        return CataloguePage(
-            items=[_whole(item) for item in answer["features"]],
-            next=_token(links, "next"),
-            previous=_token(links, "prev"),
-            matched=answer.get("numberMatched"),
-        )
-
-    @asynccontextmanager
-    async def _transaction(self, collection: str | None = None) -> AsyncGenerator[AsyncConnection]:
-        """Also for reading: pgstac's functions need its schema on their path.
-
-        Args:
-            collection: Written to by one transaction at a time; None: nothing is written.
-
-        Raises:
-            Denied: The database has no pgstac.
-        """
-        async with self._database.transaction() as connection:
-            if not self._is_there:
-                await _require(connection)
-                self._is_there = True
-            await connection.execute(text("SET LOCAL search_path TO pgstac, public"))
-            if collection is not None:
-                await connection.execute(_LOCK, {"collection": collection})
-            yield connection
-
-
-async def _found(connection: AsyncConnection, asked: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        found = await connection.execute(
-            text("SELECT CAST(search(CAST(:asked AS jsonb)) AS text)"),
-            {"asked": json.dumps(asked)},
-        )
-    except DBAPIError as error:
-        if (refused := _refusal(error)) is not None:
-            raise RuleViolation(f"the search is not valid: {refused}") from error
-        raise
-    return json.loads(found.scalar_one())
-
-
-async def _has_no_order(connection: AsyncConnection, names: Sequence[str]) -> bool:
-    """Whether pgstac would put a property in the order of its text: 100 before 9."""
-    asked = text(
-        "SELECT name FROM queryables WHERE name = ANY(:names) AND (property_wrapper IS NOT NULL "
-        "OR definition ->> 'type' IN ('number', 'integer') "
-        "OR definition ->> 'format' = 'date-time')"
-    )
-    others = set(names) - _COLUMNS
-    if not others:
-        return False
-    return bool(others - set((await connection.execute(asked, {"names": list(others)})).scalars()))
-
-
-async def _require(connection: AsyncConnection) -> None:
-    asked = text("SELECT to_regclass('pgstac.items') IS NOT NULL")
-    if not (await connection.execute(asked)).scalar():
-        raise Denied("the database has no catalogue (pgstac): run `docflow setup`")
-
-
-async def _collection(connection: AsyncConnection, id: str) -> JsonObject | None:
-    asked = text("SELECT CAST(content AS text) FROM collections WHERE id = :id")
-    content = (await connection.execute(asked, {"id": id})).scalar()
-    return None if content is None else json.loads(content)
-
-
-async def _has_items(connection: AsyncConnection, collection: str) -> bool:
-    asked = text("SELECT EXISTS (SELECT FROM items WHERE collection = :id)")
-    return bool((await connection.execute(asked, {"id": collection})).scalar())
-
-
-async def _call(connection: AsyncConnection, function: str, body: object) -> None:
-    await connection.execute(text(f"SELECT {function}"), {"body": json.dumps(body)})
-
-
-def _search(query: CatalogueQuery) -> dict[str, Any]:
-    """The body of pgstac's search, which records nothing of it."""
-    asked: dict[str, Any] = {
-        "limit": limit_of(query),
-        "conf": {"readonly": "true", "context": "on"},
-    }
-    if query.collections is not None:
-        asked["collections"] = list(query.collections)
-    if query.ids is not None:
-        asked["ids"] = list(query.ids)
-    if (area := area_of(query)) is not None:
-        asked["intersects"] = area
-    if query.datetime is not None:
-        ends = (".." if end is None else moment(end) for end in interval(query.datetime))
-        asked["datetime"] = "/".join(ends)
-    if query.filter is not None:
-        asked |= {"filter": checked_filter(query.filter), "filter-lang": "cql2-json"}
-    asked["sortby"] = _whole_order(sort_of(query))
-    if query.token is not None:
-        asked["token"] = query.token
-    return asked
-
-
-def _whole_order(order: Sequence[tuple[str, bool]]) -> Sequence[Mapping[str, str]]:
-    """An order in which no two items tie, as pages need it.
-
-    By itself pgstac adds the id, which several collections may have, and releases before 0.10 look
-    for the next page in another direction than they have sorted in.
+    Raises:
+        Denied: The database has no pgstac.
+        RuleViolation: There is no such collection.
+        Unavailable: One of the databases does not answer.
     """
-    falls = not order
-    wanted = list(order) or [("datetime", True)]
-    if "collection" not in {name for name, _ in wanted}:
-        wanted.append(("collection", falls))
-    # Its tokens tell items apart by the fields up to `id`, so that this one comes last.
-    fields = [("properties.id" if name == "id" else name, falls) for name, falls in wanted]
-    directions = {True: "desc", False: "asc"}
-    return [
-        {"field": name, "direction": directions[down]} for name, down in (*fields, ("id", falls))
-    ]
+    known = {str(each["id"]): each for each in await catalogue.collections()}
+    for id in ids or ():
+        if id not in known:
+            raise RuleViolation(f"there is no collection {id}")
+    async with target.reading() as connection:
+        asked = text("SELECT to_regclass('pgstac.items') IS NOT NULL")
+        if not (await connection.execute(asked)).scalar():
+            raise Denied(f"{target.place} has no pgstac: run `pypgstac migrate` for it")
+    counts: dict[str, int] = {}
+    for id in known if ids is None else ids:
+        await _into_pgstac(target, id, "upsert_collection", known[id])
+        counts[id] = 0
+        async for items in catalogue.items(id):
+            await _into_pgstac(target, id, "upsert_items", items)
+            counts[id] += len(items)
+    return counts
 
 
-def _whole(item: dict[str, Any]) -> JsonObject:
-    """An item as it was put: pgstac leaves out the null that an item over a range has."""
-    item["properties"].setdefault("datetime", None)
-    return item
-
-
-def _token(links: Mapping[str, str], rel: str) -> str | None:
-    href = links.get(rel)
-    return None if href is None else parse_qs(urlsplit(href).query)["token"][0]
-
-
-def _refusal(error: DBAPIError) -> str | None:
-    """What pgstac says is wrong with a search; None: another failure."""
-    state = getattr(error.orig, "sqlstate", None)
-    if state is None or not str(state).startswith(_REFUSED) or state == "42501":
-        return None
-    return str(getattr(error.orig, "__cause__", None) or error.orig).splitlines()[0][:500]
+async def _into_pgstac(target: Database, collection: str, function: str, body: object) -> None:
+    written = text(f"SELECT {function}(CAST(CAST(:body AS text) AS jsonb))")
+    async with target.transaction() as connection:
+        await connection.execute(_INTO_PGSTAC, {"collection": collection})
+        await connection.execute(written, {"body": json.dumps(body)})

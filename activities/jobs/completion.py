@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
 from temporalio import activity
 
 from activities.jobs.api import JobPorts, JobResources
 from activities.jobs.groups import write_batch
-from activities.jobs.ports import Catalogue, CatalogueQuery
+from activities.jobs.ports import CatalogueQuery
 from activities.jobs.store import SqlJobLeftovers
 from activities.shared.failures import BoundedHeartbeater, Heartbeater, translate_failures
 from activities.shared.scratch import scratch_folder
@@ -47,6 +47,9 @@ from workflows.jobs.runs import (
 )
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import RuleViolation
+
+if TYPE_CHECKING:
+    from activities.jobs.catalogue import Catalogue
 
 RESULT_BYTES: Final = 100_000
 """Of the aggregated result of a stage, as JSON."""
@@ -328,7 +331,7 @@ async def delete(resources: JobResources, uri: str) -> None:
     await container.delete(name)
 
 
-async def used_by(catalogue: Catalogue, collection: str, item: str) -> Collection[str]:
+async def used_by(catalogue: "Catalogue", collection: str, item: str) -> Collection[str]:
     """Files of a dataset as it is catalogued now, and of the items that it links to."""
     whole = await catalogue.item(collection, item)
     if whole is None:

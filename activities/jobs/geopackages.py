@@ -28,8 +28,15 @@ from typing import Any, Final
 import numpy as np
 import shapely
 
-from activities.jobs.ports import FeatureLoad, StoredTable
-from activities.jobs.postgis import ROWS, SRID, incoming_features
+from activities.jobs.ports import FeatureLoad, Features, StoredTable
+from activities.jobs.postgis import (
+    ROWS,
+    SRID,
+    PostgisFeatures,
+    find_postgis,
+    incoming_features,
+)
+from adapters.database.engine import Database
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import Unavailable
 from adapters.threads import to_end
@@ -512,3 +519,39 @@ def _written_file(
         if not keep:
             package.create(table, loads)
         return package.load(load, table, place), True
+
+
+class InstalledFeatures:
+    """A `Features` in PostGIS if the database has it and the schema `geo`, else in GeoPackages.
+
+    Which of them is decided with the first use, and holds as long as the process.
+
+    Args:
+        database: That may have PostGIS.
+        silver: The container of GeoPackages.
+        scratch: Folder for files while they are worked on.
+    """
+
+    def __init__(self, database: Database, silver: Blobs, scratch: Path) -> None:
+        self._database = database
+        self._packages = GeoPackageFeatures(silver, scratch)
+        self._chosen: Features | None = None
+
+    async def _store(self) -> Features:
+        if self._chosen is None:
+            found = await find_postgis(self._database)
+            self._chosen = PostgisFeatures(self._database) if found.is_ready else self._packages
+        return self._chosen
+
+    async def load(self, load: FeatureLoad) -> LoadReport:
+        """Load features into a table, all or none."""
+        return await (await self._store()).load(load)
+
+    async def table(self, name: str) -> StoredTable | None:
+        """A table; None: there is none."""
+        return await (await self._store()).table(name)
+
+    async def rows(self, name: str) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
+        """All rows, some thousand at a time."""
+        async for part in (await self._store()).rows(name):
+            yield part

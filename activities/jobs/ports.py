@@ -1,4 +1,4 @@
-"""What jobs ask of their tables, of the catalogue and of receivers of webhooks."""
+"""What jobs ask of their tables and of receivers of webhooks, and what a search is asked."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -116,53 +116,6 @@ class CataloguePage:
     previous: str | None = None
     matched: int | None = None
     """All that it finds; None: not counted."""
-
-
-class Catalogue(Protocol):
-    """STAC collections and items, searchable once written.
-
-    Every method raises `Unavailable` when the store does not answer.
-    """
-
-    async def put_collection(self, collection: JsonObject) -> None:
-        """Create or replace a collection.
-
-        Raises:
-            InvalidDocument: It is not a valid STAC collection.
-        """
-        ...
-
-    async def put_items(self, collection: str, items: Sequence[JsonObject]) -> None:
-        """Create or replace items, all or none; another datetime leaves one item of an id.
-
-        Raises:
-            InvalidDocument: One is not valid; none is written.
-        """
-        ...
-
-    async def delete_item(self, collection: str, item: str) -> bool:
-        """Delete an item; False when there was none."""
-        ...
-
-    async def collections(self) -> Sequence[JsonObject]:
-        """All collections, by id."""
-        ...
-
-    async def collection(self, id: str) -> JsonObject | None:
-        """One collection; None: there is none."""
-        ...
-
-    async def item(self, collection: str, id: str) -> JsonObject | None:
-        """One item; None: there is none."""
-        ...
-
-    async def search(self, query: CatalogueQuery) -> CataloguePage:
-        """A page of items in the order that is asked for, with how many are found.
-
-        Raises:
-            RuleViolation: The filter or the token is not valid.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
-"""Tables of features in PostGIS, filled by binary COPY from Parquet files."""
+"""Tables of features in PostGIS, filled by binary COPY from Parquet files; where PostGIS is."""
 
 import asyncio
 import hashlib
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -16,7 +17,6 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.jobs.ports import FeatureLoad, StoredTable
-from activities.jobs.spatial import GEO
 from adapters.database.engine import Database
 from adapters.files.vectors.geometry import as_multi
 from adapters.files.vectors.layers import binary_of
@@ -31,6 +31,8 @@ from workflows.jobs.vectors import (
 )
 from workflows.shared.errors import RuleViolation
 
+GEO: Final = "geo"
+"""Schema of the tables."""
 ROWS: Final = 10_000
 """Of one batch."""
 GEOMETRY: Final = "geom"
@@ -142,6 +144,58 @@ _HEAD: Final = struct.Struct("<BL")
 _HAS_SYSTEM: Final = 0x2000_0000
 _SYSTEM: Final = SRID.to_bytes(4, "little")
 _IS_PREPARED: Final = f"SELECT to_regclass('{GEO}.docflow_loads') IS NOT NULL"
+_FOUND: Final = text(
+    "SELECT (SELECT installed_version FROM pg_available_extensions WHERE name = 'postgis'), "
+    "(SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'postgis'), "
+    "to_regnamespace(:geo) IS NOT NULL"
+)
+_NOT_ALLOWED: Final = frozenset({"42501", "0A000", "58P01"})
+"""No right to make an extension or a schema, or the server lacks a file of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postgis:
+    """What a database has of it."""
+
+    version: str | None
+    """None: it is not installed in the database."""
+    is_available: bool
+    """Whether the server could install it."""
+    has_schema: bool
+    """Whether there is the schema `geo`."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether tables can be made."""
+        return self.version is not None and self.has_schema
+
+
+async def find_postgis(database: Database) -> Postgis:
+    """See what a database has of PostGIS.
+
+    Raises:
+        Unavailable: The database is unavailable or busy.
+    """
+    async with database.reading() as connection:
+        return Postgis(*(await connection.execute(_FOUND, {"geo": GEO})).one())
+
+
+async def make_postgis(database: Database) -> None:
+    """Make the extension and the schema `geo`, all or nothing; any number of processes at once.
+
+    Raises:
+        Denied: The user of the database may not make them.
+        Unavailable: The database is unavailable or busy.
+    """
+    async with database.transaction() as connection:
+        await connection.execute(text(_LOCK), {"name": ""})
+        try:
+            for made in ("EXTENSION IF NOT EXISTS postgis", f"SCHEMA IF NOT EXISTS {GEO}"):
+                await connection.exec_driver_sql(f"CREATE {made}")
+        except sqlalchemy.exc.DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) not in _NOT_ALLOWED:
+                raise
+            raise Denied(f"the database does not let us make PostGIS: {error.orig}") from error
 
 
 class PostgisFeatures:

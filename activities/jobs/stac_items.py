@@ -270,11 +270,17 @@ _RFC_3339: Final = re.compile(
 )
 
 
+_WITH_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
 def _strict(value: JsonMapping, what: str) -> None:
     try:
-        size = len(json.dumps(value, allow_nan=False))
+        content = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        size = len(content.encode())
     except (TypeError, ValueError) as error:
         raise InvalidDocument(f"{what} cannot be strict JSON: {error}") from error
+    if _WITH_NUL.search(content):
+        raise InvalidDocument(f"{what} has a text with a NUL, which cannot be stored")
     if size > ITEM_BYTES:
         raise InvalidDocument(f"{what} has {size} bytes of JSON; {ITEM_BYTES} is the most")
 

@@ -1,6 +1,6 @@
 """What a search of the catalogue may ask: times, and filters in CQL2.
 
-Times in filters, as comparisons of moments that every store makes alike.
+Times in filters, as comparisons of moments.
 
 Follows CQL2 (OGC 21-065r2): a property is the moment that it holds, a date is its whole day in UTC.
 """
@@ -81,7 +81,7 @@ def compared(function: str, arguments: Sequence[Any]) -> JsonObject:
 
 
 def with_times(operator: str, arguments: Sequence[Any]) -> JsonObject:
-    """A comparison that names times, `in` and `between` too, so that each store understands it.
+    """A comparison that names times, `in` and `between` too, as comparisons of moments.
 
     Raises:
         RuleViolation: A time is none.
@@ -185,7 +185,7 @@ def _joined(operator: str, parts: Sequence[Any]) -> JsonObject:
     is_decided = any(part is decides for part in parts)
     if is_decided or not left:
         is_true = decides if is_decided else not decides
-        # pgstac takes a boolean for a text where it is joined with others.
+        # Booleans joined with others are none of the grammar.
         return {"op": "=" if is_true else "<>", "args": [{"property": "id"}] * 2}
     return left[0] if len(left) == 1 else {"op": operator, "args": left}
 
@@ -204,7 +204,7 @@ OPERATORS: Final = frozenset(
         *FUNCTIONS,
     }
 )
-"""What every store understands alike."""
+"""What filters may use."""
 FILTER_BYTES: Final = 20_000
 LIMIT: Final = 1_000
 """Items of a page at the most; a larger number counts as this."""
@@ -263,7 +263,7 @@ def filter_of_text(text: str) -> JsonObject:
 
 
 def checked_filter(value: Mapping[str, Any]) -> JsonObject:
-    """A filter that every store understands: its boxes as polygons, its times as comparisons.
+    """A filter as the catalogue decides it: its boxes as polygons, its times as comparisons.
 
     Raises:
         RuleViolation: It is not CQL2, or uses what is not supported.

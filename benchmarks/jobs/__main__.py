@@ -27,7 +27,7 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
         case "polygons":
             return await vectors.polygons(folder, rounds)
         case "catalogue":
-            return await catalogue.concurrent_writers(folder)
+            return await catalogue.concurrent_writers()
         case "rasters":
             return await rasters.tiled(folder, rounds)
         case _:

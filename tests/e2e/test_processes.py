@@ -5,7 +5,6 @@ import os
 import signal
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 
 import pytest
 import pytest_asyncio

@@ -18,7 +18,7 @@ import asyncpg
 from adapters.database.schema import upgrade
 from stack.postgres import postgres_server
 
-_SCHEMAS: Final = "('public', 'app', 'geo', 'pgstac')"
+_SCHEMAS: Final = "('public', 'app', 'geo')"
 """Whose tables are brought back; a database has some of them."""
 _SNAPSHOT = f"""
 CREATE SCHEMA pristine;
@@ -51,7 +51,7 @@ DECLARE
 BEGIN
   FOR made IN
     SELECT format('%I.%I', schemaname, tablename) AS name
-    FROM pg_tables WHERE schemaname IN ('geo', 'pgstac')
+    FROM pg_tables WHERE schemaname = 'geo'
     EXCEPT SELECT name FROM pristine.tables
   LOOP
     -- Those of a partition go with it.

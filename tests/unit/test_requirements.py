@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("workflows", "activities", "adapters", "workers")
-OWN = {*PACKAGES, "stack", "emulators", "tests", "benchmarks"}
-EXTRAS = {"azure-functions", "pypgstac"}
+OWN = {*PACKAGES, "stack", "tests", "benchmarks"}
+EXTRAS = {"azure-functions"}
 """Installed by those who need them: see the optional dependencies of the project."""
 LOCKED = frozenset(
     re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)

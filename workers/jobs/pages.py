@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
 from starlette.types import Receive, Scope, Send
 
-from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.catalogue import Catalogue
 from workers.jobs import api, labels
 from workers.jobs.api import delivery_view, invalid_job
 from workers.jobs.factory import job_service
@@ -447,7 +447,7 @@ def open_part(context: Context, settings: None) -> GatewayPart:
     resources = context.resources
     service = job_service(context.environment, context.client, resources)
     public_url = AddressSettings.read(context.environment).public_url
-    stac = stac_router(open_catalogue(resources.database), public_url, service.published)
+    stac = stac_router(Catalogue(resources.database), public_url, service.published)
     return part_of(service, resources.scratch, stac)
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from activities.jobs.api import JobPorts, JobResources, JobTypes
-from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.catalogue import Catalogue
 from activities.jobs.folders import StageFolders
-from activities.jobs.geopackages import GeoPackageFeatures
+from activities.jobs.geopackages import InstalledFeatures
 from activities.jobs.ports import Features
-from activities.jobs.postgis import PostgisFeatures
 from activities.jobs.store import SqlJobLeftovers, SqlJobStore
 from activities.jobs.webhook_store import HttpWebhooks, SqlWebhookLog, SqlWebhookSecrets
 from activities.jobs.webhooks import ReceiverRules, WebhookPorts
@@ -70,11 +69,11 @@ def job_resources(
         bronze=bronze,
         silver=silver,
         gold=gold,
-        catalogue=open_catalogue(database),
+        catalogue=Catalogue(database),
         scratch=scratch,
         more={
             Vectors: VectorFiles(memory_bytes=settings.heavy_memory),
-            Features: _features(database, silver, scratch),
+            Features: InstalledFeatures(database, silver, scratch),
             **(more or {}),
         },
     )
@@ -105,13 +104,6 @@ def webhook_ports(settings: WebhookSettings, database: Database) -> WebhookPorts
         SqlWebhookLog(database),
         ReceiverRules(settings.hosts, settings.local),
     )
-
-
-def _features(database: Database, silver: Blobs, scratch: Path) -> Features:
-    """Tables of features: in PostGIS, or embedded as GeoPackages."""
-    if database.dialect == "postgresql":
-        return PostgisFeatures(database)
-    return GeoPackageFeatures(silver, scratch)
 
 
 def webhook_secrets(settings: WebhookSettings, database: Database) -> SqlWebhookSecrets:

@@ -15,7 +15,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from activities.jobs.ports import Catalogue, JsonObject
+from activities.jobs.catalogue import Catalogue
+from activities.jobs.ports import JsonObject
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from workers.jobs.stac_documents import (

@@ -1,7 +1,7 @@
 """`docflow stac`: what is catalogued."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,7 +12,8 @@ from workers.shared.cli.errors import CommandError, UsageError, run
 from workers.shared.cli.output import JsonOption, console, pairs, print_json, table, text
 
 if TYPE_CHECKING:
-    from activities.jobs.ports import Catalogue, CatalogueQuery
+    from activities.jobs.catalogue import Catalogue
+from activities.jobs.ports import CatalogueQuery
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -94,6 +95,55 @@ def delete(
     if not yes:
         typer.confirm(f"Take {item} out of the collection {collection}?", abort=True)
     run(_delete(cli_context(context), collection, item))
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    database: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="URL",
+            help="Of a database with pgstac [DATABASE_URL]; PGPASSWORD may hold its password.",
+        ),
+    ] = None,
+    collections: Annotated[
+        list[str] | None, typer.Option("--collection", metavar="ID", help="These alone [all].")
+    ] = None,
+) -> None:
+    """Write collections and items to a database with pgstac, as often as you like.
+
+    What the database has beyond them stays, also items that are no longer here.
+
+    \b
+    Examples:
+      docflow stac export postgresql://loader@maps.example.org/stac
+      docflow stac export --collection scenes
+    """
+    run(_export(cli_context(context), database, collections))
+
+
+async def _export(cli: CliContext, url: str | None, collections: Sequence[str] | None) -> None:
+    from activities.jobs.catalogue import Catalogue, export_to_pgstac
+    from adapters.database.engine import open_database
+    from adapters.ports.errors import Denied
+    from workflows.shared.errors import RuleViolation
+
+    async with cli.tables() as database, AsyncExitStack() as stack:
+        target = database
+        if url is not None:
+            try:
+                target = await stack.enter_async_context(open_database(url))
+            except ValueError as error:
+                raise UsageError(str(error)) from error
+        try:
+            counts = await export_to_pgstac(Catalogue(database), target, collections or None)
+        except (Denied, RuleViolation) as error:
+            raise CommandError(str(error)) from error
+    for id, count in counts.items():
+        typer.echo(f"{id}: {count:,} items")
+    if not counts:
+        typer.echo("there is no collection")
 
 
 async def _delete(cli: CliContext, collection: str, item: str) -> None:
@@ -222,10 +272,10 @@ def _print_item(item: Json) -> None:
 
 @asynccontextmanager
 async def _catalogue(cli: CliContext) -> AsyncGenerator["Catalogue"]:
-    from activities.jobs.embedded_catalogue import open_catalogue
+    from activities.jobs.catalogue import Catalogue
 
     async with cli.tables() as database:
-        yield open_catalogue(database)
+        yield Catalogue(database)
 
 
 def _row(item: Json) -> Sequence[str]:

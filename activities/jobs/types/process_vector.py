@@ -112,7 +112,11 @@ def item_of(
         title=load.table,
         table=TableFacts(
             columns=tuple(
-                ColumnFacts(name=each.name, type=each.type.value, description=each.source)
+                ColumnFacts(
+                    name=each.name,
+                    type=each.type.value,
+                    description=each.source.replace("\0", "\ufffd"),
+                )
                 for each in stored.table.columns
             ),
             primary_geometry="geom",

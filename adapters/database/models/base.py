@@ -1,7 +1,7 @@
 """Column types and table shapes that every model shares."""
 
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sqlalchemy import (
     BigInteger,
@@ -14,6 +14,8 @@ from sqlalchemy import (
     Table,
     Text,
 )
+from sqlalchemy.dialects.postgresql.base import ischema_names
+from sqlalchemy.types import UserDefinedType
 
 metadata = MetaData(
     naming_convention={
@@ -42,6 +44,20 @@ class UtcDateTime(DateTime):
 
     def __init__(self) -> None:
         super().__init__(timezone=True)
+
+
+class Box(UserDefinedType[Any]):
+    """PostgreSQL's own rectangle, which needs no extension."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Its name in SQL."""
+        return "BOX"
+
+
+# SQLAlchemy does not know the type of columns that it finds otherwise.
+cast(dict[str, Any], ischema_names)["box"] = Box
 
 
 DOMAIN: dict[str, Table] = {}

@@ -1,11 +1,21 @@
-"""Jobs, their tasks and their webhooks."""
+"""Jobs, their tasks and their webhooks, and the catalogue of spatial data."""
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 
-from adapters.database.models.base import UtcDateTime, metadata
+from adapters.database.models.base import Box, UtcDateTime, metadata
 
 SCHEMA: Final = "app"
 
@@ -112,4 +122,24 @@ job_aliases: Final = Table(
     Column("digest", Text, nullable=False),
     Column("job_id", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
+)
+
+stac_collections: Final = Table(
+    "stac_collections",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("content", JSONB, nullable=False),
+)
+
+stac_items: Final = Table(
+    "stac_items",
+    metadata,
+    Column("collection", Text, ForeignKey(stac_collections.c.id), primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("starts", UtcDateTime, nullable=False),
+    Column("ends", UtcDateTime, nullable=False),
+    Column("area", Box, nullable=False),
+    Column("content", JSONB, nullable=False),
+    Index(None, "starts", "collection", "id"),
+    Index(None, "area", postgresql_using="gist"),
 )

@@ -1,4 +1,4 @@
-"""The catalogue on SQLite, and on pgstac where the machine has PostGIS; rasters, jobs, vectors."""
+"""The catalogue; rasters, jobs, vectors."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from activities.jobs.embedded_catalogue import open_catalogue
-from activities.jobs.ports import Catalogue
+from activities.jobs.catalogue import Catalogue
 from adapters.database.engine import open_database
 from adapters.files.rasters.pool import FileRasters
 from adapters.files.vectors.reader import VectorFiles
@@ -18,18 +17,11 @@ from tests.support.jobs.vector_reading import Read, Reading
 from workflows.jobs.vectors import VectorOptions
 
 
-@pytest.fixture(params=["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)])
-def catalogue_url(request: pytest.FixtureRequest) -> str:
-    """URL of a database with an empty catalogue."""
-    name = {"sqlite": "database_url", "pgstac": "postgis_url"}[request.param]
-    return request.getfixturevalue(name)
-
-
 @pytest.fixture
-async def catalogue(catalogue_url: str) -> AsyncGenerator[Catalogue]:
-    """Each of the catalogues, empty."""
-    async with open_database(catalogue_url) as database:
-        yield open_catalogue(database)
+async def catalogue(database_url: str) -> AsyncGenerator[Catalogue]:
+    """An empty catalogue."""
+    async with open_database(database_url) as database:
+        yield Catalogue(database)
 
 
 @pytest.fixture(scope="module")

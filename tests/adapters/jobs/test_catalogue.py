@@ -1,13 +1,23 @@
-"""What the port `Catalogue` promises about writing and paging, on every store."""
+"""What the catalogue promises about writing and paging."""
 
 import asyncio
+import json
 from dataclasses import replace
+from importlib.metadata import distribution
 
+import asyncpg
 import pytest
+from click.testing import Result
 
-from activities.jobs.ports import Catalogue, CatalogueQuery
+from activities.jobs.catalogue import Catalogue
+from activities.jobs.ports import CatalogueQuery
 from activities.jobs.stac_queries import filter_of_text
+from adapters.database.engine import open_database
+from adapters.ports.errors import Unavailable
+from stack.children import free_port
 from tests.support.chaos import kills
+from tests.support.cli import run_docflow
+from tests.support.fresh_database import administer
 from tests.support.jobs.catalogue_writers import count, write_at_once
 from tests.support.jobs.stac import (
     EVERYWHERE,
@@ -19,7 +29,9 @@ from tests.support.jobs.stac import (
     item,
     put_scenes,
 )
-from workflows.shared.errors import InvalidDocument
+from workers.shared.cli.context import CliContext
+from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import InvalidDocument, RuleViolation
 
 
 @pytest.fixture
@@ -147,7 +159,71 @@ async def test_concurrent_writers_lose_nothing(catalogue: Catalogue) -> None:
     ]
 
 
+async def test_a_database_that_does_not_answer_is_an_outage() -> None:
+    async with open_database(f"postgresql://nobody@127.0.0.1:{free_port()}/nothing") as database:
+        catalogue = Catalogue(database)
+        for asked in (
+            catalogue.collections(),
+            catalogue.item("scenes", "a"),
+            catalogue.search(EVERYWHERE),
+            catalogue.put_collection(collection()),
+            catalogue.put_items("scenes", [item()]),
+            catalogue.delete_item("scenes", "a"),
+        ):
+            with pytest.raises(Unavailable) as refused:
+                await asked
+            assert refused.value.dependency is Dependency.DATABASE
+
+
+async def test_what_the_database_cannot_store_is_refused_or_not_there(scenes: Catalogue) -> None:
+    for text in ("a\0b", "\\\0", "\ud800"):
+        with pytest.raises(InvalidDocument, match=r"NUL|strict JSON"):
+            await scenes.put_items("scenes", [item("odd", more={"n:text": text})])
+    kept = item("odd", more={"n:text": "\\u0000 \U0001f600", "n:small": 1e-7, "n:large": 1e300})
+    await scenes.put_items("scenes", [kept])
+    assert await scenes.item("scenes", "odd") == kept
+    assert await scenes.item("scenes", "a\0b") is None
+    assert await scenes.collection("a\0b") is None
+    with pytest.raises(RuleViolation, match="not valid"):
+        await found(scenes, ids=["a\0b"])
+
+
+@pytest.mark.postgis
+async def test_pgstac_finds_what_was_exported(
+    catalogue: Catalogue, bare_postgis_url: str, database_url: str
+) -> None:
+    await put_scenes(catalogue)
+    await catalogue.put_collection(collection("others"))
+    cli = CliContext({"DATABASE_URL": database_url})
+
+    def export(*arguments: str) -> Result:
+        return run_docflow("stac", "export", bare_postgis_url, *arguments, context=cli)
+
+    refused = await asyncio.to_thread(export)
+    assert refused.exit_code == 1 and "run `pypgstac migrate`" in refused.stderr
+    [script] = distribution("pypgstac").locate_file("pypgstac/migrations").glob("pgstac.0.10.0.sql")
+    await administer(bare_postgis_url, "CREATE EXTENSION postgis; CREATE EXTENSION btree_gist")
+    await administer(bare_postgis_url, script.read_text())
+    unknown = await asyncio.to_thread(export, "--collection", "nosuch")
+    assert unknown.exit_code == 1 and "no collection nosuch" in unknown.stderr
+    for _ in range(2):
+        done = await asyncio.to_thread(export)
+        assert done.stdout == "others: 0 items\nscenes: 4 items\n", done.stderr
+    connection = await asyncpg.connect(
+        bare_postgis_url, server_settings={"search_path": "pgstac, public"}
+    )
+    try:
+        near = await connection.fetchval(
+            "SELECT search($1)", json.dumps({"bbox": PARIS, "collections": ["scenes"]})
+        )
+        put = await connection.fetchval("SELECT get_item('paris', 'scenes')")
+    finally:
+        await connection.close()
+    assert ids(json.loads(near)["features"]) == ["paris"]
+    assert json.loads(put) == await catalogue.item("scenes", "paris")
+
+
 @pytest.mark.chaos
-def test_eight_writers_of_two_thousand_items_lose_none(catalogue_url: str) -> None:
-    assert asyncio.run(write_at_once(catalogue_url, 8, kills(40, 250))) == []
-    assert asyncio.run(count(catalogue_url)) == 8 * kills(40, 250)
+def test_eight_writers_of_two_thousand_items_lose_none(database_url: str) -> None:
+    assert asyncio.run(write_at_once(database_url, 8, kills(40, 250))) == []
+    assert asyncio.run(count(database_url)) == 8 * kills(40, 250)

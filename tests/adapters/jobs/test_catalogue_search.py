@@ -1,15 +1,13 @@
-"""What the port `Catalogue` promises about searching, on every store."""
+"""What the catalogue promises about searching."""
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from activities.jobs.embedded_catalogue import open_catalogue
-from activities.jobs.ports import Catalogue
+from activities.jobs.catalogue import Catalogue
 from activities.jobs.stac_queries import filter_of_text
 from adapters.database.engine import open_database
 from tests.support.fresh_database import fresh_url
@@ -21,25 +19,11 @@ AT_PARIS = {"type": "Point", "coordinates": [2.5, 48.5]}
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)]
-)
-def one_url(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Generator[str]:
-    """URL of a database for all tests of the module, none of which writes."""
-    if request.param == "sqlite":
-        folder: Path = tmp_path_factory.mktemp("catalogue")
-        yield fresh_url()
-        return
-    with request.getfixturevalue("postgis").database() as url:
-        yield url
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def scenes(one_url: str) -> AsyncGenerator[Catalogue]:
-    async with open_database(one_url) as database:
-        yield await put_scenes(open_catalogue(database))
+async def scenes() -> AsyncGenerator[Catalogue]:
+    """For all tests of the module, none of which writes."""
+    async with open_database(fresh_url()) as database:
+        yield await put_scenes(Catalogue(database))
 
 
 async def test_the_newest_comes_first(scenes: Catalogue) -> None:
@@ -158,7 +142,7 @@ async def test_times_find_instants_and_ranges(
         ("s_disjoint(geometry, POLYGON((0 0, 60 0, 60 60, 0 60, 0 0)))", ["fiji"]),
     ],
 )
-async def test_filters_say_the_same_on_every_store(
+async def test_filters_find_what_they_say(
     scenes: Catalogue, text: str, expected: list[str]
 ) -> None:
     assert await found(scenes, filter=filter_of_text(text)) == expected

@@ -10,8 +10,8 @@ from cryptography.fernet import Fernet
 from temporalio.testing import ActivityEnvironment
 
 from activities.jobs.api import JobPorts, JobResources, JobTypes
+from activities.jobs.catalogue import Catalogue
 from activities.jobs.completion import JobRetentionSteps, supersede
-from activities.jobs.embedded_catalogue import open_catalogue
 from activities.jobs.folders import StageFolders
 from activities.jobs.store import SqlJobLeftovers, SqlJobStore
 from activities.jobs.webhook_store import SqlWebhookSecrets
@@ -33,7 +33,7 @@ async def retention(database: Database, folder: Path) -> AsyncIterator[JobRetent
     scratch = folder / "scratch"
     scratch.mkdir()
     resources = JobResources(
-        MemoryBlobs(), MemoryBlobs(), MemoryBlobs(), open_catalogue(database), scratch
+        MemoryBlobs(), MemoryBlobs(), MemoryBlobs(), Catalogue(database), scratch
     )
     keep = timedelta(days=90)
     blobs, types = MemoryBlobs(), JobTypes()
@@ -43,9 +43,9 @@ async def retention(database: Database, folder: Path) -> AsyncIterator[JobRetent
 
 
 @pytest.fixture
-async def spatial(catalogue_url: str) -> AsyncIterator[Database]:
+async def spatial(database_url: str) -> AsyncIterator[Database]:
     """A database with an empty catalogue."""
-    async with open_database(catalogue_url) as opened:
+    async with open_database(database_url) as opened:
         yield opened
 
 

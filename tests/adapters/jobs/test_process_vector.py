@@ -12,10 +12,9 @@ import pytest_asyncio
 from arro3.io import read_parquet
 
 from activities.jobs.api import InputNeeded, JobResources, StageContext, TaskContext
-from activities.jobs.embedded_catalogue import open_catalogue
-from activities.jobs.geopackages import GeoPackageFeatures
+from activities.jobs.catalogue import Catalogue
+from activities.jobs.geopackages import InstalledFeatures
 from activities.jobs.ports import CatalogueQuery, Features
-from activities.jobs.postgis import PostgisFeatures
 from activities.jobs.types.process_vector import ProcessVector
 from adapters.database.engine import open_database
 from adapters.files.vectors.reader import VectorFiles
@@ -116,18 +115,23 @@ def _finished(task: PlannedTask, ordinal: int, result: Any, following: Any) -> F
     )
 
 
+@pytest.fixture(params=["database_url", pytest.param("postgis_url", marks=pytest.mark.postgis)])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """URL of a database without PostGIS, and of one with it."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def runner(catalogue_url: str, files: VectorFiles, tmp_path: Path) -> AsyncGenerator[Runner]:
-    """Over GeoPackages and the embedded catalogue, and over PostGIS and pgstac."""
+async def runner(store_url: str, files: VectorFiles, tmp_path: Path) -> AsyncGenerator[Runner]:
+    """Over GeoPackages, and over PostGIS."""
     silver = MemoryBlobs()
-    async with open_database(catalogue_url) as database:
-        is_server = database.dialect == "postgresql"
-        features = PostgisFeatures(database) if is_server else GeoPackageFeatures(silver, tmp_path)
+    async with open_database(store_url) as database:
+        features = InstalledFeatures(database, silver, tmp_path)
         resources = JobResources(
             bronze=MemoryBlobs(),
             silver=silver,
             gold=MemoryBlobs(),
-            catalogue=open_catalogue(database),
+            catalogue=Catalogue(database),
             scratch=tmp_path,
             more={Vectors: files, Features: features},
         )
@@ -136,7 +140,9 @@ async def runner(catalogue_url: str, files: VectorFiles, tmp_path: Path) -> Asyn
         yield Runner(resources, folder, ProcessVector())
 
 
-async def test_a_file_becomes_tables_exports_and_items(runner: Runner, tmp_path: Path) -> None:
+async def test_a_file_becomes_tables_exports_and_items(
+    runner: Runner, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     path = geopackage(tmp_path / "a.gpkg", [SQUARE, None], {"n": [1, 2]}, layer="one")
     geopackage(path, ["POINT (9 48)"], {"n": [3]}, layer="two")
     await runner.put(path, "in/Town.gpkg")
@@ -151,6 +157,8 @@ async def test_a_file_becomes_tables_exports_and_items(runner: Runner, tmp_path:
     item = items["town_one"]
     assert item["properties"]["table:row_count"] == 2
     assert item["properties"]["start_datetime"] == "2024-05-31T00:00:00Z"
+    is_table = item["assets"]["table"]["href"] == "postgresql:geo.town_one"
+    assert is_table == ("postgis_url" in request.node.callspec.id)
     asset = item["assets"]["geoparquet"]
     export = tmp_path / "export.parquet"
     await runner.resources.gold.download(asset["href"].removeprefix("gold://"), export)

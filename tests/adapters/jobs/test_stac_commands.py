@@ -1,11 +1,11 @@
-"""`docflow stac search | show`, over each store."""
+"""`docflow stac search | show | delete`."""
 
 import asyncio
 import json
 
 import pytest
 
-from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.catalogue import Catalogue
 from adapters.database.engine import open_database
 from tests.support.cli import run_docflow
 from tests.support.jobs.stac import ids, item, put_scenes
@@ -14,14 +14,14 @@ from workers.shared.cli.context import CliContext
 
 async def _fill(url: str) -> None:
     async with open_database(url) as database:
-        catalogue = await put_scenes(open_catalogue(database))
+        catalogue = await put_scenes(Catalogue(database))
         await catalogue.put_items("scenes", [item("paris-2", days=0.4, box=(2, 48, 3, 49))])
 
 
 @pytest.fixture
-def cli(catalogue_url: str) -> CliContext:
-    asyncio.run(_fill(catalogue_url))
-    return CliContext({"DATABASE_URL": catalogue_url})
+def cli(database_url: str) -> CliContext:
+    asyncio.run(_fill(database_url))
+    return CliContext({"DATABASE_URL": database_url})
 
 
 def found(cli: CliContext, *options: str) -> list[str]:

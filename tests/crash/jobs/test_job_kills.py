@@ -18,8 +18,8 @@ import pytest
 import rasterio
 from temporalio.client import Client, WorkflowExecutionStatus
 
+from activities.jobs.catalogue import Catalogue
 from activities.jobs.completion import SupersededFiles, files_of
-from activities.jobs.embedded_catalogue import open_catalogue
 from activities.jobs.ports import CatalogueQuery
 from activities.jobs.store import SqlJobStore
 from activities.shared.scratch import sweep
@@ -120,7 +120,7 @@ class Jobs:
 
     async def item(self, collection: str, id: str) -> Mapping[str, Any]:
         """From the catalogue."""
-        item = await open_catalogue(self.system.resources.database).item(collection, id)
+        item = await Catalogue(self.system.resources.database).item(collection, id)
         assert item is not None
         return item
 
@@ -147,7 +147,7 @@ class Jobs:
 
     async def unused(self) -> set[str]:
         """Files in silver that no item and no plan uses, and that no note will have removed."""
-        catalogue = open_catalogue(self.system.resources.database)
+        catalogue = Catalogue(self.system.resources.database)
         used: set[str] = set()
         for collection in self.rasters:
             page = await catalogue.search(CatalogueQuery(collections=(collection,), limit=100))

@@ -1,12 +1,15 @@
 """A gateway with workers of jobs behind it."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
+from adapters.database.schema import upgrade
+from stack.postgres import postgres_server
 from tests.support.jobs.gateway import JobStack, job_types, open_job_stack
 from workers.jobs import factory
 from workers.jobs.service import JobService
@@ -38,3 +41,11 @@ def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
             yield service, Identity("operator", (), frozenset({OPERATOR}))
 
     monkeypatch.setattr(factory, "open_service", open_service)
+
+
+@pytest.fixture(scope="module")
+def one_url() -> Generator[str]:
+    """URL of an empty database for all tests of a module."""
+    with postgres_server() as url:
+        asyncio.run(upgrade(url))
+        yield url

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,8 @@ from pystac.validation.local_validator import get_local_schema_cache
 from stac_api_validator.validations import QueryConfig, validate_api
 from stac_validator import utilities
 
-from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.catalogue import Catalogue
 from adapters.database.engine import open_database
-from tests.support.fresh_database import fresh_url
 from tests.support.gateway import TOKENS, served, token
 from tests.support.jobs.stac import PARIS, ids, item, put_scenes
 from tests.support.memory.blobs import MemoryBlobs
@@ -26,7 +25,6 @@ from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.problems import handle_problems
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-STORES = ["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)]
 AROUND_PARIS = {
     "type": "Polygon",
     "coordinates": [[[2, 48], [3, 48], [3, 49], [2, 49], [2, 48]]],
@@ -61,22 +59,10 @@ class Api:
         return httpx.AsyncClient(base_url=self.root, headers=headers, timeout=60)
 
 
-@pytest.fixture(scope="module", params=STORES)
-def one_url(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Generator[str]:
-    """URL of a database for all tests of the module, none of which writes."""
-    if request.param == "sqlite":
-        yield fresh_url()
-        return
-    with request.getfixturevalue("postgis").database() as url:
-        yield url
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def api(one_url: str) -> AsyncGenerator[Api]:
     async with open_database(one_url) as database:
-        catalogue = await put_scenes(open_catalogue(database))
+        catalogue = await put_scenes(Catalogue(database))
         more = [item(f"s{at:02}", days=10 + at, box=(60, 10, 61, 11)) for at in range(12)]
         await catalogue.put_items("scenes", more)
         app = FastAPI()
@@ -250,7 +236,7 @@ async def test_without_a_token_nothing_is_shown(api: Api) -> None:
 async def test_addresses_are_those_that_users_know(one_url: str) -> None:
     async with open_database(one_url) as database:
         router = stac_router(
-            open_catalogue(database),
+            Catalogue(database),
             "https://maps.example.org",
             {"silver": MemoryBlobs()},
         )

@@ -10,10 +10,9 @@ import pytest
 import pytest_asyncio
 from fastapi import FastAPI
 
-from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.catalogue import Catalogue
 from adapters.database.engine import open_database
 from adapters.files.blobs import FolderBlobs
-from tests.support.fresh_database import fresh_url
 from tests.support.gateway import TOKENS, served, token
 from tests.support.jobs.stac import asset, collection, item
 from workers.jobs.stac_api import stac_router
@@ -28,13 +27,13 @@ ASSETS = "/api/stac/collections/scenes/items/s/assets"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str]:
+async def site(one_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str]:
     folder: Path = tmp_path_factory.mktemp("assets")
     (folder / "silver").mkdir()
     (folder / "silver" / "scene.tif").write_bytes(CONTENT)
     (folder / "silver" / "empty.txt").touch()
-    async with open_database(fresh_url()) as database:
-        catalogue = open_catalogue(database)
+    async with open_database(one_url) as database:
+        catalogue = Catalogue(database)
         await catalogue.put_collection(collection())
         assets = {
             "data": asset(size=len(CONTENT)),

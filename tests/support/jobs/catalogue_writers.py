@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from activities.jobs.embedded_catalogue import open_catalogue
-from activities.jobs.ports import Catalogue, CatalogueQuery
+from activities.jobs.catalogue import Catalogue
+from activities.jobs.ports import CatalogueQuery
 from activities.jobs.stac_queries import LIMIT
 from adapters.database.engine import open_database
 from tests.support.jobs.stac import collection, item
@@ -23,7 +23,7 @@ async def write_at_once(url: str, writers: int, each: int) -> list[BaseException
     """
     async with AsyncExitStack() as stack:
         databases = [await stack.enter_async_context(open_database(url)) for _ in range(writers)]
-        catalogues = [open_catalogue(database) for database in databases]
+        catalogues = [Catalogue(database) for database in databases]
         await catalogues[0].put_collection(collection())
         ended = await asyncio.gather(
             *(_write(catalogue, at, each) for at, catalogue in enumerate(catalogues)),
@@ -42,7 +42,7 @@ async def count(url: str) -> int:
     """Items that a search of everything finds."""
     found, query = 0, CatalogueQuery(limit=LIMIT)
     async with open_database(url) as database:
-        catalogue = open_catalogue(database)
+        catalogue = Catalogue(database)
         while True:
             page = await catalogue.search(query)
             found += len(page.items)

@@ -12,7 +12,7 @@ from temporalio.common import Priority
 from temporalio.worker import Worker
 
 from activities.jobs.api import JobPorts, JobResources, JobType, JobTypes
-from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.catalogue import Catalogue
 from activities.jobs.folders import StageFolders
 from activities.jobs.store import SqlJobLeftovers, SqlJobStore
 from activities.jobs.types.hello_world import HelloWorld
@@ -97,7 +97,7 @@ def ports_of(
         bronze=MemoryBlobs(),
         silver=MemoryBlobs(),
         gold=MemoryBlobs(),
-        catalogue=open_catalogue(database),
+        catalogue=Catalogue(database),
         scratch=folder / "scratch",
     )
     return JobPorts(

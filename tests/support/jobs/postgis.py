@@ -1,4 +1,4 @@
-"""Databases with PostGIS and pgstac, where the machine has them.
+"""Databases with PostGIS, where the machine has them.
 
 Tests that need one carry the marker `postgis`: they are left out where PostGIS is not installed,
 and the end of the run says so.
@@ -7,11 +7,11 @@ and the end of the run says so.
 import asyncio
 import uuid
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from activities.jobs.spatial import make_spatial
+from activities.jobs.postgis import make_postgis
 from adapters.database.engine import open_database
 from adapters.database.schema import upgrade
 from stack.postgres import postgis_programs, postgres_server
@@ -22,25 +22,18 @@ _TEMPLATE: Final = "spatial"
 
 @dataclass(frozen=True)
 class PostgisServer:
-    """A server with a template of docflow's schema, PostGIS, `geo` and pgstac."""
+    """A server with a template of docflow's schema, PostGIS and `geo`."""
 
     url: str
     """Of its `postgres` database."""
     fresh: FreshDatabase
     """For one test after the other."""
 
-    def database(self) -> AbstractContextManager[str]:
-        """URL of an empty copy of the template; dropped when the block ends."""
-        return self._made(f" TEMPLATE {_TEMPLATE} STRATEGY file_copy")
-
-    def bare_database(self) -> AbstractContextManager[str]:
-        """URL of a database with nothing in it."""
-        return self._made("")
-
     @contextmanager
-    def _made(self, how: str) -> Generator[str]:
+    def bare_database(self) -> Generator[str]:
+        """URL of a database with nothing in it; dropped when the block ends."""
         name = f"spatial_{uuid.uuid4().hex}"
-        asyncio.run(administer(self.url, f"CREATE DATABASE {name}{how}"))
+        asyncio.run(administer(self.url, f"CREATE DATABASE {name}"))
         try:
             yield sibling(self.url, name)
         finally:
@@ -61,4 +54,4 @@ async def _make_template(url: str) -> None:
     await administer(url, f"CREATE DATABASE {_TEMPLATE}")
     await upgrade(sibling(url, _TEMPLATE))
     async with open_database(sibling(url, _TEMPLATE)) as database:
-        await make_spatial(database)
+        await make_postgis(database)

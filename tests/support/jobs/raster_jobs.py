@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from activities.jobs.api import JobResources, StageContext, TaskContext, TaskDone
-from activities.jobs.embedded_catalogue import open_catalogue
+from activities.jobs.catalogue import Catalogue
 from activities.jobs.types.process_raster import ProcessRaster
 from adapters.database.engine import open_database
 from adapters.files.rasters.pool import FileRasters
@@ -179,7 +179,7 @@ async def raster_jobs(folder: Path, rasters: FileRasters, url: str) -> AsyncIter
             bronze=MemoryBlobs(),
             silver=MemoryBlobs(),
             gold=MemoryBlobs(),
-            catalogue=open_catalogue(database),
+            catalogue=Catalogue(database),
             scratch=folder / "scratch",
             more={Rasters: rasters},
         )

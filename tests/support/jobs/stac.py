@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from activities.jobs.ports import Catalogue, CatalogueQuery
+from activities.jobs.catalogue import Catalogue
+from activities.jobs.ports import CatalogueQuery
 from activities.jobs.stac_items import build_collection, build_item
 from workflows.jobs.datasets import (
     COG,

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
+from adapters.database.models.base import Box
 from adapters.database.schema import country_rows
 
 revision = "0001"
@@ -1026,6 +1027,11 @@ def upgrade() -> None:
     sa.UniqueConstraint('import_id', 'field', 'value', name='uq_spreadsheet_values_import_id_field_value')
     )
     op.create_index('ix_spreadsheet_values_import_id_status_id', 'spreadsheet_values', ['import_id', 'status', 'id'], unique=False)
+    op.create_table('stac_collections',
+    sa.Column('id', sa.Text(), nullable=False),
+    sa.Column('content', JSONB(), nullable=False),
+    sa.PrimaryKeyConstraint('id', name='pk_stac_collections')
+    )
     op.create_table('staged_crew_members',
     sa.Column('load_id', sa.BigInteger(), nullable=False),
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -1283,6 +1289,18 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('id', name='pk_races')
     )
     op.create_index('ix_races_event_id', 'races', ['event_id'], unique=False)
+    op.create_table('stac_items',
+    sa.Column('collection', sa.Text(), nullable=False),
+    sa.Column('id', sa.Text(), nullable=False),
+    sa.Column('starts', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('ends', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('area', Box(), nullable=False),
+    sa.Column('content', JSONB(), nullable=False),
+    sa.ForeignKeyConstraint(['collection'], ['stac_collections.id'], name='fk_stac_items_collection'),
+    sa.PrimaryKeyConstraint('collection', 'id', name='pk_stac_items')
+    )
+    op.create_index('ix_stac_items_area', 'stac_items', ['area'], unique=False, postgresql_using='gist')
+    op.create_index('ix_stac_items_starts_collection_id', 'stac_items', ['starts', 'collection', 'id'], unique=False)
     op.create_table('event_participants',
     sa.Column('id', sa.BigInteger(), nullable=False),
     sa.Column('event_id', sa.BigInteger(), nullable=False),
