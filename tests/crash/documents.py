@@ -130,11 +130,11 @@ def _take_off(numbers: Sequence[int]) -> Iterator[tuple[object, ...]]:
 
 
 LARGE = tuple(
-    Document(f"{strategy}-large-{number}", strategy, kills(22_000, 40_000))
+    Document(f"{strategy}-large-{number}", strategy, 22_000)
     for number in range(kills(1, 2))
     for strategy in (Strategy.MERGE, Strategy.REPLACE, Strategy.APPEND)
 )
-"""Above `SMALL_BYTES`, five chunks or eight: loaded by a heartbeating activity."""
+"""Above `SMALL_BYTES`, five chunks: loaded by a heartbeating activity."""
 MIDDLE = tuple(
     Document(f"{strategy}-middle-{number}", strategy, 11_000)
     for number in range(kills(1, 2))

@@ -1,7 +1,7 @@
 """A worker that dies after any call to AWS leaves all resources of its batch, or none.
 
 Every call that provisioning and teardown make is enumerated from a calm run; the worker is killed
-after each of them, or in the small form after five, and another one resumes.
+after each that changes something, or in the small form after five, and another one resumes.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from stack.temporal import temporal_server
 from tests.crash import dying_worker
 from tests.crash.dying_worker import CALLS, LAST
 from tests.crash.harness import PATIENCE, until
-from tests.support.chaos import CHAOS, kills
+from tests.support.chaos import CHAOS
 from tests.support.tables import make_tables
 from workers.batches.resources import batch_resources
 from workers.batches.settings import BatchSettings
@@ -51,9 +51,11 @@ pytestmark = [pytest.mark.chaos, pytest.mark.asyncio(loop_scope="module")]
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.crash.dying_worker"])
 """Starting an interpreter for each of some sixty workers would take longer than all they do."""
-INSTALLATIONS = kills(3, 6)
+INSTALLATIONS = 3
 """Installations side by side: most of the time is spent waiting for a dead worker's heartbeat."""
 FEW = 5
+READS = ("Get", "List")
+"""Begin the names of calls after which nothing is other than before."""
 QUICK = Timings(settle=0, poll=1, hold=0)
 ONE_OF_EACH = Counter(
     {
@@ -268,10 +270,10 @@ async def test_a_worker_killed_after_any_call_leaves_all_or_nothing(
 ) -> None:
     installations[0].kill_after(None)
     await _life(installations[0])
-    left = list(installations[0].calls)
-    assert len(left) >= 30
+    left = [call for call in installations[0].calls if not call[0].startswith(READS)]
+    assert len(left) >= 20
     if not CHAOS:
-        left = chance.sample([call for call in left if call[1] == 1], FEW)
+        left = chance.sample(left, FEW)
     survived: list[Call] = []
 
     async def work(installation: Installation) -> None:
@@ -283,9 +285,7 @@ async def test_a_worker_killed_after_any_call_leaves_all_or_nothing(
                 survived.append(call)
 
     await asyncio.gather(*map(work, installations))
-    # A wait asks once more or less; what is called at all has been called when it died.
-    assert [call for call in survived if call[1] == 1] == []
-    assert len(survived) <= 5
+    assert survived == []
 
 
 async def test_what_a_terminated_run_left_is_gone_after_the_sweeper(

@@ -205,6 +205,7 @@ async def test_a_worker_killed_after_any_step_changes_nothing(address: str, tmp_
     await make_tables(place.settings["DATABASE_URL"])
     turns = asyncio.Semaphore(AT_ONCE)
     seen: set[DocumentType] = set()
+    tried: list[Sequence[str]] = []
     runs: list[asyncio.Task[bool]] = []
     async with asyncio.TaskGroup() as group:
         for number, case in enumerate(CASES):
@@ -213,7 +214,9 @@ async def test_a_worker_killed_after_any_step_changes_nothing(address: str, tmp_
             calm = place.copy(tmp_path / f"calm{number}")
             steps, expected = await _calm(calm, case, f"calm{number}")
             assert expected.result.state is ImportState.COMPLETED, expected.result.reason
-            if document_type in KILLED - seen:
+            # Types that take the same steps take the same way.
+            if document_type in KILLED - seen and steps not in tried:
+                tried.append(steps)
                 for last, step in enumerate(steps, 1):
                     name = f"{document_type}-{last}-{step}"
                     killed = place.copy(tmp_path / name)

@@ -293,5 +293,5 @@ async def test_a_worker_killed_within_an_action_leaves_whole_files_or_none(
 
         async with asyncio.TaskGroup() as group:
             for activity in killed:
-                for number in range(kills(1, 4)):
+                for number in range(kills(1, 2)):
                     group.create_task(one(activity, number))
