@@ -8,6 +8,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ from workflows.batches.names import TASK_QUEUE
 
 pytestmark = pytest.mark.chaos(alone=True)
 
-MESSAGES, DEATHS = 120, 20
+MESSAGES, DEATHS = 80, 20
 LATEST_DEATH = 150
 """Statements of a worker before it dies, at the most."""
 WORKERS = 2
 AT_ONCE = 16
 SMALLEST = 4
+TASK_TIMEOUT = timedelta(seconds=3)
+"""How long the death of a worker goes unnoticed."""
 
 
 @pytest.fixture
@@ -100,6 +103,7 @@ async def _load_pass(client: Client, groups: Sequence[Sequence[DocumentEvent]]) 
                 id=f"{KEY.group_prefix}{uuid.uuid4().hex}",
                 task_queue=TASK_QUEUE,
                 result_type=GroupStatus,
+                task_timeout=TASK_TIMEOUT,
             )
         for document_id in done.single:
             alone.update(ids[document_id])

@@ -278,13 +278,12 @@ async def test_a_worker_killed_within_an_action_leaves_whole_files_or_none(
     content = bytes(chance.choices(b"0123456789;\n", k=BYTES))
     async with opened(tmp_path, scans=scans) as world:
 
-        async def one(activity: str, number: int) -> None:
+        async def one(activity: str) -> None:
             death = Death(f"transfers.{activity}", moment(chance))
-            round = Round(world, f"{activity.replace('_', '-')}-{number}", death, content)
+            round = Round(world, activity.replace("_", "-"), death, content)
             async with world.turns:
                 await round.assert_done(await round.run())
 
         async with asyncio.TaskGroup() as group:
             for activity in killed:
-                for number in range(2):
-                    group.create_task(one(activity, number))
+                group.create_task(one(activity))
