@@ -67,9 +67,11 @@ house: $(DEV_STAMP)
 	$(PYTEST) $(HOUSE) $(ARGS)
 	$(BIN)/python -m benchmarks.weight
 
-# The tests that kill processes twenty times and more.
+# The tests that kill processes twenty times and more, and random examples. Each test process collects
+# the files with such tests alone.
 chaos: tools
-	DOCFLOW_CHAOS=1 PYTEST_TIMEOUT=2400 $(PYTEST) -m chaos $(ARGS)
+	DOCFLOW_CHAOS=1 PYTEST_TIMEOUT=2400 $(PYTEST) -m chaos $(or $(ARGS), \
+	  $(shell grep -rlE 'mark\.chaos|hypothesis' tests --include='test_*.py'))
 
 # 10,000 damaged files of each format for every reader: make fuzz ARGS="documents --format pdf --seed 7"
 fuzz: tools

@@ -63,9 +63,11 @@ def require_free(port: int) -> None:
             raise StackError(f"port {port} is taken; choose another") from None
 
 
-def _die_with_parent() -> None:
-    # A parent that is killed cannot stop its children: the kernel does (Linux only; elsewhere
-    # a killed parent leaves them behind).
+def die_with_parent() -> None:
+    """Have the kernel end this process when its parent is killed, which cannot stop its children.
+
+    On Linux only: elsewhere a killed parent leaves them behind.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -88,7 +90,7 @@ async def start_child(
             stderr=output,
             env=dict(environment) if environment is not None else None,
             start_new_session=True,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            preexec_fn=die_with_parent if sys.platform == "linux" else None,
         )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.chaos import kills
 from workflows.imports.messages import IMPORT_MESSAGE, ImportMessage, Strategy
 
 PROJECT = "P1"
@@ -130,20 +129,20 @@ def _take_off(numbers: Sequence[int]) -> Iterator[tuple[object, ...]]:
 
 
 LARGE = tuple(
-    Document(f"{strategy}-large-{number}", strategy, kills(22_000, 40_000))
-    for number in range(kills(1, 2))
+    Document(f"{strategy}-large-{number}", strategy, 22_000)
+    for number in range(2)
     for strategy in (Strategy.MERGE, Strategy.REPLACE, Strategy.APPEND)
 )
-"""Above `SMALL_BYTES`, five chunks or eight: loaded by a heartbeating activity."""
+"""Above `SMALL_BYTES`, five chunks: loaded by a heartbeating activity."""
 MIDDLE = tuple(
     Document(f"{strategy}-middle-{number}", strategy, 11_000)
-    for number in range(kills(1, 2))
+    for number in range(2)
     for strategy in (Strategy.MERGE, Strategy.REPLACE, Strategy.APPEND)
 )
 """Three chunks, loaded by local activities."""
 SMALL = tuple(
     Document(f"{strategy}-small-{number}", strategy, 200)
-    for number in range(kills(8, 16))
+    for number in range(16)
     for strategy in (Strategy.MERGE, Strategy.REPLACE, Strategy.APPEND)
 )
 """One chunk."""

@@ -7,13 +7,13 @@ Every call is written to the file `calls` in its folder by its name; after the c
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
+from tests.support.forks import to_log
 from workers.batches import resources
 from workers.shared.process import run_worker
 
@@ -47,9 +47,7 @@ def main(folder: Path, settings: Mapping[str, str]) -> None:
         folder: For its files.
         settings: Of the worker.
     """
-    with (folder / "worker.log").open("ab") as log:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(log.fileno(), stream.fileno())
+    to_log(folder / "worker.log")
     os.environ |= settings
     calls = Calls(folder)
 

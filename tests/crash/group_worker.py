@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from adapters.files.texts.pool import FileTexts
 from adapters.temporal import TemporalOpenRuns
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.scripted import TODAY
+from tests.support.forks import to_log
 from tests.support.memory.cloud import MemoryCloud
 from workers.batches.register import BATCHES
 from workers.batches.resources import BatchResources
@@ -54,9 +54,7 @@ def main(folder: Path, settings: Mapping[str, str], last: int) -> None:
         settings: Of the worker.
         last: The number of the statement or commit before which it dies; 0: it does not.
     """
-    with (folder / "worker.log").open("ab") as log:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(log.fileno(), stream.fileno())
+    to_log(folder / "worker.log")
     asyncio.run(_work(settings, last))
 
 

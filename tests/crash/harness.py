@@ -27,6 +27,7 @@ from stack.children import (
 from stack.embedded import DOCFLOW, QUEUE, is_ready, service_bus
 from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, SMALL_BYTES, Document
+from tests.support.forks import Docflow
 from tests.support.fresh_database import fresh_url
 from workers.imports.settings import QueueSettings
 from workers.shared.connect import connect
@@ -97,11 +98,17 @@ class Part:
     port: int | None = None
     has_health: bool = False
     kills: int = 0
-    _process: Process | None = field(default=None, repr=False)
+    _process: Process | Docflow | None = field(default=None, repr=False)
 
     async def start(self) -> None:
         """Start it, and wait until it is ready, or listens, if it ever does."""
-        process = self._process = await start_child(self.command, self.log, self.environment)
+        command = tuple(self.command)
+        if command[: len(DOCFLOW)] == DOCFLOW:
+            environment = self.environment or os.environ
+            process = Docflow(command[len(DOCFLOW) :], self.log, environment)
+        else:
+            process = await start_child(command, self.log, self.environment)
+        self._process = process
         if self.port is None:
             return
         if not self.has_health:
@@ -127,7 +134,7 @@ class Part:
         if self._process is not None:
             await stop_child(self._process)
 
-    def running(self) -> Process:
+    def running(self) -> Process | Docflow:
         """Its process.
 
         Raises:

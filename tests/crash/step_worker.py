@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from temporalio.worker import Worker
 
+from tests.support.forks import to_log
 from workers.imports.register import IMPORTS
 from workers.imports.resources import import_resources
 from workers.imports.settings import RunSettings
@@ -92,9 +92,7 @@ async def step_worker(
 
 def main(folder: Path, settings: Mapping[str, str], task_queue: str, last: int) -> None:
     """Work until the step after which to die; what the process says goes to `worker.log`."""
-    with (folder / "worker.log").open("ab") as log:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(log.fileno(), stream.fileno())
+    to_log(folder / "worker.log")
 
     async def work() -> None:
         async with step_worker(settings, task_queue, Steps(last)):

@@ -15,13 +15,12 @@ from activities.imports.views import SqlImportTasks
 from tests.crash.documents import PROJECT, Document
 from tests.crash.harness import BRIDGE, WORKER, running_system, until
 from tests.crash.outcomes import assert_nothing_left
-from tests.support.chaos import kills
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import Counts, ImportState
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
-KILLS = kills(4, 20)
+KILLS = 20
 MOST_KILLS = 60
 """On a busy machine fewer of them find a message between its start and its settlement."""
 HITS = KILLS / 4

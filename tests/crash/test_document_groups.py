@@ -8,8 +8,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerProcess
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from stack.temporal import temporal_server
 from tests.crash import group_worker
 from tests.support.batches.document_loading import KEY, DocumentLoading
 from tests.support.batches.overlapping import REDRIVES, groups_of_one_pass, messages, rows
+from tests.support.forks import FORKS, ended
 from tests.support.fresh_database import fresh_url
 from workers.shared.connect import connect
 from workers.shared.resources import open_resources
@@ -30,14 +30,14 @@ from workflows.batches.names import TASK_QUEUE
 
 pytestmark = pytest.mark.chaos(alone=True)
 
-FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.crash.group_worker"])
-MESSAGES, DEATHS = 300, 20
-LATEST_DEATH = 300
+MESSAGES, DEATHS = 80, 20
+LATEST_DEATH = 150
 """Statements of a worker before it dies, at the most."""
 WORKERS = 2
 AT_ONCE = 16
 SMALLEST = 4
+TASK_TIMEOUT = timedelta(seconds=3)
+"""How long the death of a worker goes unnoticed."""
 
 
 class Workers:
@@ -58,22 +58,12 @@ class Workers:
             )
             worker.start()
             try:
-                await _ended(worker)
+                await ended(worker)
             finally:
                 worker.kill()
-                await _ended(worker)
+                await ended(worker)
             assert worker.exitcode == -signal.SIGKILL
             self.deaths += 1
-
-
-async def _ended(worker: ForkServerProcess) -> None:
-    ended, loop = asyncio.Event(), asyncio.get_running_loop()
-    loop.add_reader(worker.sentinel, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(worker.sentinel)
-    worker.join()
 
 
 @asynccontextmanager
@@ -102,6 +92,7 @@ async def _load_pass(client: Client, groups: Sequence[Sequence[DocumentEvent]]) 
                 id=f"{KEY.group_prefix}{uuid.uuid4().hex}",
                 task_queue=TASK_QUEUE,
                 result_type=GroupStatus,
+                task_timeout=TASK_TIMEOUT,
             )
         for document_id in done.single:
             alone.update(ids[document_id])

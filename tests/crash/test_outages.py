@@ -1,13 +1,9 @@
-"""A minute without something that docflow itself needs, under 320 imports."""
+"""A minute without something that docflow itself needs, under 120 imports."""
 
 import asyncio
-import os
-import shutil
-import signal
 import subprocess
-import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,9 +15,6 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
-from adapters.database.schema import upgrade
-from stack.children import free_port
-from stack.postgres import postgres_server
 from tests.crash.documents import Document
 from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
 from tests.crash.outcomes import assert_nothing_left
@@ -29,7 +22,7 @@ from workflows.imports.messages import Strategy
 
 pytestmark = pytest.mark.chaos(alone=True)
 
-IMPORTS: Final = 320
+IMPORTS: Final = 120
 OUTAGE_SECONDS: Final = 60
 EXTRA_EVENTS: Final = 10
 SCRATCH_BYTES: Final = 16 << 20
@@ -54,31 +47,10 @@ class Setup:
 
     goes: Toggle
     returns: Toggle
-    database_url: str | None = None
     settings: Mapping[str, str] | None = None
 
 
 Open = Callable[[Path], AbstractAsyncContextManager[Setup]]
-
-
-@asynccontextmanager
-async def stopped_postgres(folder: Path) -> AsyncGenerator[Setup]:
-    """PostgreSQL is shut down at once, and started again on the same data."""
-    # PostgreSQL refuses to run as root, and its own user cannot enter pytest's folders.
-    data, port = Path(tempfile.mkdtemp(prefix="docflow-outage-")), free_port()
-    async with AsyncExitStack() as running:
-
-        def start() -> str:
-            return running.enter_context(postgres_server(data, port=port, durable=True))
-
-        def stop() -> None:
-            postmaster = int((data / "data" / "postmaster.pid").read_text().split()[0])
-            os.kill(postmaster, signal.SIGQUIT)
-
-        running.callback(shutil.rmtree, data)
-        url = start()
-        await upgrade(url)
-        yield Setup(stop, lambda: void(start()), url)
 
 
 @asynccontextmanager
@@ -119,7 +91,6 @@ def void(_value: object) -> None:
 @pytest.mark.parametrize(
     "open_setup",
     [
-        pytest.param(stopped_postgres, id="postgresql"),
         pytest.param(unmounted_blobs, id="blob store"),
         pytest.param(full_disk, id="scratch disk", marks=pytest.mark.root),
     ],
@@ -132,7 +103,6 @@ async def test_a_minute_of_outage_parks_and_loses_no_import(
         running_system(
             tmp_path,
             WORKER_WITH_BRIDGE,
-            database_url=setup.database_url,
             settings=setup.settings,
         ) as system,
     ):

@@ -10,16 +10,15 @@ import pytest
 from tests.crash.documents import LARGE, MIDDLE, SMALL, Document, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left, lost_attempts
-from tests.support.chaos import kills
 from workers.shared.resources import Resources
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
-KILLS = kills(4, 20)
-MOST_KILLS = kills(12, 30)
+KILLS = 20
+MOST_KILLS = 30
 """Where too few of the first ones hit an import, more follow."""
 HITS = KILLS // 4
-ALONE = kills(0, 4)
+ALONE = 4
 """Waves before the first large document: a load that is killed again and again waits longer each
 time, and one that comes later is killed less often."""
 

@@ -274,7 +274,7 @@ async def test_what_could_not_be_loaded_is_tried_again_by_a_person(
 @pytest.mark.chaos
 async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: StackUser) -> None:
     store = SqlBatchStore(site.database)
-    cases = range(101, 101 + kills(3, 25))
+    cases = range(101, 101 + kills(3, 8))
     keys = [BatchKey(case_id=case, batch_id=batch) for case in cases for batch in IN_LINE]
     await store.expect(keys)
     for event in shuffled(keys, random.Random(11), NO_PAUSES):

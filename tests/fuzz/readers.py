@@ -79,7 +79,12 @@ async def archives() -> AsyncGenerator[Read]:
 async def vectors() -> AsyncGenerator[Read]:
     """The reader of vector data."""
     async with VectorFiles() as files:
-        yield lambda path: files.read(path, _inside(path), _OPTIONS)
+
+        async def read(path: Path) -> None:
+            for layer in (await files.read(path, _inside(path), _OPTIONS)).layers:
+                assert layer.kept + layer.rejected == layer.features, layer
+
+        yield read
 
 
 @asynccontextmanager

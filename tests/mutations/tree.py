@@ -86,13 +86,15 @@ class Tree:
             NoVerdict: They were not found, or could not be loaded.
         """
         begun = monotonic()
+        kills = any(each.startswith("tests/crash/") for each in tests)
+        chaos = {"DOCFLOW_CHAOS": "1"} if kills else {}
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"),
                 *("--tb=line", f"--timeout={TIMEOUT_SECONDS}", *options, *tests),
             ],
             cwd=self.root,
-            env={**environ, "PYTHONPATH": str(self.root), "PYTHONHASHSEED": "0"},
+            env={**environ, "PYTHONPATH": str(self.root), "PYTHONHASHSEED": "0", **chaos},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -263,7 +263,7 @@ def cases() -> Iterator[int]:
 
 
 SETTINGS = settings(
-    max_examples=examples(15, 125),
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -154,7 +154,7 @@ def runner() -> Generator[asyncio.Runner]:
 
 
 @settings(
-    max_examples=examples(15, 125),
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -18,7 +18,7 @@ from adapters.files import limits
 from adapters.files.forks import Bounds
 from adapters.files.rasters.pool import FileRasters
 from adapters.ports.errors import UnreadableDocument
-from tests.support.chaos import kills
+from tests.support.chaos import examples
 from tests.support.jobs import rasters as made
 from tests.support.jobs.vector_files import make_endless
 from workflows.shared.errors import RuleViolation
@@ -235,7 +235,7 @@ async def test_what_is_no_raster_is_refused(
 
 
 @settings(
-    max_examples=kills(40, 1_000),
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -1,6 +1,5 @@
 """Hostile and damaged vector data: refused in words, nothing outside read or written."""
 
-import random
 import sqlite3
 import struct
 import zipfile
@@ -13,9 +12,7 @@ import pytest_asyncio
 from adapters.files import sqlite_files
 from adapters.files.forks import Bounds
 from adapters.files.vectors.reader import VectorFiles
-from adapters.ports.errors import Unavailable, UnreadableDocument
-from adapters.ports.spatial import QuestionOpen
-from tests.support.chaos import kills
+from adapters.ports.errors import UnreadableDocument
 from tests.support.jobs.vector_files import (
     SQUARE,
     dbf,
@@ -24,15 +21,12 @@ from tests.support.jobs.vector_files import (
     make_endless,
     shapefile,
 )
-from tests.support.jobs.vector_formats import SAMPLES
 from workflows.jobs.vectors import VectorOptions
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OPTIONS = VectorOptions(dataset="test")
 POINT = "POINT (9 48)"
-MUTATIONS = kills(10, 250)
-"""Of each format."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -152,70 +146,6 @@ async def test_a_file_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     async with VectorFiles(Bounds(cpu_seconds=1, memory_bytes=96 << 20)) as files:
         with pytest.raises(UnreadableDocument, match=r"signal 6|memory|processor time"):
             await files.read(path, tmp_path / "out", OPTIONS)
-
-
-@pytest.mark.chaos
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("shapefile", "geopackage", "geojson", "kml", "gml", "gpx", "csv", "topojson", "esri"),
-        *("fgb", "dxf", "tab", "gdb", "parquet"),
-    ],
-)
-async def test_mutations_end_in_a_report_or_in_words(
-    files: VectorFiles, tmp_path: Path, kind: str
-) -> None:
-    content = _valid(tmp_path, kind)
-    chance = random.Random(kind)
-    for number in range(MUTATIONS):
-        folder = tmp_path / f"m{number}"
-        (folder / "in").mkdir(parents=True)
-        (folder / "out").mkdir()
-        (folder / "in/x").write_bytes(_mutated(content, chance))
-        try:
-            report = await files.read(folder / "in/x", folder / "out", OPTIONS)
-        except (UnreadableDocument, QuestionOpen):
-            continue
-        except Unavailable as error:
-            pytest.fail(f"{kind} {number}: {error}")
-        for layer in report.layers:
-            assert layer.kept + layer.rejected == layer.features, (kind, number)
-
-
-def _valid(folder: Path, kind: str) -> bytes:
-    table = dbf([(b"NAME", "C", 10, 0), (b"N", "N", 9, 0)], [[b"a", b"1"], [b"b", b"2"]])
-    match kind:
-        case "shapefile":
-            path = shapefile(folder / "v.zip", [SQUARE, SQUARE], table)
-        case "geopackage":
-            path = geopackage(folder / "v.gpkg", [SQUARE, SQUARE], {"n": [1, 2]})
-        case "geojson":
-            path = geojson(folder / "v.geojson", [(SQUARE, {"n": 1}), (POINT, {"n": "x"})])
-        case _ if kind in SAMPLES:
-            path = SAMPLES[kind](folder)
-        case _:
-            path = folder / "v.kml"
-            place = "<Point><coordinates>9,48</coordinates></Point>"
-            path.write_text(
-                f"<kml><Document>{f'<Placemark>{place}</Placemark>' * 3}</Document></kml>"
-            )
-    return path.read_bytes()
-
-
-def _mutated(content: bytes, chance: random.Random) -> bytes:
-    changed = bytearray(content)
-    match chance.randrange(3):
-        case 0:
-            for _ in range(chance.randint(1, 20)):
-                changed[chance.randrange(len(changed))] = chance.randrange(256)
-        case 1:
-            del changed[chance.randrange(1, len(changed)) :]
-        case _:
-            start = chance.randrange(len(changed))
-            piece = changed[start : start + chance.randint(1, 64)]
-            place = chance.randrange(len(changed))
-            changed[place:place] = piece
-    return bytes(changed)
 
 
 @pytest.mark.parametrize(

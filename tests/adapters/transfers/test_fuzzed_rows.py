@@ -38,7 +38,7 @@ from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.routes import RouteRule
 from workflows.transfers.runs import FileEventOrder, FileJobOrder, LoadOrder
 
-NUMBER: Final = kills(300, 5_000)
+NUMBER: Final = kills(300, 2_000)
 QUEUES: Final = "queues:\n- name: jobs\n  handler: x\n"
 
 

@@ -34,7 +34,7 @@ from workflows.transfers.runs import TransferView, file_job_id, transfer_workflo
 
 pytestmark = pytest.mark.chaos
 
-NUMBER: Final = kills(80, 1_000)
+NUMBER: Final = kills(80, 240)
 AT_ONCE: Final = 20
 LOOK_SECONDS: Final = 3
 """A run that has not ended after so long may wait for a person."""

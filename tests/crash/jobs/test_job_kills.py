@@ -24,7 +24,6 @@ from activities.jobs.ports import CatalogueQuery
 from activities.jobs.store import SqlJobStore
 from activities.shared.scratch import sweep
 from tests.crash.harness import Part, System, running_system, until
-from tests.support.chaos import kills
 from tests.support.jobs import rasters as made
 from workers.jobs.factory import TIERS, job_service
 from workers.jobs.service import JobService
@@ -33,9 +32,9 @@ from workflows.jobs.rasters import PixelRules, TargetGrid
 from workflows.jobs.records import TaskRecord, TaskStatus
 from workflows.jobs.runs import JobRequest, job_workflow_id
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
-KILLS = kills(3, 20)
+KILLS = 20
 WITHIN = 900
 """Seconds: a killed worker is noticed after ten, and each attempt waits longer."""
 WHO = Identity("operator", (), frozenset({OPERATOR}))

@@ -18,7 +18,7 @@ from workflows.jobs.runs import JobRequest, job_workflow_id
 
 pytestmark = pytest.mark.chaos(alone=True)
 
-GREETINGS = 2_000
+GREETINGS = 400
 WITHIN = 300
 """Seconds: a delivery whose worker was killed is noticed half a minute after its timeout."""
 WHO = Identity("operator", (), frozenset({OPERATOR}))

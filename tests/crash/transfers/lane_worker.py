@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 import threading
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from temporalio import activity, client, worker
 
+from tests.support.forks import to_log
 from tests.support.transfers.whole import whole_workers
 from workflows.shared import policies
 
@@ -85,9 +85,7 @@ async def lane_worker(
 
 def main(log: Path, settings: Mapping[str, str], queue: str | None, death: Death) -> None:
     """Work until that moment; what the process says goes to its log."""
-    with log.open("ab") as file:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(file.fileno(), stream.fileno())
+    to_log(log)
 
     async def work() -> None:
         async with lane_worker(settings, queue, death):

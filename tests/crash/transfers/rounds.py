@@ -6,7 +6,6 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,14 +19,12 @@ from temporalio.service import RPCError
 
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
-from tests.support.forks import ended
+from tests.support.forks import FORKS, ended
 from workflows.shared import attributes
 from workflows.transfers.events import queue_task_queue
 from workflows.transfers.file_job import FileJob
 from workflows.transfers.runs import FileJobOrder, TransferView, file_job_id
 
-FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.crash.transfers.lane_worker"])
 TASK_TIMEOUT: Final = timedelta(seconds=2)
 LONGEST: Final = 0.3
 """Seconds from the beginning of an activity to the latest kill."""

@@ -174,5 +174,5 @@ async def test_a_worker_killed_at_a_place_leaves_whole_files_or_none(
         async with asyncio.TaskGroup() as group:
             # Files of a web server cannot be moved.
             for activity in (*ACTIVITIES, *(() if far.kind == "https" else SETTLING)):
-                for _ in range(3):
+                for _ in range(2):
                     group.create_task(one(activity))

@@ -28,7 +28,6 @@ from stack.temporal import temporal_server
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
 from tests.crash.transfers.rounds import killed_once, moment, result_of
-from tests.support.chaos import CHAOS, kills
 from tests.support.fresh_database import fresh_url
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.http_files import HttpFiles, http_files
@@ -41,7 +40,7 @@ from workflows.transfers.partners import OpenPgpKey, Partner, PlaceKind
 from workflows.transfers.receipts import verify
 from workflows.transfers.runs import TransferView
 
-pytestmark = [pytest.mark.chaos, pytest.mark.gnupg]
+pytestmark = [pytest.mark.chaos(alone=True), pytest.mark.gnupg]
 
 AT_ONCE: Final = 4
 BYTES: Final = 4 << 20
@@ -50,8 +49,6 @@ ACTIVITIES: Final = (
     *("read_file", "checksum", "compress", "extract", "encrypt", "decrypt", "sign", "verify"),
     *("scan", "write_file", "fire_event", "call_http", "receipt", "keep", "settle_source", "close"),
 )
-FEW: Final = ("write_file", "settle_source")
-"""Those that leave something at partners: killed in every run, beside one of the others."""
 
 
 @dataclass(frozen=True)
@@ -271,25 +268,20 @@ def deaths_are_noticed_soon() -> Iterator[None]:
         yield
 
 
-SCANS: Final = [pytest.param(True, marks=pytest.mark.clamd)] if CHAOS else []
-
-
-@pytest.mark.parametrize("scans", [False, *SCANS])
+@pytest.mark.parametrize("scans", [False, pytest.param(True, marks=pytest.mark.clamd)])
 async def test_a_worker_killed_within_an_action_leaves_whole_files_or_none(
     scans: bool, tmp_path: Path, chance: random.Random
 ) -> None:
-    others = [each for each in ACTIVITIES if each not in ("scan", *FEW)]
-    killed = ["scan"] if scans else [*FEW, *(others if CHAOS else [chance.choice(others)])]
+    killed = ["scan"] if scans else [each for each in ACTIVITIES if each != "scan"]
     content = bytes(chance.choices(b"0123456789;\n", k=BYTES))
     async with opened(tmp_path, scans=scans) as world:
 
-        async def one(activity: str, number: int) -> None:
+        async def one(activity: str) -> None:
             death = Death(f"transfers.{activity}", moment(chance))
-            round = Round(world, f"{activity.replace('_', '-')}-{number}", death, content)
+            round = Round(world, activity.replace("_", "-"), death, content)
             async with world.turns:
                 await round.assert_done(await round.run())
 
         async with asyncio.TaskGroup() as group:
             for activity in killed:
-                for number in range(kills(1, 4)):
-                    group.create_task(one(activity, number))
+                group.create_task(one(activity))

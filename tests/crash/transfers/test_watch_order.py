@@ -24,9 +24,8 @@ from adapters.database.models.transfers import transfer_turns
 from stack.temporal import temporal_server
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
-from tests.crash.transfers.rounds import FORKS, TASK_TIMEOUT, moment
-from tests.support.chaos import kills
-from tests.support.forks import ended
+from tests.crash.transfers.rounds import TASK_TIMEOUT, moment
+from tests.support.forks import FORKS, ended
 from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.whole import folder_settings
 from tests.support.waiting import eventually
@@ -36,7 +35,7 @@ from workflows.transfers.routes import RouteRule
 from workflows.transfers.scheduled import WatchLook
 from workflows.transfers.watches import LookOrder, Watch
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
 FILES: Final = 6
 WATCH: Final = Watch.model_validate(
@@ -106,7 +105,7 @@ async def test_files_of_one_key_are_delivered_in_their_order(
     ):
         client = await connect(server.address)
         settings = await prepared(tmp_path, server.address, target)
-        killed = [*KILLED_AT[:2], *chance.choices(KILLED_AT, k=kills(0, 8))]
+        killed = [*KILLED_AT[:2], *chance.choices(KILLED_AT, k=8)]
         await look(client)
         for activity in killed:
             death = Death(f"transfers.{activity}", moment(chance))

@@ -156,17 +156,3 @@ COLUMNS: Final[dict[str, Any]] = {
 VALUES: Final = ("Zürich", 7, date(2024, 2, 29), datetime(2024, 1, 2, 3, 4, 5))
 LATER: Final = ("Zürich", 7, datetime(2024, 2, 29), datetime(2024, 1, 2, 3, 4, 5))
 POINT: Final = "POINT (9 48)"
-
-
-SAMPLES: Final[Mapping[str, Callable[[Path], Path]]] = {
-    "fgb": by_gdal("FlatGeobuf", "fgb", **COLUMNS),
-    "tab": by_gdal("MapInfo File", "tab", **COLUMNS),
-    "gdb": by_gdal("OpenFileGDB", "gdb", **COLUMNS),
-    "dxf": by_gdal("DXF", "dxf"),
-    "gml": text(GML.format(encoding="UTF-8", shape=PLACE, more="")),
-    "gpx": text(GPX),
-    "csv": text("lon,lat,n\n9,48,1\n9,49,2\n"),
-    "topojson": text(json.dumps(TOPOLOGY)),
-    "esri": text(json.dumps(ESRI)),
-    "parquet": parquet(geo()),
-}

@@ -15,10 +15,9 @@ from temporalio.testing import ActivityEnvironment
 from adapters.files.texts.pool import FileTexts
 from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
 from tests.support.batches.overlapping import REDRIVES, groups_of_one_pass, messages, rows
-from tests.support.chaos import kills
 from workflows.batches.loads import DocumentEvent, GroupEnd, GroupOrder, LoadOrder
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chaos]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Killed(BaseException):
@@ -105,7 +104,7 @@ async def test_overlapping_groups_whose_workers_are_lost_leave_what_one_by_one_l
     tmp_path: Path, texts: FileTexts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dice = random.Random(14)
-    count, deaths = kills(30, 300), Deaths(dice, kills(4, 20), kills(20, 100))
+    count, deaths = 30, Deaths(dice, 4, 20)
     for name in ("calm", "wild"):
         (tmp_path / name).mkdir()
     async with document_loading(tmp_path / "calm", texts) as calm:

@@ -84,7 +84,7 @@ document_events = st.one_of(
 )
 
 
-@settings(max_examples=examples(50, 1_000), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(event=case_events, ascii_only=st.booleans(), wrap=st.booleans())
 def test_a_case_event_arrives_as_it_was_sent(
     event: CaseEvent, ascii_only: bool, wrap: bool
@@ -94,7 +94,7 @@ def test_a_case_event_arrives_as_it_was_sent(
     assert read_case_event(enveloped(raw) if wrap else raw) == event
 
 
-@settings(max_examples=examples(50, 1_000), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(event=document_events, ascii_only=st.booleans(), wrap=st.booleans())
 def test_a_document_event_arrives_as_it_was_sent(
     event: DocumentEvent, ascii_only: bool, wrap: bool
@@ -104,7 +104,7 @@ def test_a_document_event_arrives_as_it_was_sent(
     assert read_document_event(enveloped(raw) if wrap else raw) == event
 
 
-@settings(max_examples=examples(50, 1_000), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(raw=st.binary(max_size=200).filter(lambda raw: b"eventType" not in raw))
 @pytest.mark.parametrize("read", READERS)
 def test_arbitrary_bytes_are_refused(read: Read, raw: bytes) -> None:
@@ -118,7 +118,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=examples(50, 1_000), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(value=JSON, wrap=st.booleans())
 @pytest.mark.parametrize("read", READERS)
 def test_arbitrary_json_is_refused(read: Read, value: Any, wrap: bool) -> None:
@@ -140,7 +140,7 @@ NO_ID = st.one_of(
 NO_NAME = st.sampled_from(["", 7, None, [], {}, True, "x" * 1025, "a/../b"])
 
 
-@settings(max_examples=examples(50, 1_000), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(data=st.data(), wrap=st.booleans())
 def test_one_broken_field_is_named_as_on_the_wire(data: st.DataObject, wrap: bool) -> None:
     read, whole = data.draw(
@@ -155,7 +155,7 @@ def test_one_broken_field_is_named_as_on_the_wire(data: st.DataObject, wrap: boo
     assert said.description.startswith(f"{field}: ")
 
 
-@settings(max_examples=examples(50, 1_000), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(data=st.data(), wrap=st.booleans())
 def test_a_cut_event_is_malformed(data: st.DataObject, wrap: bool) -> None:
     raw = enveloped(raw_of(STARTED)) if wrap else raw_of(STARTED)
@@ -166,7 +166,7 @@ def test_a_cut_event_is_malformed(data: st.DataObject, wrap: bool) -> None:
 PUBLISHED = ("LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED")
 
 
-@settings(max_examples=examples(50, 1_000), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(value=JSON.filter(lambda value: value not in EVENT_TYPES) | st.sampled_from(PUBLISHED))
 def test_an_unknown_event_type_is_named(value: Any) -> None:
     said = refused(read_case_event, raw_of({**STARTED, "eventType": value}))

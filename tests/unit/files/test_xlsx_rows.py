@@ -117,7 +117,7 @@ def rows_of_cells(draw: st.DrawFn) -> str:
     return "".join(rows)
 
 
-@settings(max_examples=examples(75, 1_500), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(rows=rows_of_cells(), size=st.sampled_from([1 << 18, 700, 64, 7]))
 @example(rows='<row r="1"><c r="A1"><v>1</v></c></row>' * 2, size=1 << 18)
 def test_both_ways_read_the_same(rows: str, size: int) -> None:
@@ -140,7 +140,7 @@ INSERTS = (
 )
 
 
-@settings(max_examples=examples(100, 2_500), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     at=st.integers(0, len(sheet_xml(PLAIN).encode())),
     cut=st.integers(0, 12),

@@ -44,7 +44,7 @@ def by_parser(xml: bytes) -> list[str] | type[UnreadableDocument]:
     return found if isinstance(found, type) else [text.replace("x:si", "si") for text in found]
 
 
-@settings(max_examples=examples(75, 1_500), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(
     items=st.lists(st.sampled_from((*ITEMS[:2], *ITEMS)), max_size=200),
     size=st.sampled_from([1 << 18, 700, 64]),
@@ -56,7 +56,7 @@ def test_both_ways_read_the_same(items: list[str], size: int, in_memory: int) ->
     assert outcome(xml, size, in_memory) == by_parser(xml)
 
 
-@settings(max_examples=examples(150, 3_000), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     at=st.integers(0, len(PLAIN)),
     cut=st.integers(0, 12),

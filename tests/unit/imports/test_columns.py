@@ -178,7 +178,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     start=st.sampled_from((0, 0, 2, 99)),
 )
 @settings(
-    max_examples=examples(60, 800),
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )
@@ -198,7 +198,7 @@ def test_a_table_read_by_columns_is_what_its_rows_are(
 
 @given(table=tables(), start=st.sampled_from((0, 0, 2, 99)))
 @settings(
-    max_examples=examples(60, 800),
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )
@@ -214,7 +214,7 @@ def test_rows_that_are_packed_are_what_they_were(
 
 @given(table=workbooks(), start=st.sampled_from((0, 0, 2, 99)))
 @settings(
-    max_examples=examples(60, 800),
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )
@@ -266,7 +266,7 @@ def test_most_rows_of_a_workbook_are_packed(
     block=st.sampled_from((8, 1_000_000)),
 )
 @settings(
-    max_examples=examples(100, 3_000),
+    max_examples=examples(100),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )

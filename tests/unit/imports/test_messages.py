@@ -148,20 +148,20 @@ NO_KEY = st.one_of(
 )
 
 
-@settings(max_examples=examples(100, 2_500), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(raw=st.binary(max_size=200).filter(lambda raw: not is_message(raw)))
 def test_arbitrary_bytes_are_refused(run: Callable[..., Any], raw: bytes) -> None:
     assert refused(run, raw).reason in {MALFORMED_BODY, UNKNOWN_DOCUMENT_TYPE}
 
 
-@settings(max_examples=examples(100, 2_500), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(value=JSON, encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_arbitrary_json_is_refused(run: Callable[..., Any], value: Any, encoding: str) -> None:
     raw = json.dumps(value).encode(encoding)
     assert refused(run, raw).reason in {MALFORMED_BODY, UNKNOWN_DOCUMENT_TYPE}
 
 
-@settings(max_examples=examples(100, 2_500), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_one_broken_field_is_named(run: Callable[..., Any], data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(DocumentType))
@@ -181,7 +181,7 @@ def test_one_broken_field_is_named(run: Callable[..., Any], data: st.DataObject)
         assert verdict.reason == MALFORMED_BODY
 
 
-@settings(max_examples=examples(75, 1_500), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(kind=st.sampled_from(DocumentType), data=st.data())
 def test_a_cut_message_is_malformed(
     run: Callable[..., Any], kind: DocumentType, data: st.DataObject
@@ -191,7 +191,7 @@ def test_a_cut_message_is_malformed(
     assert refused(run, raw[:cut]).reason == MALFORMED_BODY
 
 
-@settings(max_examples=examples(75, 1_500), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(value=JSON.filter(lambda value: value not in list(DocumentType)))
 def test_an_unknown_document_type_is_named(run: Callable[..., Any], value: Any) -> None:
     raw = json.dumps({**body_of(DocumentType.EQUIPMENT), "document_type": value}).encode()

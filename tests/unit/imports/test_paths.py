@@ -75,7 +75,7 @@ ENDS = st.sampled_from(("\n", "\r\n", "\r"))
 
 
 @given(st.sampled_from(FIELDS), st.lists(CELLS, min_size=1, max_size=8))
-@settings(max_examples=examples(200, 2_000))
+@settings(max_examples=examples(200))
 def test_a_column_is_converted_as_its_cells_are(field: FieldSpec, cells: list[Cell]) -> None:
     whole, refused = convert_column(field, cells, Notation.POINT)
     each = [convert_column(field, [cell], Notation.POINT) for cell in cells]
@@ -88,7 +88,7 @@ def test_a_column_is_converted_as_its_cells_are(field: FieldSpec, cells: list[Ce
     st.lists(st.one_of(TEXTS, CELLS), min_size=1, max_size=8),
     st.sampled_from((None, *Notation)),
 )
-@settings(max_examples=examples(400, 4_000))
+@settings(max_examples=examples(400))
 def test_a_column_is_converted_as_beside_a_cell_that_no_quick_way_takes(
     field: FieldSpec, cells: list[Cell], notation: Notation | None
 ) -> None:
@@ -102,7 +102,7 @@ def test_a_column_is_converted_as_beside_a_cell_that_no_quick_way_takes(
 
 
 @given(st.lists(st.sampled_from(NUMBERS), min_size=2, max_size=8))
-@settings(max_examples=examples(200, 2_000))
+@settings(max_examples=examples(200))
 def test_plain_numbers_are_converted_as_beside_a_cell_that_no_quick_way_takes(
     texts: list[str],
 ) -> None:
@@ -114,7 +114,7 @@ def test_plain_numbers_are_converted_as_beside_a_cell_that_no_quick_way_takes(
 
 
 @given(st.lists(st.one_of(st.sampled_from(WORDS), TEXTS, st.text("aA*-Pp \n\u0130")), max_size=8))
-@settings(max_examples=examples(200, 2_000))
+@settings(max_examples=examples(200))
 def test_no_word_of_a_column_is_passed_over(texts: list[str]) -> None:
     has_words = any(is_totals_word(text) or footer_of(text) for text in texts)
     assert may_hold_words(texts) or not has_words
@@ -130,7 +130,7 @@ def test_every_word_is_found_in_a_column(text: str) -> None:
     st.lists(st.tuples(TEXTS, TEXTS, TEXTS, TEXTS, TEXTS), min_size=1, max_size=12),
     st.booleans(),
 )
-@settings(max_examples=examples(200, 2_000))
+@settings(max_examples=examples(200))
 def test_rows_are_validated_together_as_one_by_one(
     rows: list[tuple[str, ...]], numbered: bool
 ) -> None:
@@ -140,7 +140,7 @@ def test_rows_are_validated_together_as_one_by_one(
 
 
 @given(st.lists(st.tuples(st.text("01a"), st.text("01a")), max_size=6))
-@settings(max_examples=examples(100, 1_000))
+@settings(max_examples=examples(100))
 def test_leading_zeros_are_found_in_columns_as_in_codes(found: list[Codes]) -> None:
     assert may_differ(zip(*found, strict=True), ()) is any(
         code.startswith("0") for codes in found for code in codes
@@ -159,7 +159,7 @@ TITLES = st.lists(
 
 
 @given(TITLES, st.sampled_from((MTO, EQUIPMENT)))
-@settings(max_examples=examples(500, 5_000))
+@settings(max_examples=examples(500))
 def test_titles_mean_what_they_do_without_their_units(title: str, spec: TableSpec) -> None:
     quick = meaning_of(title, spec)
     with pytest.MonkeyPatch.context() as patch:
@@ -169,7 +169,7 @@ def test_titles_mean_what_they_do_without_their_units(title: str, spec: TableSpe
 
 @given(records=RECORDS, end=ENDS, named=st.booleans(), last=st.sampled_from(("", "d,e", '"open')))
 @settings(
-    max_examples=examples(100, 1_000),
+    max_examples=examples(100),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )

@@ -34,7 +34,7 @@ def shown(moment: datetime, zone: ZoneInfo) -> datetime:
     return moment.astimezone(zone).replace(tzinfo=None)
 
 
-@settings(max_examples=examples(200, 5_000))
+@settings(max_examples=examples(200))
 @given(zones, days, times)
 def test_clocks_show_the_time_or_have_skipped_it(name: str, day: date, at: time) -> None:
     zone, local = ZoneInfo(name), datetime.combine(day, at)
@@ -43,7 +43,7 @@ def test_clocks_show_the_time_or_have_skipped_it(name: str, day: date, at: time)
         assert shown(moment, zone) == local or before < local < shown(moment, zone)
 
 
-@settings(max_examples=examples(100, 5_000))
+@settings(max_examples=examples(100))
 @given(zones, days, times)
 def test_a_time_that_comes_twice_is_due_the_second_time(name: str, day: date, at: time) -> None:
     zone, local = ZoneInfo(name), datetime.combine(day, at)
@@ -53,7 +53,7 @@ def test_a_time_that_comes_twice_is_due_the_second_time(name: str, day: date, at
         assert shown(first, zone) == shown(last, zone) == local
 
 
-@settings(max_examples=examples(100, 5_000))
+@settings(max_examples=examples(100))
 @given(zones, days, times, times, some.sets(some.integers(0, 6), min_size=1))
 def test_periods_follow_each_other_without_a_gap(
     name: str, day: date, opens: time, due: time, weekdays: set[int]

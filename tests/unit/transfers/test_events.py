@@ -135,7 +135,7 @@ ALMOST = st.fixed_dictionaries(
 
 
 @given(st.text(max_size=200) | JSON_VALUES.map(json.dumps) | ALMOST.map(json.dumps))
-@settings(max_examples=examples(fast=300, deep=5_000))
+@settings(max_examples=examples(300))
 def test_whatever_comes_is_an_event_or_says_what_is_wrong(body: str) -> None:
     head = head_of(body)
     assert len(head.transfer_id) == len(head.digest) == 64

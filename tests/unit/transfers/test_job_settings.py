@@ -306,7 +306,7 @@ JOB = st.fixed_dictionaries(
 
 
 @given(JSON_VALUES | st.fixed_dictionaries({"Jobs": st.lists(JOB, max_size=3) | JSON_VALUES}))
-@settings(max_examples=examples(fast=300, deep=5_000))
+@settings(max_examples=examples(300))
 def test_whatever_the_file_holds_it_is_read_or_says_what_is_wrong(raw: Any) -> None:
     try:
         found = read_settings(json.dumps(raw))

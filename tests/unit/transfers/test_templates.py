@@ -184,7 +184,7 @@ def test_the_field_of_a_wrong_name_is_reported() -> None:
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=examples(fast=200, deep=5_000))
+@settings(max_examples=examples(200))
 def test_whatever_a_value_is_the_path_stays_in_its_folder(value: str) -> None:
     try:
         resolved = resolve("in/{data.x}/{name}", facts(x=value), Kind.PATH)
