@@ -31,9 +31,10 @@ from adapters.ports.blobs import Blobs
 from workflows.shared.cells import Cell, readable
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import INVALID_DECISION, RuleViolation
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import missing_fields
 from workflows.spreadsheets.edits import Comparison, Edits, same
-from workflows.spreadsheets.fields import SheetField, SheetMark
+from workflows.spreadsheets.fields import SheetMark, facts_of
 from workflows.spreadsheets.mappings import ColumnMapping, DecisionRecord, ReviewCounts
 from workflows.spreadsheets.people import KnownPerson
 from workflows.spreadsheets.reviews import (
@@ -412,7 +413,7 @@ class SpreadsheetReview:
         """
         fields = await fields_of(self._store, self._types, work.order)
         edits = await self._edits(work.order, work.columns, fields)
-        missing = missing_fields(edits.columns, [each.facts for each in fields])
+        missing = missing_fields(edits.columns, [facts_of(each) for each in fields])
         if missing:
             raise refused(f"required fields have no column yet: {', '.join(missing)}")
         headers = [(column.id, column.header) for column in work.columns]
@@ -470,7 +471,7 @@ class SpreadsheetReview:
         self,
         order: SpreadsheetOrder,
         columns: Sequence[ColumnMapping],
-        fields: Sequence[SheetField],
+        fields: Sequence[FieldSpec],
         *more: ReviewOperation,
     ) -> Edits:
         operations = await self._store.reviews.operations(order.uuid)

@@ -32,8 +32,9 @@ from adapters.ports.documents import ReportWriter
 from workflows.shared.cells import RejectedRow, storable
 from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.errors import RuleViolation
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.fields import ParkedRow, SheetField, SheetMark
+from workflows.spreadsheets.fields import ParkedRow, SheetMark
 from workflows.spreadsheets.mappings import ColumnMapping
 from workflows.spreadsheets.people import KnownPerson
 from workflows.spreadsheets.runs import (
@@ -119,7 +120,7 @@ class SpreadsheetRows:
         )
 
     async def _make_entities(
-        self, order: SpreadsheetOrder, fields: Sequence[SheetField]
+        self, order: SpreadsheetOrder, fields: Sequence[FieldSpec]
     ) -> Mapping[int, int]:
         """Make what people asked for, but for a dry run; mapping to the row found or made."""
         made: dict[int, int] = {}

@@ -20,6 +20,7 @@ from activities.spreadsheets.value_mapping import IGNORED, OPEN, TO_CREATE, Valu
 from workflows.shared.cells import Cell, KeyOccurrences, is_filled, readable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, Notations, read_cells, settle_notations, transpose
+from workflows.shared.fields import FieldSpec
 from workflows.shared.left_out import (
     KeyWords,
     KeyWordSearch,
@@ -33,7 +34,6 @@ from workflows.spreadsheets.fields import (
     KEYS,
     FoundValue,
     ParkedRow,
-    SheetField,
     SkippedRow,
     TargetRows,
 )
@@ -150,7 +150,7 @@ class RowValidator:
     def __init__(
         self,
         sheet_type: SheetType,
-        fields: Sequence[SheetField],
+        fields: Sequence[FieldSpec],
         columns: Sequence[ColumnMapping],
         context: ImportContext,
         book: ValueBook,
@@ -183,7 +183,7 @@ class RowValidator:
         self._bibs = bibs if is_mapped else None
         self._width = max(self._mapped, default=-1) + 1
         first = transpose([row.cells for row in head], self._width)
-        found = settle_notations({e.name: (e.spec, first[i]) for i, e in self._mapped.items()})
+        found = settle_notations({e.name: (e, first[i]) for i, e in self._mapped.items()})
         self._written: Notations = {**found, **(hours or {}), **(notations or {})}
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
@@ -216,7 +216,7 @@ class RowValidator:
         return checked
 
     def _convert(
-        self, checked: CheckedRows, mapped: Mapping[int, SheetField], *, counted: bool
+        self, checked: CheckedRows, mapped: Mapping[int, FieldSpec], *, counted: bool
     ) -> Mapping[str, Sequence[Cell]]:
         """Convert columns; their cells as read."""
         source: Mapping[int, Sequence[Cell]]
@@ -231,7 +231,7 @@ class RowValidator:
             each = self._by_name[name]
             if each.resolver is None:
                 written, today = self._written.get(name), self._context.today
-                values, flawed = read_cells(each.spec, column, written, today=today)
+                values, flawed = read_cells(each, column, written, today=today)
             else:
                 values, flawed = self._refer(each, column, checked, counted)
             if flawed:
@@ -362,7 +362,7 @@ class RowValidator:
         return ParkedRow(row.line, row.offset, None if one.key else one.question, one.key)
 
     def _refer(
-        self, field: SheetField, cells: Sequence[Cell], checked: CheckedRows, counted: bool
+        self, field: FieldSpec, cells: Sequence[Cell], checked: CheckedRows, counted: bool
     ) -> tuple[list[Any], bool]:
         """Ids of the rows that cells refer to, None for those without, or a `Flaw`."""
         values: list[Any] = [*self._book.meanings(field.name, cells, counted=counted)]
@@ -383,7 +383,7 @@ class RowValidator:
         return values, field.required
 
     def _note_flaws(
-        self, field: SheetField, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
+        self, field: FieldSpec, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
     ) -> None:
         flaws, header = checked.flaws, self._headers.get(field.name) or self._titles[field.name]
         for i, value in enumerate(values):
@@ -512,9 +512,7 @@ class SkippedRows:
         self._sorter = self._sorter_of(KeyWords())
         self._next: list[_Row] = []
         self._rows = 0
-        self._alone: list[_Row] = []
-        self._suspect: list[_Row] = []
-        self._odd: list[_Row] = []
+        self._remarks: dict[str, list[_Row]] = {SUSPECT: [], NAME_ALONE: [], ODD_NAME: []}
         self._found: dict[int, SkippedRow] = {}
 
     def _sorter_of(self, words: KeyWords) -> RowSorter:
@@ -534,14 +532,15 @@ class SkippedRows:
             self._search.add([cells for _, cells in some], columns)
             self._sort(self._sorter, some, columns)
             odd = {i for place in self._keys for i in odd_keys(columns[place])}
-            self._suspect += [some[i] for i in sorted(odd) if self._is_suspect(some[i][1])]
-        for line, cells in some:
-            filled = {i for i, cell in enumerate(cells) if is_filled(cell)}
-            if len(self._alone) < _REMARKS and filled and filled <= self._names:
-                self._alone.append((line, cells))
-            names = (str(cells[i]) for i in sorted(self._names & filled))
-            if len(self._odd) < _REMARKS and any(map(remark_on_name, names)):
-                self._odd.append((line, cells))
+            suspect = (some[i] for i in sorted(odd) if self._is_suspect(some[i][1]))
+            self._remarks[SUSPECT] += islice(suspect, _REMARKS - len(self._remarks[SUSPECT]))
+        for row in some:
+            filled = {i for i, cell in enumerate(row[1]) if is_filled(cell)}
+            if len(self._remarks[NAME_ALONE]) < _REMARKS and filled and filled <= self._names:
+                self._remarks[NAME_ALONE].append(row)
+            names = (str(row[1][i]) for i in sorted(self._names & filled))
+            if len(self._remarks[ODD_NAME]) < _REMARKS and any(map(remark_on_name, names)):
+                self._remarks[ODD_NAME].append(row)
 
     def _is_suspect(self, cells: Sequence[Cell]) -> bool:
         """Whether a word for totals or a footer is the only key, and no text stands beside it."""
@@ -571,12 +570,11 @@ class SkippedRows:
             sorter, all_rows = self._sorter_of(words), iter(rows)
             while some := list(islice(all_rows, _TOGETHER)):
                 self._sort(sorter, some, transpose([cells for _, cells in some], self._width))
-        for row in self._suspect:
-            self._note(row, SUSPECT, is_skipped=False)
-        for row in self._alone if 2 * len(self._alone) < self._rows else ():
-            self._note(row, NAME_ALONE, is_skipped=False)
-        for row in self._odd:
-            self._note(row, ODD_NAME, is_skipped=False)
+        if 2 * len(self._remarks[NAME_ALONE]) >= self._rows:
+            self._remarks[NAME_ALONE].clear()
+        for reason, noted in self._remarks.items():
+            for row in noted:
+                self._note(row, reason, is_skipped=False)
         return [self._found[line] for line in sorted(self._found)]
 
     def _note(self, row: _Row, reason: str, *, is_skipped: bool = True) -> None:

@@ -31,9 +31,14 @@ from adapters.ports.blobs import Blobs
 from workflows.shared.cells import Cell
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import INVALID_DECISION
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import check_rule
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.fields import Entity, FoundValue, SheetField, SheetMark
+from workflows.spreadsheets.fields import (
+    Entity,
+    FoundValue,
+    SheetMark,
+)
 from workflows.spreadsheets.mappings import (
     CellDecision,
     CellMapping,
@@ -210,7 +215,7 @@ class SpreadsheetValues:
     async def _collect_people(
         self,
         work: CollectInput,
-        fields: Sequence[SheetField],
+        fields: Sequence[FieldSpec],
         edits: Edits,
         heart: Heartbeater,
     ) -> None:
@@ -323,7 +328,7 @@ class SpreadsheetValues:
 
 def _named(
     rule: CellRule,
-    fields: Mapping[str, SheetField],
+    fields: Mapping[str, FieldSpec],
     candidates: Mapping[str, Mapping[int, Entity]],
 ) -> Entity | None:
     """What the target of a checked rule is."""
@@ -337,7 +342,7 @@ def _suggested(mapping: CellMapping) -> Mapping[int, Entity]:
 
 
 def _refusal(
-    field: SheetField, mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
+    field: FieldSpec, mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
 ) -> str | None:
     reason = check_decision(field, decision, choices)
     if reason is None and decision.for_all and mapping.question is None:

@@ -17,7 +17,7 @@ from workflows.imports.header import HEADER_WITHIN, SIDEWAYS, Meaning, TableHead
 from workflows.imports.types import SEQUENCE, TableSpec
 from workflows.shared.cells import Cell, column_letters, is_filled, readable
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import ColumnKind, normalise
+from workflows.shared.fields import ColumnKind, normalise, squash
 from workflows.shared.left_out import KeyWords, RowSorter
 from workflows.shared.notations import is_totals_word, number_readings_of
 
@@ -87,7 +87,7 @@ class HeadersBelow:
             for cell in set(cells)
             if isinstance(cell, str)
             and not cell[-1:].isdigit()
-            and normalise(cell) in self._spec.by_header
+            and squash(cell) in self._spec.by_header
         }
 
     def _titles(self, cells: Sequence[Cell]) -> dict[int, str] | None:

@@ -17,6 +17,8 @@ from typing import Any, Final, cast
 from workflows.shared.cells import Cell, is_filled
 from workflows.shared.notations import footer_of, is_totals_word, may_hold_words, number_readings_of
 
+Table = Sequence[Sequence[Cell]]
+"""Cells by row, or by column."""
 Values = Mapping[str, Sequence[Any]]
 """Converted columns by field."""
 
@@ -141,10 +143,6 @@ class _Sums:
         self.block = Decimal(0)
 
 
-Renamed = Callable[[Sequence[Sequence[Cell]], Sequence[Sequence[Cell]]], Iterable[int]]
-"""Finds rows that name the columns in other words: rows, columns to indexes."""
-
-
 class RowSorter:
     """Finds the rows of one table that are not data, part by part, in order.
 
@@ -168,7 +166,7 @@ class RowSorter:
         words: KeyWords,
         *,
         numbers: Mapping[int, str] | None = None,
-        renamed: Renamed = lambda rows, columns: (),
+        renamed: Callable[[Table, Table], Iterable[int]] = lambda rows, columns: (),
         wrong: int | None = None,
         is_list: bool = False,
     ) -> None:
