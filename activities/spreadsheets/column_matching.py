@@ -19,6 +19,7 @@ from workflows.shared.cells import (
     TITLE_CHARACTERS,
     Cell,
     column_letters,
+    count_filled,
     is_blank,
     is_filled,
     readable,
@@ -568,7 +569,7 @@ def find_header(
         raise InvalidDocument("the sheet holds no rows; choose another one or another file")
     top = rows[:HEADER_WITHIN]
     known = _known(fields)
-    width = max(_filled(cells) for _, cells in top)
+    width = max(count_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]
     if not max(ranks).fields and any(
         titles_in_columns([cells for _, cells in top], lambda title: known.get(header_key(title)))
@@ -595,7 +596,7 @@ def rows_above(
     for line, cells in rows:
         if line >= header.line:
             break
-        filled = _filled(cells)
+        filled = count_filled(cells)
         if _rank(cells, known, filled).fields:
             begun = True
         elif begun and filled >= _FILLED_OF_ROW:
@@ -638,14 +639,10 @@ def _known(fields: Sequence[FieldSpec]) -> Mapping[str, str]:
 def _rank(cells: Sequence[Cell], known: Collection[str], width: int) -> _Rank:
     titles = [cell for cell in cells if isinstance(cell, str) and _is_title(cell.strip())]
     named = {key for title in titles if (key := header_key(title)) in known}
-    filled = _filled(cells)
+    filled = count_filled(cells)
     looks_right = 2 * filled > width and len(titles) >= _MOSTLY * filled and bool(titles)
     return _Rank(len(named) if len(named) > 1 else 0, looks_right, bool(named))
 
 
 def _is_title(text: str) -> bool:
     return 0 < len(text) <= TITLE_CHARACTERS and not _DATA.fullmatch(text)
-
-
-def _filled(cells: Sequence[Cell]) -> int:
-    return sum(map(is_filled, cells))

@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from datetime import date
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
+from activities.shared.failures import Heartbeater, WorkerThread, day_of_step, translate_failures
 from activities.spreadsheets.analysis import (
     fields_of,
     load_context,
@@ -196,7 +195,9 @@ class SpreadsheetValues:
         edits = Edits(work.columns, await self._store.reviews.operations(order.uuid))
         async with Heartbeater() as heart:
             if places:
-                context = await load_context(self._store, self._types, order, _today(), only=places)
+                context = await load_context(
+                    self._store, self._types, order, day_of_step(), only=places
+                )
                 book = ValueBook(list(fields.values()), context)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
                     await _collect(ValueCollector(path, places, book, edits.excluded), heart)
@@ -223,7 +224,7 @@ class SpreadsheetValues:
         order = work.order
         answers = await people_answers(self._store, order, {})
         columns = [column for column in work.columns if column.target in {*IDENTIFYING, BIB}]
-        context = await load_context(self._store, self._types, order, _today(), only=())
+        context = await load_context(self._store, self._types, order, day_of_step(), only=())
         # Other columns are checked when the rows are written.
         sheet_type = replace(self._types.get(order.import_type), check=check_person)
         plan = Plan(sheet_type, fields, columns, context, ValueBook((), context), answers, edits)
@@ -380,8 +381,3 @@ async def _collect(collecting: ValueCollector, heart: Heartbeater) -> None:
                 heart.beat(ValuesCollected(rows=collecting.rows, values=collecting.resolved))
         finally:
             await thread.run(collecting.close)
-
-
-def _today() -> date:
-    # When the step was first scheduled: the same day at every attempt.
-    return activity.info().scheduled_time.date()

@@ -83,6 +83,11 @@ def is_filled(cell: Cell) -> bool:
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None
 
 
+def count_filled(cells: Iterable[Cell]) -> int:
+    """Return how many cells hold anything but blanks."""
+    return sum(map(is_filled, cells))
+
+
 CELL_CHARACTERS: Final = 32_767
 """What a cell of a spreadsheet can hold."""
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, cast
 
-from workflows.shared.cells import Cell, is_filled
+from workflows.shared.cells import Cell, count_filled, is_filled
 from workflows.shared.notations import footer_of, is_totals_word, may_hold_words, number_readings_of
 
 Table = Sequence[Sequence[Cell]]
@@ -102,7 +102,7 @@ class KeyWordSearch:
     def _collect(self, rows: Sequence[Sequence[Cell]], place: int, feet: Collection[Cell]) -> None:
         for cells in rows:
             text = cells[place] if place < len(cells) else None
-            if text in feet and _filled(cells) == 1:
+            if text in feet and count_filled(cells) == 1:
                 self._footers[footer_of(str(text)) or ""].add(str(text))
 
     def found(self) -> KeyWords:
@@ -246,7 +246,7 @@ class RowSorter:
         return None if self._is_list and len("".join(texts).split()) < 2 else Left.HEADING
 
     def _filled(self, cells: Sequence[Cell]) -> int:
-        return _filled([cell for place, cell in enumerate(cells) if place != self._wrong])
+        return count_filled([cell for place, cell in enumerate(cells) if place != self._wrong])
 
     def _are_sums(self, i: int, cells: Sequence[Cell], values: Values) -> bool:
         """Whether a row holds numbers, and each of them is the sum of rows above."""
@@ -362,7 +362,3 @@ def _pattern(row: Sequence[Cell], wrong: int | None) -> dict[int, str]:
     return {
         place: title for place, cell in enumerate(row) if place != wrong and (title := _bare(cell))
     }
-
-
-def _filled(cells: Sequence[Cell]) -> int:
-    return sum(map(is_filled, cells))
