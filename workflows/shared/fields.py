@@ -42,8 +42,15 @@ _UMLAUTS: Final = MappingProxyType(
 )
 
 
+_LETTERS_ALONE: Final = MappingProxyType(
+    {place: chr(place).casefold() if chr(place).isalnum() else None for place in range(128)}
+)
+
+
 def squash(text: str) -> str:
     """A header without case, accents, punctuation and spaces: `First-Name *` is `firstname`."""
+    if text.isascii():
+        return text.translate(_LETTERS_ALONE)
     return normalise(text).replace(" ", "")
 
 
