@@ -13,8 +13,8 @@ from adapters.ports.documents import ColumnBlock, ColumnBlocks, TableSource
 from workflows.imports.header import TableHeader
 from workflows.imports.lines import (
     FoundSheet,
-    LineSorter,
     figures_of,
+    sorter_of,
 )
 from workflows.imports.messages import Strategy, TableMessage
 from workflows.imports.runs import RowChunk
@@ -111,7 +111,7 @@ class ColumnTable:
             blocks = opened.enter_context(source.columns(header.line, width, folder))
             self._blocks: ColumnBlocks = blocks
             self.surveyed = self._survey(source, header, options)
-            self._sorter = LineSorter(spec, self.surveyed.header, self.surveyed.keys)
+            self._sorter = sorter_of(spec, self.surveyed.header, self.surveyed.keys)
             self._opened = opened.pop_all()
         present = [field for field in spec.fields if field.name in header.positions]
         self._fields = [field for field in present if field.name not in spec.key]

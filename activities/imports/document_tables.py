@@ -18,11 +18,11 @@ from workflows.imports.findings import Findings, HiddenParts, ReportMemory, read
 from workflows.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
 from workflows.imports.lines import (
     FoundSheet,
-    LineSorter,
     choose_sheets,
     conflict_between,
     fitting_instead,
     left_sheets,
+    sorter_of,
 )
 from workflows.imports.messages import EstimationMasterMessage, Strategy, TableMessage
 from workflows.imports.survey import (
@@ -197,7 +197,7 @@ class DocumentTable:
             spec,
             scope_of(message),
             self.surveyed,
-            LineSorter(spec, self.surveyed.header, self.surveyed.keys),
+            sorter_of(spec, self.surveyed.header, self.surveyed.keys),
             seen,
             findings,
             date1904=self.source.date1904,

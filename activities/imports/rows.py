@@ -6,7 +6,6 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.shared.failures import (
     Heartbeater,
     WorkerThread,
+    day_of_step,
     from_thread,
     hands_over,
     translate_failures,
@@ -592,7 +592,7 @@ class RowImports:
             load.spec.table,
             scope_of(load.message),
             load.swap_strategy(mark, stored),
-            _day_of_import(),
+            day_of_step(),
         )
 
     async def _outcome(
@@ -623,11 +623,6 @@ class RowImports:
             note=note,
             held_back=_held_back(load, mark),
         )
-
-
-def _day_of_import() -> date:
-    # When the step was first scheduled: the same day at every attempt.
-    return activity.info().scheduled_time.date()
 
 
 def _first(findings: Findings, rejected: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
@@ -342,6 +342,11 @@ LOST_WORKERS: Final = 20
 """So often the same work may lose its worker, in a row."""
 LOST_SILENTLY: Final = 200
 """The same without a heartbeat that counts: attempts of an earlier release may have failed."""
+
+
+def day_of_step() -> date:
+    """Return the day on which this step was first scheduled: the same at every attempt."""
+    return activity.info().scheduled_time.date()
 
 
 class Heartbeater:

@@ -34,8 +34,9 @@ from adapters.ports.blobs import Blobs
 from adapters.ports.documents import Documents, TableSource
 from workflows.shared.cells import Cell, cell_text, is_blank, listed_lines, readable
 from workflows.shared.errors import InvalidDocument, RuleViolation
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.fields import Preview, SheetField
+from workflows.spreadsheets.fields import Preview, facts_of
 from workflows.spreadsheets.mappings import (
     CANDIDATE_FIELDS,
     CANDIDATES,
@@ -74,7 +75,7 @@ class Subject(Protocol):
 
 async def fields_of(
     store: SqlSpreadsheetStore, types: SheetTypes, subject: Subject
-) -> tuple[SheetField, ...]:
+) -> tuple[FieldSpec, ...]:
     """Every field that a column may mean, the organisation's custom lists included.
 
     Raises:
@@ -85,7 +86,7 @@ async def fields_of(
 
 
 def with_candidates(
-    summary: CellSummary, fields: Iterable[SheetField], context: ImportContext
+    summary: CellSummary, fields: Iterable[FieldSpec], context: ImportContext
 ) -> CellSummary:
     """A summary with the first candidates of its open values."""
     resolvers = {each.name: each.resolver for each in fields if each.resolver is not None}
@@ -244,7 +245,7 @@ class _Top:
         self,
         titles: Sequence[tuple[int, str]],
         columns: Sequence[ColumnMapping],
-        fields: Mapping[str, SheetField],
+        fields: Mapping[str, FieldSpec],
     ) -> Preview:
         """What a person sees of it."""
         targets = [fields.get(column.target or "") for column in columns]
@@ -279,9 +280,9 @@ class _Top:
                     break
         return list(found)
 
-    def _blanks(self, index: int, field: SheetField | None) -> Sequence[str]:
+    def _blanks(self, index: int, field: FieldSpec | None) -> Sequence[str]:
         """The first texts of a column that count as blank, each once."""
-        spec = None if field is None else field.spec
+        spec = None if field is None else field
         texts = dict.fromkeys(cell_text(cells[index]).strip() for cells in self._reaching(index))
         return [text for text in texts if is_blank(text, spec)][:BLANKS]
 
@@ -345,7 +346,7 @@ class SpreadsheetAnalysis:
             analysis = Analysis(
                 layout=top.layout,
                 columns=columns,
-                fields=tuple(each.facts for each in fields),
+                fields=tuple(facts_of(each) for each in fields),
                 other_sheets=top.other_sheets,
                 lines_above=top.lines_above,
                 hidden=top.hidden(columns),
@@ -371,9 +372,7 @@ class SpreadsheetAnalysis:
                 f"there is no {context.title} {order.context_id} in this organisation"
             )
 
-    def _read(
-        self, path: Path, filename: str, layout: Layout, fields: Sequence[SheetField]
-    ) -> _Top:
+    def _read(self, path: Path, filename: str, layout: Layout, fields: Sequence[FieldSpec]) -> _Top:
         with self._documents.open_table(
             path,
             filename=filename,

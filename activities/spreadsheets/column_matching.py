@@ -15,7 +15,16 @@ from activities.spreadsheets.entities import (
     Lookalikes,
     names_country,
 )
-from workflows.shared.cells import Cell, column_letters, is_blank, is_filled, readable
+from workflows.shared.cells import (
+    TITLE_CHARACTERS,
+    Cell,
+    column_letters,
+    count_filled,
+    is_blank,
+    is_filled,
+    readable,
+    titles_in_columns,
+)
 from workflows.shared.conversion import is_mail
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec, normalise
@@ -25,7 +34,7 @@ from workflows.shared.notations import (
     number_readings_of,
     read_duration,
 )
-from workflows.spreadsheets.fields import SheetField, header_key
+from workflows.spreadsheets.fields import header_key
 from workflows.spreadsheets.mappings import (
     COLUMNS,
     GROUNDS,
@@ -52,7 +61,7 @@ class Evidence(NamedTuple):
     """For people: `5 of 5 values are mail addresses`; "" where nothing speaks for the field."""
 
 
-def evidence(field: SheetField, samples: Sequence[str]) -> Evidence | None:
+def evidence(field: FieldSpec, samples: Sequence[str]) -> Evidence | None:
     """What values say about a field; None: nothing.
 
     Args:
@@ -91,18 +100,18 @@ class _Kind(NamedTuple):
     values: int = _SEVERAL
 
 
-def _kinds(field: SheetField) -> Iterator[_Kind]:
+def _kinds(field: FieldSpec) -> Iterator[_Kind]:
     match field.kind:
         case ColumnKind.MAIL:
             yield _Kind("mail addresses", is_mail, True, 1)
         case ColumnKind.DATE:
-            yield _Kind("dates", partial(_is_date, field.spec))
+            yield _Kind("dates", partial(_is_date, field))
         case ColumnKind.DURATION:
             yield _Kind("times", _is_duration)
         case ColumnKind.INTEGER | ColumnKind.DECIMAL | ColumnKind.PLACE:
             yield _Kind("numbers", _is_number)
         case ColumnKind.CHOICE:
-            known = field.spec.choice_of
+            known = field.choice_of
             title = f"a {field.title.lower()}"
             yield _Kind(title, partial(_is_choice, known), True)
         case ColumnKind.ENTITY if field.resolver == "countries":
@@ -181,7 +190,7 @@ class ColumnSuggestions:
         fields: Fields of the import type, custom lists included.
     """
 
-    def __init__(self, fields: Sequence[SheetField]) -> None:
+    def __init__(self, fields: Sequence[FieldSpec]) -> None:
         wordings = [(form, field.name) for field in fields for form in field.wordings]
         self._fields = fields
         self._names = [name for _, name in wordings]
@@ -238,7 +247,7 @@ def _variants(header: str) -> Iterator[str]:
     yield from dict.fromkeys(text for text in (whole, bare, " ".join(words)) if text)
 
 
-def _weighed(field: SheetField, score: float, observed: Evidence | None) -> float:
+def _weighed(field: FieldSpec, score: float, observed: Evidence | None) -> float:
     """How likely a field is, by words and values together."""
     if observed is None:
         return score
@@ -283,7 +292,7 @@ def column_name(index: int) -> str:
 
 def match_columns(
     headers: Sequence[tuple[int, str]],
-    fields: Sequence[SheetField],
+    fields: Sequence[FieldSpec],
     remembered: Mapping[str, str | None],
     samples: Sequence[Sequence[str]] = (),
 ) -> tuple[ColumnMapping, ...]:
@@ -353,7 +362,7 @@ def _words_of_header(header: str) -> str:
 
 
 def _meaning(
-    fields: Sequence[SheetField], claim: _Claim | None, ignored: str | None
+    fields: Sequence[FieldSpec], claim: _Claim | None, ignored: str | None
 ) -> Mapping[str, Any]:
     """What is known of a column: target, status, confidence and why."""
     if claim is not None:
@@ -370,7 +379,7 @@ def _meaning(
 
 def _left_out(
     headers: Sequence[tuple[int, str]],
-    fields: Sequence[SheetField],
+    fields: Sequence[FieldSpec],
     memory: Mapping[str, str | None],
     claims: Sequence[_Claim],
 ) -> dict[int, str]:
@@ -390,7 +399,7 @@ def _left_out(
 
 
 def _claims(
-    place: int, header: str, fields: Sequence[SheetField], memory: Mapping[str, str | None]
+    place: int, header: str, fields: Sequence[FieldSpec], memory: Mapping[str, str | None]
 ) -> Iterator[_Claim]:
     if _UNNAMED.fullmatch(header):
         return
@@ -406,7 +415,7 @@ def _claims(
 
 def _claims_in_company(
     headers: Sequence[tuple[int, str]],
-    fields: Sequence[SheetField],
+    fields: Sequence[FieldSpec],
     given: Mapping[int, _Claim],
     taken: Collection[int],
 ) -> Iterator[_Claim]:
@@ -425,7 +434,7 @@ def _claims_in_company(
 
 def _claims_of_mails(
     samples: Sequence[Sequence[str]],
-    fields: Sequence[SheetField],
+    fields: Sequence[FieldSpec],
     given: Mapping[int, _Claim],
     taken: Collection[int],
 ) -> Iterator[_Claim]:
@@ -466,7 +475,7 @@ def _suggested(
 
 
 def _alternatives(
-    fields: Sequence[SheetField],
+    fields: Sequence[FieldSpec],
     claim: _Claim | None,
     claims: Sequence[_Claim],
     suggestions: Sequence[FieldSuggestion],
@@ -494,12 +503,9 @@ SIDEWAYS: Final = (
     "beside them is a row; transpose it (in Excel: copy it, Paste Special, Transpose) and upload "
     "it again, or say in which line the headers are"
 )
-_HEADERS_IN_COLUMN: Final = 2
-_COLUMNS_OF_HEADERS: Final = 3
 HEADER_WITHIN: Final = 30
 """Rows among which a header is looked for: titles and logos may stand above it."""
 HEADER_CHARACTERS: Final = 200
-_LONGEST_TITLE: Final = 80
 _FILLED_OF_ROW: Final = 2
 """Cells of a row that holds more than a note below a table."""
 _DATA: Final = re.compile(r"[-+\d\s.,:/%()]+|\S+@\S+\.\S+")
@@ -536,7 +542,7 @@ class _Rank(NamedTuple):
 
 def find_header(
     rows: Sequence[tuple[int, Sequence[Cell]]],
-    fields: Sequence[SheetField],
+    fields: Sequence[FieldSpec],
     *,
     header_line: int | None = None,
 ) -> SheetHeader:
@@ -563,15 +569,17 @@ def find_header(
         raise InvalidDocument("the sheet holds no rows; choose another one or another file")
     top = rows[:HEADER_WITHIN]
     known = _known(fields)
-    width = max(_filled(cells) for _, cells in top)
+    width = max(count_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]
-    if not max(ranks).fields and _is_sideways([cells for _, cells in top], known):
+    if not max(ranks).fields and any(
+        titles_in_columns([cells for _, cells in top], lambda title: known.get(header_key(title)))
+    ):
         raise InvalidDocument(SIDEWAYS)
     return SheetHeader(*top[ranks.index(max(ranks))])
 
 
 def rows_above(
-    rows: Sequence[tuple[int, Sequence[Cell]]], header: SheetHeader, fields: Sequence[SheetField]
+    rows: Sequence[tuple[int, Sequence[Cell]]], header: SheetHeader, fields: Sequence[FieldSpec]
 ) -> tuple[int, ...]:
     """Lines of a table above the header, whose own header names several fields too.
 
@@ -588,7 +596,7 @@ def rows_above(
     for line, cells in rows:
         if line >= header.line:
             break
-        filled = _filled(cells)
+        filled = count_filled(cells)
         if _rank(cells, known, filled).fields:
             begun = True
         elif begun and filled >= _FILLED_OF_ROW:
@@ -619,46 +627,22 @@ def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> lis
     ]
 
 
-def _known(fields: Sequence[SheetField]) -> frozenset[str]:
-    """Keys of all headers that name a field."""
-    return frozenset[str]().union(
-        *(
-            headers
-            for each in fields
-            for headers in (
-                *(each.own_headers, each.other_headers),
-                *(each.headers_beside, each.headers_instead),
-            )
-        )
-    )
+def _known(fields: Sequence[FieldSpec]) -> Mapping[str, str]:
+    """Key of each header that names a field, to the field."""
+    return {
+        header: each.name
+        for each in fields
+        for header in (*each.headers_beside, *each.headers_instead, *each.headers)
+    }
 
 
 def _rank(cells: Sequence[Cell], known: Collection[str], width: int) -> _Rank:
     titles = [cell for cell in cells if isinstance(cell, str) and _is_title(cell.strip())]
     named = {key for title in titles if (key := header_key(title)) in known}
-    filled = _filled(cells)
+    filled = count_filled(cells)
     looks_right = 2 * filled > width and len(titles) >= _MOSTLY * filled and bool(titles)
     return _Rank(len(named) if len(named) > 1 else 0, looks_right, bool(named))
 
 
-def _is_sideways(rows: Sequence[Sequence[Cell]], known: Collection[str]) -> bool:
-    """Whether most texts of one of the first columns name fields, and values stand beside them."""
-    for place in range(_COLUMNS_OF_HEADERS):
-        filled = [row for row in rows if place < len(row) and is_filled(row[place])]
-        named = {
-            key
-            for row in filled
-            if (key := header_key(readable(row[place], HEADER_CHARACTERS))) in known
-        }
-        beside = sum(_filled(row[place + 1 :]) > 0 for row in filled)
-        if len(named) >= _HEADERS_IN_COLUMN and 2 * min(len(named), beside) > len(filled):
-            return True
-    return False
-
-
 def _is_title(text: str) -> bool:
-    return 0 < len(text) <= _LONGEST_TITLE and not _DATA.fullmatch(text)
-
-
-def _filled(cells: Sequence[Cell]) -> int:
-    return sum(map(is_filled, cells))
+    return 0 < len(text) <= TITLE_CHARACTERS and not _DATA.fullmatch(text)

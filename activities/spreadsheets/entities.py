@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from workflows.shared.fields import normalise
-from workflows.spreadsheets.fields import CustomList, Entity, RememberedValue, value_key, written
+from workflows.shared.fields import normalise, written
+from workflows.spreadsheets.fields import CustomList, Entity, RememberedValue, value_key
 
 SUGGESTED_FROM: Final = 0.8
 """Floor: what is less likely is not suggested."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
+from activities.shared.failures import Heartbeater, WorkerThread, day_of_step, translate_failures
 from activities.spreadsheets.analysis import fields_of, load_plan
 from activities.spreadsheets.review_rules import PROBLEMS, RowProblem, numbered, problems_of
 from activities.spreadsheets.review_store import SqlReviewStore
@@ -31,9 +30,10 @@ from adapters.ports.blobs import Blobs
 from workflows.shared.cells import Cell, readable
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import INVALID_DECISION, RuleViolation
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import missing_fields
 from workflows.spreadsheets.edits import Comparison, Edits, same
-from workflows.spreadsheets.fields import SheetField, SheetMark
+from workflows.spreadsheets.fields import SheetMark, facts_of
 from workflows.spreadsheets.mappings import ColumnMapping, DecisionRecord, ReviewCounts
 from workflows.spreadsheets.people import KnownPerson
 from workflows.spreadsheets.reviews import (
@@ -412,7 +412,7 @@ class SpreadsheetReview:
         """
         fields = await fields_of(self._store, self._types, work.order)
         edits = await self._edits(work.order, work.columns, fields)
-        missing = missing_fields(edits.columns, [each.facts for each in fields])
+        missing = missing_fields(edits.columns, [facts_of(each) for each in fields])
         if missing:
             raise refused(f"required fields have no column yet: {', '.join(missing)}")
         headers = [(column.id, column.header) for column in work.columns]
@@ -439,7 +439,7 @@ class SpreadsheetReview:
         order, reviews = work.order, self._store.reviews
         fields = await fields_of(self._store, self._types, order)
         edits = await self._edits(order, work.columns, fields)
-        plan = await load_plan(self._store, self._types, order, edits, _today())
+        plan = await load_plan(self._store, self._types, order, edits, day_of_step())
         plan = replace(plan, columns=numbered(plan.columns))
         problems = await self._problems(order, path, plan, heart)
         counts = await reviews.replace_problems(order.uuid, work.version, problems)
@@ -470,7 +470,7 @@ class SpreadsheetReview:
         self,
         order: SpreadsheetOrder,
         columns: Sequence[ColumnMapping],
-        fields: Sequence[SheetField],
+        fields: Sequence[FieldSpec],
         *more: ReviewOperation,
     ) -> Edits:
         operations = await self._store.reviews.operations(order.uuid)
@@ -485,7 +485,7 @@ class SpreadsheetReview:
             after = await self._edits(work.order, work.columns, fields, new)
         except RuleViolation as error:
             raise ApplicationError(str(error), type=INVALID_DECISION, non_retryable=True) from error
-        plan = await load_plan(self._store, self._types, work.order, after, _today())
+        plan = await load_plan(self._store, self._types, work.order, after, day_of_step())
         plan = replace(plan, columns=numbered(plan.columns))
         return ReviewChanging(
             self._store.reviews, work.order.uuid, plan, new, operations, before, after
@@ -498,8 +498,3 @@ def _problems_of(rows: ReadRows) -> list[RowProblem]:
 
 def _line(staged: bytes) -> int:
     return int(staged[1 : staged.find(b",")].rstrip(b"]\n"))
-
-
-def _today() -> date:
-    # When the step was first scheduled: the same day at every attempt.
-    return activity.info().scheduled_time.date()

@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import date
 from functools import partial
 from heapq import merge
 from itertools import chain
@@ -14,7 +13,13 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.shared.failures import Heartbeater, WorkerThread, from_thread, translate_failures
+from activities.shared.failures import (
+    Heartbeater,
+    WorkerThread,
+    day_of_step,
+    from_thread,
+    translate_failures,
+)
 from activities.spreadsheets.analysis import fields_of, load_context, load_plan, with_candidates
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import (
@@ -32,8 +37,9 @@ from adapters.ports.documents import ReportWriter
 from workflows.shared.cells import RejectedRow, storable
 from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.errors import RuleViolation
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.fields import ParkedRow, SheetField, SheetMark
+from workflows.spreadsheets.fields import ParkedRow, SheetMark
 from workflows.spreadsheets.mappings import ColumnMapping
 from workflows.spreadsheets.people import KnownPerson
 from workflows.spreadsheets.runs import (
@@ -115,17 +121,17 @@ class SpreadsheetRows:
         operations = await self._store.reviews.operations(order.uuid)
         edits = Edits(work.columns, operations, titles)
         return await load_plan(
-            self._store, self._types, order, edits, _today(), made=made, counting=work.counting
+            self._store, self._types, order, edits, day_of_step(), made=made, counting=work.counting
         )
 
     async def _make_entities(
-        self, order: SpreadsheetOrder, fields: Sequence[SheetField]
+        self, order: SpreadsheetOrder, fields: Sequence[FieldSpec]
     ) -> Mapping[int, int]:
         """Make what people asked for, but for a dry run; mapping to the row found or made."""
         made: dict[int, int] = {}
         if order.dry_run:
             return made
-        bare = await load_context(self._store, self._types, order, _today(), only=())
+        bare = await load_context(self._store, self._types, order, day_of_step(), only=())
         scopes = {each.name: scope_of(each, bare) for each in fields if each.resolver is not None}
         async for page in self._store.mappings(order.uuid):
             for mapping in page:
@@ -171,11 +177,6 @@ class SpreadsheetRows:
         while page := await self._store.parked(uuid, after, PARKED_PAGE):
             yield page
             after = page[-1].line
-
-
-def _today() -> date:
-    # When the step was first scheduled: the same day at every attempt.
-    return activity.info().scheduled_time.date()
 
 
 _Errors = Iterator[tuple[int, Sequence[Problem]]]

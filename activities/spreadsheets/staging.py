@@ -51,10 +51,15 @@ from workflows.shared.cells import (
 )
 from workflows.shared.contracts import BlobRef, Contract
 from workflows.shared.errors import RuleViolation
-from workflows.shared.fields import ColumnKind
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.notations import Notation, hours_of
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.fields import ParkedRow, SheetChunk, SheetField, SheetMark, SkippedRow
+from workflows.spreadsheets.fields import (
+    ParkedRow,
+    SheetChunk,
+    SheetMark,
+    SkippedRow,
+)
 from workflows.spreadsheets.mappings import ColumnMapping, Layout
 from workflows.spreadsheets.names import BibMatcher
 from workflows.spreadsheets.people import (
@@ -494,7 +499,7 @@ class Plan:
     """
 
     sheet_type: SheetType
-    fields: Sequence[SheetField]
+    fields: Sequence[FieldSpec]
     columns: Sequence[ColumnMapping]
     context: ImportContext
     book: ValueBook

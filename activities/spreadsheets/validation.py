@@ -9,8 +9,8 @@ person sees each, and can have it imported all the same.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from itertools import compress
+from itertools import compress, islice
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from activities.spreadsheets.entities import ImportContext
@@ -20,12 +20,20 @@ from activities.spreadsheets.value_mapping import IGNORED, OPEN, TO_CREATE, Valu
 from workflows.shared.cells import Cell, KeyOccurrences, is_filled, readable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, Notations, read_cells, settle_notations, transpose
-from workflows.shared.notations import Notation, footer_of, is_totals_word, number_readings_of
+from workflows.shared.fields import FieldSpec
+from workflows.shared.left_out import (
+    KeyWords,
+    KeyWordSearch,
+    Left,
+    RowSorter,
+    is_text,
+    odd_keys,
+)
+from workflows.shared.notations import Notation, footer_of
 from workflows.spreadsheets.fields import (
     KEYS,
     FoundValue,
     ParkedRow,
-    SheetField,
     SkippedRow,
     TargetRows,
 )
@@ -142,7 +150,7 @@ class RowValidator:
     def __init__(
         self,
         sheet_type: SheetType,
-        fields: Sequence[SheetField],
+        fields: Sequence[FieldSpec],
         columns: Sequence[ColumnMapping],
         context: ImportContext,
         book: ValueBook,
@@ -175,7 +183,7 @@ class RowValidator:
         self._bibs = bibs if is_mapped else None
         self._width = max(self._mapped, default=-1) + 1
         first = transpose([row.cells for row in head], self._width)
-        found = settle_notations({e.name: (e.spec, first[i]) for i, e in self._mapped.items()})
+        found = settle_notations({e.name: (e, first[i]) for i, e in self._mapped.items()})
         self._written: Notations = {**found, **(hours or {}), **(notations or {})}
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
@@ -208,7 +216,7 @@ class RowValidator:
         return checked
 
     def _convert(
-        self, checked: CheckedRows, mapped: Mapping[int, SheetField], *, counted: bool
+        self, checked: CheckedRows, mapped: Mapping[int, FieldSpec], *, counted: bool
     ) -> Mapping[str, Sequence[Cell]]:
         """Convert columns; their cells as read."""
         source: Mapping[int, Sequence[Cell]]
@@ -223,7 +231,7 @@ class RowValidator:
             each = self._by_name[name]
             if each.resolver is None:
                 written, today = self._written.get(name), self._context.today
-                values, flawed = read_cells(each.spec, column, written, today=today)
+                values, flawed = read_cells(each, column, written, today=today)
             else:
                 values, flawed = self._refer(each, column, checked, counted)
             if flawed:
@@ -354,7 +362,7 @@ class RowValidator:
         return ParkedRow(row.line, row.offset, None if one.key else one.question, one.key)
 
     def _refer(
-        self, field: SheetField, cells: Sequence[Cell], checked: CheckedRows, counted: bool
+        self, field: FieldSpec, cells: Sequence[Cell], checked: CheckedRows, counted: bool
     ) -> tuple[list[Any], bool]:
         """Ids of the rows that cells refer to, None for those without, or a `Flaw`."""
         values: list[Any] = [*self._book.meanings(field.name, cells, counted=counted)]
@@ -375,7 +383,7 @@ class RowValidator:
         return values, field.required
 
     def _note_flaws(
-        self, field: SheetField, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
+        self, field: FieldSpec, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
     ) -> None:
         flaws, header = checked.flaws, self._headers.get(field.name) or self._titles[field.name]
         for i, value in enumerate(values):
@@ -477,161 +485,104 @@ _REMARKS: Final = 1_000
 """Rows with a remark that are kept."""
 _CELLS: Final = 8
 _CHARACTERS: Final = 60
-_SUMMED: Final = 100
-"""Rows that are compared with sums."""
-_TITLES: Final = 2
+_TOGETHER: Final = 1_000
+"""Rows that are looked at together."""
+_SAID: Final = MappingProxyType(
+    {Left.HEADER: REPEATED, Left.TOTAL: TOTAL, Left.FOOTER: FOOTER, Left.HEADING: NO_NAME}
+)
+
+_Row = tuple[int, Sequence[Cell]]
 
 
 class SkippedRows:
-    """Finds the rows of a list that are no people.
+    """Finds the rows of a list that are no people, and those that may be none.
 
     Args:
         columns: What the columns of the file mean.
     """
 
     def __init__(self, columns: Sequence[ColumnMapping]) -> None:
-        self._titles = {column.index: _bare(column.header) for column in columns}
+        titles = {column.index: column.header for column in columns}
+        self._width = max(titles, default=-1) + 1
+        self._titles = [titles.get(i) for i in range(self._width)]
         mapped = [each for each in columns if each.target and each.status != MappingStatus.IGNORED]
         self._keys = [column.index for column in mapped if column.target in KEYS]
         self._names = frozenset(column.index for column in mapped if column.target in NAMES)
+        self._search = KeyWordSearch(self._keys, self._keys, either=True)
+        self._sorter = self._sorter_of(KeyWords())
+        self._next: list[_Row] = []
         self._rows = 0
-        self._alone: list[tuple[int, Sequence[Cell]]] = []
+        self._remarks: dict[str, list[_Row]] = {SUSPECT: [], NAME_ALONE: [], ODD_NAME: []}
         self._found: dict[int, SkippedRow] = {}
-        self._footers: dict[str, dict[int, str]] = defaultdict(dict)
-        self._totals: dict[int, Sequence[Cell]] = {}
+
+    def _sorter_of(self, words: KeyWords) -> RowSorter:
+        return RowSorter(self._keys, range(self._width), [self._titles], words, is_list=True)
 
     def add(self, line: int, cells: Sequence[Cell]) -> None:
         """Look at the next row."""
-        self._look_at_row(line, cells)
-        if line not in self._found:
-            self._look_at_names(line, cells)
+        self._next.append((line, cells))
+        if len(self._next) >= _TOGETHER:
+            self._look()
 
-    def _look_at_row(self, line: int, cells: Sequence[Cell]) -> None:
-        keys = [(i, cells[i]) for i in self._keys if i < len(cells) and is_filled(cells[i])]
-        if len(keys) > 1 or not self._keys:
-            if keys and self._is_title(*keys[0]) and self._repeats(cells):
-                self._note(line, cells, REPEATED)
-            return
-        if not keys:
-            if reason := _nameless([cell for cell in cells if is_filled(cell)]):
-                self._note(line, cells, reason)
-        elif self._is_title(*keys[0]) and self._repeats(cells):
-            self._note(line, cells, REPEATED)
-        elif isinstance(key := keys[0][1], str):
-            self._look_at_key(line, cells, keys[0][0], key)
+    def _look(self) -> None:
+        some, self._next = self._next, []
+        self._rows += len(some)
+        columns = transpose([cells for _, cells in some], self._width)
+        if self._keys:
+            self._search.add([cells for _, cells in some], columns)
+            self._sort(self._sorter, some, columns)
+            odd = {i for place in self._keys for i in odd_keys(columns[place])}
+            suspect = (some[i] for i in sorted(odd) if self._is_suspect(some[i][1]))
+            self._remarks[SUSPECT] += islice(suspect, _REMARKS - len(self._remarks[SUSPECT]))
+        for row in some:
+            filled = {i for i, cell in enumerate(row[1]) if is_filled(cell)}
+            if len(self._remarks[NAME_ALONE]) < _REMARKS and filled and filled <= self._names:
+                self._remarks[NAME_ALONE].append(row)
+            names = (str(row[1][i]) for i in sorted(self._names & filled))
+            if len(self._remarks[ODD_NAME]) < _REMARKS and any(map(remark_on_name, names)):
+                self._remarks[ODD_NAME].append(row)
 
-    def _look_at_names(self, line: int, cells: Sequence[Cell]) -> None:
-        """Note names that may be none; they are imported."""
-        self._rows += 1
-        filled = {i for i, cell in enumerate(cells) if is_filled(cell)}
-        if len(self._alone) < _REMARKS and filled and filled <= self._names:
-            self._alone.append((line, cells))
-        names = (str(cells[i]) for i in sorted(self._names & filled))
-        if len(self._found) < _REMARKS and any(map(remark_on_name, names)):
-            self._note(line, cells, ODD_NAME, is_skipped=False)
-
-    def _is_title(self, place: int, cell: Cell) -> bool:
-        return isinstance(cell, str) and _bare(cell) == self._titles.get(place)
-
-    def _repeats(self, cells: Sequence[Cell]) -> bool:
+    def _is_suspect(self, cells: Sequence[Cell]) -> bool:
+        """Whether a word for totals or a footer is the only key, and no text stands beside it."""
         filled = [i for i, cell in enumerate(cells) if is_filled(cell)]
-        return len(filled) >= _TITLES and all(self._is_title(i, cells[i]) for i in filled)
+        keys = [i for i in filled if i in self._keys]
+        if len(keys) > 1 or (footer_of(str(cells[keys[0]])) is not None and len(filled) > 1):
+            return False
+        return not any(is_text(cells[i]) for i in filled if i not in self._keys)
 
-    def found(self, rows: Iterable[tuple[int, Sequence[Cell]]]) -> Sequence[SkippedRow]:
+    def _sort(
+        self, sorter: RowSorter, rows: Sequence[_Row], columns: Sequence[Sequence[Cell]]
+    ) -> None:
+        for i, left in sorter.sort(rows, columns, {}).items():
+            cells = rows[i][1]
+            is_named = any(is_filled(cells[place]) for place in self._keys if place < len(cells))
+            is_nameless_total = left is Left.TOTAL and not is_named
+            self._note(rows[i], NO_NAME_TOTAL if is_nameless_total else _SAID[left])
+
+    def found(self, rows: Iterable[_Row]) -> Sequence[SkippedRow]:
         """What was found, by line.
 
         Args:
             rows: Line and cells of all rows again, from the first.
         """
-        if 2 * len(self._alone) < self._rows:
-            for line, cells in self._alone:
-                self._note(line, cells, NAME_ALONE, is_skipped=False)
-        for lines in self._footers.values():
-            if len(set(lines.values())) > 1:
-                for line in lines:
-                    row = self._found[line]
-                    self._found[line] = row._replace(reason=FOOTER, is_skipped=True)
-        if self._totals:
-            for line in self._sums(rows):
-                self._found[line] = self._found[line]._replace(reason=TOTAL, is_skipped=True)
+        self._look()
+        if words := self._search.found():
+            sorter, all_rows = self._sorter_of(words), iter(rows)
+            while some := list(islice(all_rows, _TOGETHER)):
+                self._sort(sorter, some, transpose([cells for _, cells in some], self._width))
+        if 2 * len(self._remarks[NAME_ALONE]) >= self._rows:
+            self._remarks[NAME_ALONE].clear()
+        for reason, noted in self._remarks.items():
+            for row in noted:
+                self._note(row, reason, is_skipped=False)
         return [self._found[line] for line in sorted(self._found)]
 
-    def _look_at_key(self, line: int, cells: Sequence[Cell], place: int, key: str) -> None:
-        is_total, footer = is_totals_word(key), footer_of(key)
-        if not is_total and footer is None:
+    def _note(self, row: _Row, reason: str, *, is_skipped: bool = True) -> None:
+        line, cells = row
+        if line in self._found:
             return
-        others = [cell for i, cell in enumerate(cells) if i != place and is_filled(cell)]
-        if is_total and others and not any(map(_has_letters, others)):
-            if len(self._totals) < _SUMMED:
-                self._totals[line] = cells
-        elif others:
-            return
-        elif footer is not None:
-            self._footers[footer][line] = key
-        self._note(line, cells, SUSPECT, is_skipped=False)
-
-    def _sums(self, rows: Iterable[tuple[int, Sequence[Cell]]]) -> Collection[int]:
-        """Lines of possible totals each of whose numbers is a sum, or the number, of rows above."""
-        wanted = sorted(self._totals)
-        columns = sorted({i for cells in self._totals.values() for i in range(len(cells))})
-        since: Mapping[int, list[Decimal]] = {i: [Decimal(0), Decimal(0)] for i in columns}
-        count = part = 0
-        proven: list[int] = []
-        for line, cells in rows:
-            if line > wanted[-1]:
-                break
-            if line in self._totals:
-                numbers = {i: _numbers(cell) for i, cell in enumerate(cells) if is_filled(cell)}
-                known = {Decimal(count), Decimal(part)}
-                if all(
-                    i in self._keys or not values.isdisjoint({*since[i], *known})
-                    for i, values in numbers.items()
-                ):
-                    proven.append(line)
-                    part = 0
-                    for each in since.values():
-                        each[1] = Decimal(0)
-                    continue
-            if line in self._found and self._found[line].is_skipped:
-                continue
-            count, part = count + 1, part + 1
-            for i in columns:
-                if i < len(cells) and len(values := _numbers(cells[i])) == 1:
-                    [value] = values
-                    since[i][0] += value
-                    since[i][1] += value
-        return proven
-
-    def _note(
-        self, line: int, cells: Sequence[Cell], reason: str, *, is_skipped: bool = True
-    ) -> None:
         shown: list[str] = []
         if len(self._found) < SHOWN:
             texts = (readable(cell, _CHARACTERS) for cell in cells)
             shown = [text for text in texts if text][:_CELLS]
         self._found[line] = SkippedRow(line, reason, is_skipped, shown)
-
-
-def _nameless(filled: Sequence[Cell]) -> str | None:
-    """What a row without a name is, if it is no row with a fault."""
-    texts = [cell for cell in filled if isinstance(cell, str) and _has_letters(cell)]
-    if len(texts) != 1:
-        return None
-    if len(filled) == 1 and len(texts[0].split()) > 1:
-        return NO_NAME
-    return NO_NAME_TOTAL if is_totals_word(texts[0].partition(":")[0]) else None
-
-
-def _numbers(cell: Cell) -> set[Decimal]:
-    """Each number that a cell may mean."""
-    return set(number_readings_of(cell))
-
-
-def _has_letters(cell: Cell) -> bool:
-    if not isinstance(cell, str):
-        return False
-    return any(map(str.isalpha, cell)) and not _numbers(cell)
-
-
-def _bare(text: str) -> str:
-    return text.strip().casefold()

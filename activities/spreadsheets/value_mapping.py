@@ -22,13 +22,13 @@ from activities.spreadsheets.entities import (
     own_spellings,
 )
 from workflows.shared.cells import Cell, is_blank, readable
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import CHOICES, has_one_choice
 from workflows.spreadsheets.fields import (
     Entity,
     EntityScope,
     FoundValue,
     RememberedValue,
-    SheetField,
     value_key,
 )
 from workflows.spreadsheets.mappings import CellDecision, CellMapping, MappingStatus
@@ -136,7 +136,7 @@ def resolver_of(name: str) -> CellValueResolver:
     return Countries() if name == COUNTRIES else Entities(name)
 
 
-def scope_of(field: SheetField, context: ImportContext) -> EntityScope:
+def scope_of(field: FieldSpec, context: ImportContext) -> EntityScope:
     """Which rows the cells of a field may refer to.
 
     Raises:
@@ -148,7 +148,7 @@ def scope_of(field: SheetField, context: ImportContext) -> EntityScope:
 
 
 def check_decision(
-    field: SheetField, decision: CellDecision, entities: Mapping[int, Entity]
+    field: FieldSpec, decision: CellDecision, entities: Mapping[int, Entity]
 ) -> str | None:
     """Why a decision about a value cannot be taken; None: it can, whatever the value is.
 
@@ -215,7 +215,7 @@ class ValueBook:
 
     def __init__(
         self,
-        fields: Sequence[SheetField],
+        fields: Sequence[FieldSpec],
         context: ImportContext,
         resolvers: Mapping[str, CellValueResolver] | None = None,
         *,
@@ -313,7 +313,7 @@ class ValueBook:
         entity = None if remembered is None else self._remembered_entity(field, remembered)
         if entity is not None:
             return Resolution(entity, REMEMBERED)
-        if is_blank(text, self._fields[field].spec):
+        if is_blank(text, self._fields[field]):
             return Resolution(None, EXACT, ignored=True)
         return resolution
 

@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from datetime import date
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
+from activities.shared.failures import Heartbeater, WorkerThread, day_of_step, translate_failures
 from activities.spreadsheets.analysis import (
     fields_of,
     load_context,
@@ -31,9 +30,14 @@ from adapters.ports.blobs import Blobs
 from workflows.shared.cells import Cell
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import INVALID_DECISION
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import check_rule
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.fields import Entity, FoundValue, SheetField, SheetMark
+from workflows.spreadsheets.fields import (
+    Entity,
+    FoundValue,
+    SheetMark,
+)
 from workflows.spreadsheets.mappings import (
     CellDecision,
     CellMapping,
@@ -191,7 +195,9 @@ class SpreadsheetValues:
         edits = Edits(work.columns, await self._store.reviews.operations(order.uuid))
         async with Heartbeater() as heart:
             if places:
-                context = await load_context(self._store, self._types, order, _today(), only=places)
+                context = await load_context(
+                    self._store, self._types, order, day_of_step(), only=places
+                )
                 book = ValueBook(list(fields.values()), context)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
                     await _collect(ValueCollector(path, places, book, edits.excluded), heart)
@@ -210,7 +216,7 @@ class SpreadsheetValues:
     async def _collect_people(
         self,
         work: CollectInput,
-        fields: Sequence[SheetField],
+        fields: Sequence[FieldSpec],
         edits: Edits,
         heart: Heartbeater,
     ) -> None:
@@ -218,7 +224,7 @@ class SpreadsheetValues:
         order = work.order
         answers = await people_answers(self._store, order, {})
         columns = [column for column in work.columns if column.target in {*IDENTIFYING, BIB}]
-        context = await load_context(self._store, self._types, order, _today(), only=())
+        context = await load_context(self._store, self._types, order, day_of_step(), only=())
         # Other columns are checked when the rows are written.
         sheet_type = replace(self._types.get(order.import_type), check=check_person)
         plan = Plan(sheet_type, fields, columns, context, ValueBook((), context), answers, edits)
@@ -323,7 +329,7 @@ class SpreadsheetValues:
 
 def _named(
     rule: CellRule,
-    fields: Mapping[str, SheetField],
+    fields: Mapping[str, FieldSpec],
     candidates: Mapping[str, Mapping[int, Entity]],
 ) -> Entity | None:
     """What the target of a checked rule is."""
@@ -337,7 +343,7 @@ def _suggested(mapping: CellMapping) -> Mapping[int, Entity]:
 
 
 def _refusal(
-    field: SheetField, mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
+    field: FieldSpec, mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
 ) -> str | None:
     reason = check_decision(field, decision, choices)
     if reason is None and decision.for_all and mapping.question is None:
@@ -375,8 +381,3 @@ async def _collect(collecting: ValueCollector, heart: Heartbeater) -> None:
                 heart.beat(ValuesCollected(rows=collecting.rows, values=collecting.resolved))
         finally:
             await thread.run(collecting.close)
-
-
-def _today() -> date:
-    # When the step was first scheduled: the same day at every attempt.
-    return activity.info().scheduled_time.date()

@@ -47,8 +47,7 @@ from workers.spreadsheets.schemas import (
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.statuses import LARGEST_PAGE
 from workers.spreadsheets.upload_form import check_beginning
-from workflows.shared.fields import ColumnKind
-from workflows.spreadsheets.fields import SheetField
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.mappings import Outcome, SpreadsheetState, TypeName
 
 _DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
@@ -246,7 +245,7 @@ _ALIASES: Final = 4
 """Other headers of a field that the help names."""
 
 
-def kind_words(field: SheetField) -> str:
+def kind_words(field: FieldSpec) -> str:
     """What the cells of a field hold, in the language of the request."""
     if field.kind is ColumnKind.CHOICE:
         return gettext("One of: %(choices)s", choices=", ".join(field.choices))

@@ -28,8 +28,8 @@ from workers.spreadsheets.queries import FieldView, ReportFile
 from workers.spreadsheets.statuses import LARGEST_PAGE
 from workers.spreadsheets.upload_form import Upload
 from workflows.shared.cells import Cell, cell_text
-from workflows.shared.fields import text
-from workflows.spreadsheets.fields import SheetField, header_key, value_key
+from workflows.shared.fields import FieldSpec, text
+from workflows.spreadsheets.fields import header_key, value_key
 from workflows.spreadsheets.mappings import (
     DECISIONS,
     CellDecision,
@@ -205,13 +205,13 @@ class SpreadsheetMemory:
         """
         await self._memory.forget_value(_owner(who, organisation), import_type, field, value)
 
-    async def _fields(self, organisation: int, import_type: str) -> dict[str, SheetField]:
+    async def _fields(self, organisation: int, import_type: str) -> dict[str, FieldSpec]:
         if import_type not in self._types:
             raise Refused(f"importType: there is no import type {import_type}")
         lists = await self._store.custom_lists(organisation)
         return {each.name: each for each in self._types.get(import_type).fields_for(lists)}
 
-    async def _row_id(self, organisation: int, field: SheetField, name: str) -> int | None:
+    async def _row_id(self, organisation: int, field: FieldSpec, name: str) -> int | None:
         """The row of a name; None where rows belong to an event, each of which has its own."""
         today = datetime.now(UTC).date()
         bare = ImportContext(organisation, None, today)

@@ -48,9 +48,10 @@ from workers.shared.services.identity import Identity
 from workers.shared.services.lists import watched
 from workers.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
 from workflows.shared.cells import readable
+from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import column_title, column_titles, record_title, shown_value
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.fields import Entity, Preview, SheetField
+from workflows.spreadsheets.fields import Entity, Preview
 from workflows.spreadsheets.mappings import (
     DECISIONS,
     FINAL,
@@ -151,7 +152,7 @@ class Choices:
 
         return [one(each) for each in differences]
 
-    async def declared(self, row: SpreadsheetRow) -> Sequence[SheetField]:
+    async def declared(self, row: SpreadsheetRow) -> Sequence[FieldSpec]:
         if row.import_type not in self._types:
             raise WrongState(f"imports of type {row.import_type} are not known here any more")
         return await fields_of(self._store, self._types, row)

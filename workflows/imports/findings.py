@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from workflows.imports.lines import Left
 from workflows.imports.messages import (
     IMPORT_MESSAGE,
     FileMessage,
@@ -41,6 +40,7 @@ from workflows.shared.cells import (
 from workflows.shared.contracts import OWN_PLACES, Problem, problem_text
 from workflows.shared.conversion import Flaw
 from workflows.shared.errors import RuleViolation
+from workflows.shared.left_out import Left
 from workflows.shared.notations import Notation
 
 VALUE_CHARACTERS: Final = 200

@@ -12,18 +12,21 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 from workflows.imports.types import TableSpec
-from workflows.shared.cells import Cell, column_letters, readable
+from workflows.shared.cells import (
+    TITLE_CHARACTERS,
+    Cell,
+    column_letters,
+    readable,
+    titles_in_columns,
+)
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import FieldSpec, normalise
+from workflows.shared.fields import FieldSpec, normalise, squash
 from workflows.shared.notations import CURRENCIES
-
-HEADER_CHARACTERS: Final = 80
-"""Of a title, as far as it is looked at."""
 
 
 def title_text(cell: Cell) -> str:
     """A cell as a title, in one line."""
-    return readable(cell, HEADER_CHARACTERS) if cell is not None else ""
+    return readable(cell, TITLE_CHARACTERS) if cell is not None else ""
 
 
 def marks_of(
@@ -32,7 +35,7 @@ def marks_of(
     """For each required field one word of every title that names it, the longest."""
     required_titles = [(title, name) for title, name in names.items() if name in required]
     return [
-        [*spec.title_words[field]]
+        [*spec.by_name[field].title_words]
         + [
             max(title.split(), key=len, default="")
             for title, name in required_titles
@@ -73,12 +76,12 @@ def _rows_with(words: Sequence[str], together: str, begins: Sequence[int]) -> se
 
 
 def _folded(cells: Sequence[Cell]) -> str:
-    """A text that holds every word of a row's titles as `normalise` writes them."""
+    """A text that holds every word of a row's titles as `squash` writes them."""
     try:
-        text = "\n".join(cast("Sequence[str]", cells))
+        return squash("\n".join(cast("Sequence[str]", cells)))
     except TypeError:  # a cell that is no text
-        text = "\n".join(cell if isinstance(cell, str) else title_text(cell) for cell in cells)
-    return text.casefold() if text.isascii() else normalise(text)
+        texts = (cell if isinstance(cell, str) else title_text(cell) for cell in cells)
+        return squash("\n".join(texts))
 
 
 _BRACKETS: Final = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]|\{([^{}]*)\}")
@@ -151,25 +154,25 @@ def meaning_of(title: str, spec: TableSpec) -> Meaning | None:
         spec: What the table holds.
     """
     name = plain_title(title)
-    if (field := spec.by_header.get(name)) is not None:
+    if (field := spec.by_header.get(name.replace(" ", ""))) is not None:
         return Meaning(field, _specificity(field, name))
     if not _OPENING.search(title) and not _is_unit(name.rpartition(" ")[2]):
         # Nothing but a unit, which it does not name, can be left out of it.
         return None
     bare, units = _without_brackets(title)
     words = normalise(bare).split()
-    while words and " ".join(words) not in spec.by_header and _is_unit(words[-1]):
+    while words and "".join(words) not in spec.by_header and _is_unit(words[-1]):
         units.append(words.pop())
         if words and words[-1] in _LINKS:
             words.pop()
-    field = spec.by_header.get(" ".join(words))
+    field = spec.by_header.get("".join(words))
     if field is None or not units or not _keeps(field, title, units):
         return None
     return Meaning(field, Specificity.SPLIT)
 
 
 def _specificity(field: FieldSpec, name: str) -> Specificity:
-    if name == plain_title(field.name):
+    if name.replace(" ", "") in field.own_headers:
         return Specificity.NAME
     return Specificity.WORDS if " " in name else Specificity.WORD
 
@@ -218,10 +221,10 @@ def nearest(missing: Sequence[str], titles: Sequence[str], spec: TableSpec) -> d
         titles: As they stand in the file.
         spec: What the table holds.
     """
-    by_name = {normalise(title): title for title in titles if normalise(title)}
+    by_name = {key: title for title in titles if (key := squash(title))}
     found: dict[str, str] = {}
     for name in missing:
-        for header in (normalise(name), *sorted(spec.by_name[name].headers)):
+        for header in (squash(name), *sorted(spec.by_name[name].other_headers)):
             if close := get_close_matches(header, by_name, 1, CLOSE):
                 found[name] = by_name[close[0]]
                 break
@@ -239,9 +242,6 @@ def suggestion(missing: Sequence[str], titles: Sequence[str], spec: TableSpec) -
 
 
 SIDEWAYS: Final = "seems to lie on its side"
-_WITHIN: Final = 3
-"""Columns that may hold the titles."""
-_LEAST: Final = 2
 _TITLES_NAMED: Final = 4
 
 
@@ -262,14 +262,9 @@ def sideways(
         fields: How many fields its best header row names.
     """
     required = {each.name for each in spec.fields if each.required}
-    for place in range(_WITHIN):
-        rows = [cells for _, cells in top if place < len(cells) and title_text(cells[place])]
-        titles = [title_text(cells[place]) for cells in rows]
-        known = {title: name for title in titles if (name := _field(title, spec, names))}
-        named = set(known.values())
-        beside = sum(any(map(title_text, cells[place + 1 :])) for cells in rows)
-        enough = len(named) >= max(_LEAST, fields + 1) and 2 * len(known) > len(titles)
-        if enough and required <= named and 2 * beside > len(titles):
+    rows = [cells for _, cells in top]
+    for place, known in titles_in_columns(rows, lambda title: _field(title, spec, names), fields):
+        if required <= set(known.values()):
             listed = ", ".join(map(repr, list(known)[:_TITLES_NAMED]))
             return (
                 f"{SIDEWAYS}: column {column_letters(place)} holds the titles ({listed}), and "
@@ -388,8 +383,8 @@ def _meaning(title: str, spec: TableSpec, names: Mapping[str, str]) -> Meaning |
 
 
 def _order(meaning: Meaning, title: str) -> tuple[int, int]:
-    spellings = [plain_title(name) for name in (meaning.field.name, *meaning.field.aliases)]
-    name = plain_title(title)
+    spellings = [squash(name) for name in (meaning.field.name, *meaning.field.aliases)]
+    name = squash(title)
     listed = spellings.index(name) if name in spellings else len(spellings)
     return -meaning.specificity, listed
 
@@ -410,8 +405,8 @@ def names_of(mapped: Mapping[str, str], spec: TableSpec) -> Mapping[str, str]:
         if name.strip() != NOT_USED and meaning is None:
             known = ", ".join(field.name for field in spec.fields)
             raise InvalidDocument(
-                f"the message maps {readable(title, HEADER_CHARACTERS)!r} to "
-                f"{readable(name, HEADER_CHARACTERS)!r}, which is not a field of this type; "
+                f"the message maps {readable(title, TITLE_CHARACTERS)!r} to "
+                f"{readable(name, TITLE_CHARACTERS)!r}, which is not a field of this type; "
                 f"its fields are {known}, and {NOT_USED!r} leaves a column out"
             )
         names[normalise(title)] = NOT_USED if meaning is None else meaning.field.name
@@ -618,7 +613,7 @@ def _refuse_sideways(said: str | None, sheet: str | None) -> None:
 
 
 def _place(sheet: str | None) -> str:
-    return f"sheet {readable(sheet, HEADER_CHARACTERS)!r}" if sheet else "the document"
+    return f"sheet {readable(sheet, TITLE_CHARACTERS)!r}" if sheet else "the document"
 
 
 def _nothing_found(

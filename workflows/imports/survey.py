@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from workflows.imports.header import Specificity, TableHeader
-from workflows.imports.lines import HeadersBelow, KeyWords, KeyWordSearch, refuse_other_tables
+from workflows.imports.lines import HeadersBelow, refuse_other_tables
 from workflows.imports.types import SEQUENCE, TableSpec
 from workflows.shared.cells import Cell, GarbledTexts, cell_text, column_letters
 from workflows.shared.conversion import (
@@ -31,6 +31,7 @@ from workflows.shared.conversion import (
 )
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec, normalise
+from workflows.shared.left_out import KeyWords, KeyWordSearch
 from workflows.shared.notations import (
     NAMES_CURRENCY,
     Notation,

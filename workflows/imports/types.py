@@ -1,6 +1,6 @@
 """The document types as data: what their files hold, and what makes a row the same row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -61,25 +61,8 @@ class TableSpec:
 
     @cached_property
     def by_header(self) -> Mapping[str, FieldSpec]:
-        """Field by every normalised header that means it."""
+        """Field by every squashed header that means it."""
         return {header: spec for spec in self.fields for header in sorted(spec.headers)}
-
-    @cached_property
-    def title_words(self) -> Mapping[str, Sequence[str]]:
-        """Field to the longest word of each header that means it.
-
-        A word that holds another one of them is left out: where it stands, that one does.
-        """
-        found = {
-            spec.name: sorted({max(each.split(), key=len, default="") for each in spec.headers})
-            for spec in self.fields
-        }
-        return {
-            name: tuple(
-                word for word in words if not any(part in word for part in words if part != word)
-            )
-            for name, words in found.items()
-        }
 
 
 _PROJECT = ("project_id",)
@@ -111,19 +94,19 @@ MTO: Final = TableSpec(
         code(
             "drawing",
             *("drawing no", "drawing number", "dwg", "dwg no", "isometric", "iso", "iso no"),
-            *("zeichnung", "zeichnungsnummer", "zeichnungsnr", "zeichnungs nr", "isometrie"),
+            *("zeichnung", "zeichnungsnummer", "zeichnungsnr", "isometrie"),
             required=True,
         ),
         code(
             "commodity_code",
             *("commodity", "comm code", "material code", "ident code", "ident", "item code"),
-            *("materialcode", "materialnummer", "material nr", "artikelnummer", "ident nr"),
+            *("materialnummer", "material nr", "artikelnummer", "ident nr"),
             required=True,
         ),
         code(
             "size",
             *("nominal size", "nps", "dn", "diameter", "nominal diameter", "main size"),
-            *("nennweite", "durchmesser", "größe", "groesse"),
+            *("nennweite", "durchmesser", "größe"),
             blank="",
         ),
         FieldSpec(
@@ -144,7 +127,7 @@ MTO: Final = TableSpec(
             *("unit area", "plant area", "bereich", "teilanlage", "anlagenteil"),
             units=(),
         ),
-        code("system", "system no", "sub system", "subsystem", "anlagensystem"),
+        code("system", "system no", "sub system", "anlagensystem"),
         code("spec", "piping spec", "pipe spec", "piping class", "class", "rohrklasse"),
         _DESCRIPTION,
         FieldSpec(
@@ -182,26 +165,24 @@ ESTIMATE: Final = TableSpec(
         amount("unit_rate", "rate", "unit price", "unit cost", "einheitspreis", "ep"),
         amount(
             "man_hours",
-            *("manhours", "mh", "hours", "labour hours", "stunden", "lohnstunden"),
+            *("mh", "hours", "labour hours", "stunden", "lohnstunden"),
             units=("h", "hr", "hrs", "hour", "hours", "mh", "man hours", "std", "stunden"),
         ),
         amount("labour_cost", "labor cost", "labour", "labor", "lohnkosten", "lohn"),
         amount("material_cost", "material", "materials", "materialkosten"),
-        amount("equipment_cost", "equipment", "gerätekosten", "geraetekosten", "geräte"),
+        amount("equipment_cost", "equipment", "gerätekosten", "geräte"),
         amount(
             "subcontract_cost",
             *("subcontract", "subcontractor", "subcontractor cost", "nachunternehmer"),
             *("nachunternehmerkosten", "fremdleistung"),
         ),
-        FieldSpec(
-            "markup", ColumnKind.DECIMAL, aliases=("mark-up", "markup %", "mark-up %", "zuschlag")
-        ),
+        FieldSpec("markup", ColumnKind.DECIMAL, aliases=("zuschlag",)),
     ),
     row="item code, section and sequence",
     needed="quantity",
 )
 
-_CURRENCY = code("currency", "curr", "currency code", "währung", "waehrung", "whg")
+_CURRENCY = code("currency", "curr", "currency code", "währung", "whg")
 
 EQUIPMENT: Final = TableSpec(
     "equipment",
@@ -211,7 +192,7 @@ EQUIPMENT: Final = TableSpec(
         code(
             "code",
             *("equipment code", "equipment no", "equipment number", "equipment id", "asset no"),
-            *("gerätenummer", "geraetenummer", "geräte nr", "inventarnummer", "nummer"),
+            *("gerätenummer", "geräte nr", "inventarnummer", "nummer"),
             required=True,
         ),
         _DESCRIPTION,
@@ -242,7 +223,7 @@ EQUIPMENT: Final = TableSpec(
         amount("rate", "hourly rate", "day rate", "rental rate", "satz", "mietsatz", "kostensatz"),
         text(
             "rate_unit",
-            *("rate unit", "rate per", "rate uom", "per", "satzeinheit", "je"),
+            *("rate per", "rate uom", "per", "satzeinheit", "je"),
             max_length=32,
         ),
         text("fuel", "fuel type", "kraftstoff", "treibstoff", "antrieb"),
@@ -262,7 +243,6 @@ MATERIAL: Final = TableSpec(
             *(
                 "materialnummer",
                 "materialnr",
-                "material nr",
                 "artikelnummer",
                 "artikel nr",
                 "artikel",
@@ -274,11 +254,11 @@ MATERIAL: Final = TableSpec(
         _UNIT,
         amount("price", "unit price", "cost", "preis", "einzelpreis", "stückpreis", "ep"),
         _CURRENCY,
-        text("supplier", "vendor", "lieferant", "händler", "haendler"),
+        text("supplier", "vendor", "lieferant", "händler"),
         FieldSpec(
             "lead_time_days",
             ColumnKind.INTEGER,
-            aliases=("lead time", "lead time (days)", "lieferzeit", "lieferzeit (tage)"),
+            aliases=("lead time", "lieferzeit", "lieferzeit (tage)"),
             minimum=0,
             units=("d", "day", "days", "calendar days", "working days", "tage", "werktage"),
         ),
@@ -294,7 +274,7 @@ CREW_TRADE: Final = TableSpec(
         code("code", "trade code", "trade", "gewerk", "gewerkcode", "gewerke nr", required=True),
         _NAME,
         amount("straight_rate", "straight time", "straight time rate", "st rate", "normalstunde"),
-        amount("over_rate", "overtime", "over time rate", "overtime rate", "ot rate", "überstunde"),
+        amount("over_rate", "overtime", "over time rate", "ot rate", "überstunde"),
         amount("double_rate", "double time", "double time rate", "dt rate", "doppelstunde"),
         amount("burden", "burden rate", "fringe", "fringes", "lohnnebenkosten"),
     ),
@@ -331,7 +311,7 @@ CREW_MEMBER: Final = TableSpec(
             "valid_from",
             ColumnKind.DATE,
             required=True,
-            aliases=("from", "from date", "start", "start date", "von", "gültig ab", "gueltig ab"),
+            aliases=("from", "from date", "start", "start date", "von", "gültig ab"),
             part="first",
         ),
         _NAME,

@@ -24,7 +24,7 @@ from workflows.imports.findings import (
     place_of,
     unreadable_as_text,
 )
-from workflows.imports.lines import LineSorter, Sections, odd_keys
+from workflows.imports.lines import Sections
 from workflows.imports.runs import RowChunk
 from workflows.imports.survey import CURRENCY, NUMBER_DIGITS, Surveyed, conflicts, convert_cells
 from workflows.imports.types import SECTION, SEQUENCE, TableSpec
@@ -41,6 +41,7 @@ from workflows.shared.contracts import Problem
 from workflows.shared.conversion import NULL, Flaw, PackedLines, PackedRows, text_of, transpose
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.left_out import RowSorter, odd_keys
 
 QUESTION: Final = "leading_zeros"
 """What the answer is remembered as."""
@@ -358,7 +359,7 @@ class RowValidator:
         spec: TableSpec,
         scope: Mapping[str, str],
         surveyed: Surveyed,
-        sorter: LineSorter,
+        sorter: RowSorter,
         seen: KeyOccurrences,
         findings: Findings,
         *,

@@ -83,6 +83,11 @@ def is_filled(cell: Cell) -> bool:
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None
 
 
+def count_filled(cells: Iterable[Cell]) -> int:
+    """Return how many cells hold anything but blanks."""
+    return sum(map(is_filled, cells))
+
+
 CELL_CHARACTERS: Final = 32_767
 """What a cell of a spreadsheet can hold."""
 
@@ -198,6 +203,33 @@ def is_blank(cell: Cell, field: FieldSpec | None = None) -> bool:
     if field is None:
         return True
     return field.kind is not ColumnKind.TEXT and normalise(cell) not in field.choice_of
+
+
+TITLE_CHARACTERS: Final = 80
+"""Of a title, as far as it is looked at."""
+_TITLE_COLUMNS: Final = 3
+"""Columns that may hold the titles of a table on its side."""
+_TITLES: Final = 2
+
+
+def titles_in_columns(
+    rows: Sequence[Sequence[Cell]], field_of: Callable[[str], str | None], fields: int = 0
+) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Yield each column that most titles of a table stand in, beside values, and what they mean.
+
+    Args:
+        rows: Cells of the first rows of a sheet.
+        field_of: The field that a title names.
+        fields: How many fields the best header row names.
+    """
+    for place in range(_TITLE_COLUMNS):
+        held = [cells for cells in rows if place < len(cells) and is_filled(cells[place])]
+        titles = (readable(cells[place], TITLE_CHARACTERS) for cells in held)
+        known = {title: name for title in titles if (name := field_of(title)) is not None}
+        beside = sum(any(map(is_filled, cells[place + 1 :])) for cells in held)
+        enough = len(set(known.values())) >= max(_TITLES, fields + 1)
+        if enough and 2 * min(len(known), beside) > len(held):
+            yield place, known
 
 
 Begins = Mapping[int, Sequence[Merge]]

@@ -297,7 +297,7 @@ def _visible(code: str) -> str:
 
 
 def _all_clean(field: FieldSpec, texts: Sequence[str]) -> bool:
-    if (field.required or field.filled) and "" in texts:
+    if (field.is_needed or field.filled) and "" in texts:
         return False
     if field.kind is ColumnKind.MAIL and not all(is_mail(text) for text in set(texts) if text):
         return False
@@ -307,7 +307,7 @@ def _all_clean(field: FieldSpec, texts: Sequence[str]) -> bool:
     ):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
-        len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
+        len(joined) <= field.characters or max(map(len, texts)) <= field.characters
     )
 
 
@@ -324,7 +324,7 @@ _UNCALCULATED: Final = (
 
 
 def _blank(field: FieldSpec) -> str | None:
-    if field.required:
+    if field.is_needed:
         raise Unreadable("is missing")
     if field.filled:
         raise Unreadable("is missing; number the lines of the same key from 1")
@@ -335,8 +335,8 @@ def _text(field: FieldSpec, cell: Cell, notation: Written) -> str:
     text = cell_text(cell)
     if not _permitted(field, text):
         raise Unreadable("holds a control character; is the encoding right?")
-    if len(text) > field.max_length:
-        raise Unreadable(f"has {len(text)} characters, at most {field.max_length} are allowed")
+    if len(text) > field.characters:
+        raise Unreadable(f"has {len(text)} characters, at most {field.characters} are allowed")
     return text
 
 

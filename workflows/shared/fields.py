@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
@@ -12,6 +12,8 @@ from typing import Final, Literal
 CODE_CHARACTERS: Final = 100
 LINE_CHARACTERS: Final = 255
 TEXT_CHARACTERS: Final = 2_000
+MAIL_CHARACTERS: Final = 254
+"""What a mail server takes (RFC 5321, 4.5.3.1.3, without the brackets)."""
 INTEGER_MAX: Final = 2_147_483_647
 """What a 32-bit column of a database holds."""
 DECIMAL_DIGITS: Final = 14
@@ -35,6 +37,31 @@ def normalise(text: str) -> str:
     return _NOT_WORD.sub(" ", bare).strip()
 
 
+_UMLAUTS: Final = MappingProxyType(
+    str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
+)
+
+
+_LETTERS_ALONE: Final = MappingProxyType(
+    {place: chr(place).casefold() if chr(place).isalnum() else None for place in range(128)}
+)
+
+
+def squash(text: str) -> str:
+    """A header without case, accents, punctuation and spaces: `First-Name *` is `firstname`."""
+    if text.isascii():
+        return text.translate(_LETTERS_ALONE)
+    return normalise(text).replace(" ", "")
+
+
+def written(text: str) -> Iterator[str]:
+    """A text, and the way it is typed on a keyboard without umlauts."""
+    yield text
+    spelled_out = text.translate(_UMLAUTS)
+    if spelled_out != text:
+        yield spelled_out
+
+
 class ColumnKind(Enum):
     """How the cells of a column are read."""
 
@@ -56,16 +83,25 @@ class ColumnKind(Enum):
     """A row of another table, which is found by its text."""
 
 
+_MOST_CHARACTERS: Final[Mapping[ColumnKind, int]] = MappingProxyType(
+    {
+        ColumnKind.CODE: CODE_CHARACTERS,
+        ColumnKind.MAIL: MAIL_CHARACTERS,
+        ColumnKind.TEXT: LINE_CHARACTERS,
+    }
+)
+
+
 @dataclass(frozen=True)
 class FieldSpec:
     """One column of a table.
 
     Attributes:
-        name: Column of the table in the database.
+        name: As programs call it: a column of the table in the database, or FIRST_NAME.
         kind: How cells are read.
         required: A blank cell is a problem, and so is a file without the column.
         aliases: Other headers for it, in English and German; compared normalised.
-        max_length: Characters a text may have.
+        max_length: Characters a text may have; None: as many as its kind allows.
         minimum: Smallest number.
         choices: Value to the other ways to write it.
         blank: What a blank cell means.
@@ -75,13 +111,22 @@ class FieldSpec:
         words: What stands for a number or date to the number or date: `frei` is a fee of 0.
         part: The day that a year alone, or a month and a year, means; None: they are no dates.
         past: Years of two digits are years that have been.
+        title: As people call it.
+        target: `table.column` that its values go to.
+        either: A row or file with this other field can do without.
+        beside: Headers that mean it only in the company of another field: `Name` is the last
+            name where there is a column for the first.
+        instead: Headers that mean it where neither it nor `either` has a column of its own.
+        examples: Cells that are right.
+        resolver: Name of the resolver that finds what cells refer to.
+        creates: A person may have a missing candidate created.
     """
 
     name: str
     kind: ColumnKind = ColumnKind.TEXT
     required: bool = False
     aliases: tuple[str, ...] = ()
-    max_length: int = TEXT_CHARACTERS
+    max_length: int | None = None
     minimum: int | None = None
     choices: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
     blank: str | None = None
@@ -90,11 +135,78 @@ class FieldSpec:
     words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     part: Literal["first", "last"] | None = None
     past: bool = False
+    title: str = ""
+    target: str = ""
+    either: str | None = None
+    beside: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    instead: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    resolver: str | None = None
+    creates: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.kind is ColumnKind.ENTITY) != (self.resolver is not None):
+            raise ValueError(f"{self.name}: a field of kind ENTITY has a resolver, and no other")
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a blank cell is a problem, whatever else its row holds."""
+        return self.required and self.either is None
 
     @cached_property
+    def characters(self) -> int:
+        """Characters a text may have."""
+        return self.max_length or _MOST_CHARACTERS.get(self.kind, TEXT_CHARACTERS)
+
+    @property
+    def table(self) -> str:
+        """Table that its values go to."""
+        return self.target.partition(".")[0]
+
+    @property
+    def column(self) -> str:
+        """Column that its values go to."""
+        return self.target.partition(".")[2]
+
+    @cached_property
+    def own_headers(self) -> frozenset[str]:
+        """Squashed headers that are its own name."""
+        return _squashed((self.name, self.title))
+
+    @cached_property
+    def other_headers(self) -> frozenset[str]:
+        """Squashed headers that mean it as well."""
+        return _squashed(self.aliases) - self.own_headers
+
+    @property
     def headers(self) -> frozenset[str]:
-        """Every normalised header that means this field."""
-        return frozenset(normalise(header) for header in (self.name, *self.aliases))
+        """Squashed headers that mean it by themselves."""
+        return self.own_headers | self.other_headers
+
+    @cached_property
+    def title_words(self) -> Sequence[str]:
+        """The longest word of each header.
+
+        A word that holds another one of them is left out: where it stands, that one does.
+        """
+        words = {max(each.split(), key=len) for each in self.wordings if each}
+        return [word for word in words if not any(other in word for other in words - {word})]
+
+    @cached_property
+    def headers_beside(self) -> Mapping[str, str]:
+        """Squashed header to the field that must be there as well."""
+        return {squash(header): other for header, other in self.beside.items()}
+
+    @cached_property
+    def headers_instead(self) -> frozenset[str]:
+        """Squashed headers that mean it in a file without columns of its own."""
+        return _squashed(self.instead)
+
+    @cached_property
+    def wordings(self) -> Sequence[str]:
+        """Normalised headers, for comparing by likeness."""
+        headers = (self.name, self.title, *self.aliases, *self.beside)
+        return list(dict.fromkeys(normalise(form) for each in headers for form in written(each)))
 
     @cached_property
     def choice_of(self) -> Mapping[str, str]:
@@ -111,7 +223,11 @@ class FieldSpec:
         return {normalise(word): meaning for word, meaning in self.words.items()}
 
 
-def text(name: str, *aliases: str, max_length: int = LINE_CHARACTERS) -> FieldSpec:
+def _squashed(headers: Iterable[str]) -> frozenset[str]:
+    return frozenset(squash(form) for header in headers for form in written(header) if form)
+
+
+def text(name: str, *aliases: str, max_length: int | None = None) -> FieldSpec:
     """Free text."""
     return FieldSpec(name, ColumnKind.TEXT, aliases=aliases, max_length=max_length)
 
@@ -124,9 +240,7 @@ def code(
     units: tuple[str, ...] | None = None,
 ) -> FieldSpec:
     """An identifier."""
-    return FieldSpec(
-        name, ColumnKind.CODE, required, aliases, CODE_CHARACTERS, blank=blank, units=units
-    )
+    return FieldSpec(name, ColumnKind.CODE, required, aliases, blank=blank, units=units)
 
 
 def amount(name: str, *aliases: str, units: tuple[str, ...] | None = None) -> FieldSpec:

@@ -508,7 +508,7 @@ def plain_cells(
         case ColumnKind.PLACE:
             plain = _place
         case _:
-            if is_key and not field.required:
+            if is_key and not field.is_needed:
                 return cells
             plain = partial(_unless_blank, field)
     if field.words:
@@ -655,7 +655,7 @@ class _Dates:
 
     def __init__(self, field: FieldSpec, latest: int, *, date1904: bool) -> None:
         self._field = field
-        self._open_ended = not field.required
+        self._open_ended = not field.is_needed
         self._latest = latest
         self._epoch = _EPOCH_1904 if date1904 else _EPOCH_1900
 

@@ -14,10 +14,10 @@ from typing import Final, Protocol
 
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
-from workflows.shared.fields import ColumnKind
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.notices import LAST_REMINDERS, NextStep
 from workflows.spreadsheets import people, reviews
-from workflows.spreadsheets.fields import Entity, SheetField
+from workflows.spreadsheets.fields import Entity
 from workflows.spreadsheets.mappings import (
     Alternative,
     CellDecision,
@@ -110,9 +110,9 @@ def column_title(column: str) -> str:
     return _COLUMNS.get(column) or words(column.removesuffix("_id"))
 
 
-def column_titles(fields: Iterable[SheetField]) -> Mapping[tuple[str, str], SheetField]:
+def column_titles(fields: Iterable[FieldSpec]) -> Mapping[tuple[str, str], FieldSpec]:
     """The field that fills each column, by table and column; columns that several fill left out."""
-    found: dict[tuple[str, str], SheetField] = {}
+    found: dict[tuple[str, str], FieldSpec] = {}
     shared: set[tuple[str, str]] = set()
     for each in fields:
         place = each.table, each.column
@@ -121,7 +121,7 @@ def column_titles(fields: Iterable[SheetField]) -> Mapping[tuple[str, str], Shee
     return {place: each for place, each in found.items() if place not in shared}
 
 
-def shown_value(field: SheetField | None, value: str | None) -> str | None:
+def shown_value(field: FieldSpec | None, value: str | None) -> str | None:
     """A stored value as people write it: a time in hours, minutes and seconds."""
     if field is None or value is None or field.kind is not ColumnKind.DURATION:
         return value
@@ -548,7 +548,7 @@ def malformed(rule: CellRule) -> str | None:
 def check_rule(
     place: int,
     rule: CellRule,
-    fields: Mapping[str, SheetField],
+    fields: Mapping[str, FieldSpec],
     candidates: Mapping[str, Mapping[int, Entity]],
 ) -> str | None:
     """Why a rule cannot be applied; None: it can, whatever it matches.

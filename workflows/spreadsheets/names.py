@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from workflows.shared.cells import Cell, KeyOccurrences, meant
-from workflows.shared.fields import ColumnKind
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.notations import part_of_date
-from workflows.spreadsheets.fields import FoundValue, SheetField
+from workflows.spreadsheets.fields import FoundValue
 from workflows.spreadsheets.mappings import CellMapping
 from workflows.spreadsheets.people import FILE_ROWS, PERSON, Identity, KnownPerson
 
@@ -43,9 +43,9 @@ _MARKUP: Final = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{2,6}|#x[0-9A-Fa-f]{2,5});
 _INITIALS: Final = re.compile(r"\s*(?:[^\W\d_]\.\s*)+")
 
 
-def remark_on(field: SheetField, cell: Cell) -> str | None:
+def remark_on(field: FieldSpec, cell: Cell) -> str | None:
     """Return what a person should look at in a cell; None: nothing."""
-    if part_of_date(field.spec, cell) is not None:
+    if part_of_date(field, cell) is not None:
         return NO_DAY
     if not isinstance(cell, str) or field.kind is not ColumnKind.TEXT:
         return None
@@ -65,7 +65,7 @@ def _remark_on_text(text: str) -> str | None:
     return None if meant(text) is None else GARBLED
 
 
-def remarks_on(fields: Mapping[int, SheetField], cells: Sequence[Cell]) -> Mapping[int, str]:
+def remarks_on(fields: Mapping[int, FieldSpec], cells: Sequence[Cell]) -> Mapping[int, str]:
     """Return what a person should look at in a row, by column.
 
     Args:
@@ -81,11 +81,11 @@ BIB: Final = "BIB"
 """Name of the field whose values are bibs."""
 BIBS: Final = "bibs"
 """Kind of what answers about bibs refer to: who keeps one."""
-SAME_BIB: Final = SheetField(
+SAME_BIB: Final = FieldSpec(
     "SAME_BIB",
-    "Same bib",
-    "event_participants.bib",
     ColumnKind.ENTITY,
+    title="Same bib",
+    target="event_participants.bib",
     resolver=BIBS,
     creates=True,
 )

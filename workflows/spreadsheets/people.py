@@ -11,18 +11,18 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from workflows.shared.fields import ColumnKind, normalise
-from workflows.spreadsheets.fields import FoundValue, SheetField, written
+from workflows.shared.fields import ColumnKind, FieldSpec, normalise, written
+from workflows.spreadsheets.fields import FoundValue
 from workflows.spreadsheets.mappings import CellMapping, MappingStatus
 
 PERSONS_TABLE: Final = "persons"
 PEOPLE: Final = "people"
 """Kind of the rows that answers about people refer to."""
-PERSON: Final = SheetField(
+PERSON: Final = FieldSpec(
     "PERSON",
-    "Person",
-    f"{PERSONS_TABLE}.person_key",
     ColumnKind.ENTITY,
+    title="Person",
+    target=f"{PERSONS_TABLE}.person_key",
     resolver=PEOPLE,
     creates=True,
 )
@@ -368,7 +368,7 @@ class _Candidate(NamedTuple):
     name: str
 
 
-def decided(question: SheetField, mappings: Iterable[CellMapping]) -> dict[str, CellMapping]:
+def decided(question: FieldSpec, mappings: Iterable[CellMapping]) -> dict[str, CellMapping]:
     """Answers to questions about rows, such as `PERSON`, among all values of an import."""
     return {
         each.value: each

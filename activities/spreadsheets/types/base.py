@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from activities.spreadsheets.entities import ImportContext
 from workflows.shared.cells import Cell
-from workflows.shared.fields import ColumnKind
-from workflows.spreadsheets.fields import CustomList, SheetField, TargetRows
+from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.spreadsheets.fields import CustomList, TargetRows
 from workflows.spreadsheets.mappings import FIELDS, TypeName
 from workflows.spreadsheets.people import PERSONS_TABLE
 
@@ -25,7 +25,7 @@ __all__ = [
     "ColumnKind",
     "ContextSpec",
     "Fault",
-    "SheetField",
+    "FieldSpec",
     "SheetRows",
     "SheetType",
     "Target",
@@ -116,7 +116,7 @@ class Target:
     references: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def fill(
-        self, fields: Sequence[SheetField], rows: SheetRows, context: ImportContext
+        self, fields: Sequence[FieldSpec], rows: SheetRows, context: ImportContext
     ) -> TargetRows:
         """What some rows become in this table."""
         mine = [each for each in fields if each.table == self.table and each.name in rows]
@@ -150,7 +150,7 @@ class SheetType:
     name: TypeName
     title: str
     context: ContextSpec | None
-    fields: tuple[SheetField, ...]
+    fields: tuple[FieldSpec, ...]
     targets: tuple[Target, ...]
     main: str
     keys: Callable[[SheetRows], Sequence[str]]
@@ -178,7 +178,7 @@ class SheetType:
         """Whether each row is about a person, who may be known already."""
         return any(target.table == PERSONS_TABLE for target in self.targets)
 
-    def fields_for(self, lists: Sequence[CustomList]) -> tuple[SheetField, ...]:
+    def fields_for(self, lists: Sequence[CustomList]) -> tuple[FieldSpec, ...]:
         """Every field, for an organisation with these custom lists.
 
         A list is left out when its key makes no name of a field, or when there are too many.
@@ -189,7 +189,7 @@ class SheetType:
         return (*self.fields, *further)[:FIELDS]
 
     def rows_of_targets(
-        self, fields: Sequence[SheetField], rows: SheetRows, context: ImportContext
+        self, fields: Sequence[FieldSpec], rows: SheetRows, context: ImportContext
     ) -> Sequence[TargetRows]:
         """What checked rows become, in the order they are written.
 
@@ -206,10 +206,10 @@ class SheetType:
         return filled
 
 
-def _list_field(choices: CustomList) -> SheetField:
-    return SheetField(
+def _list_field(choices: CustomList) -> FieldSpec:
+    return FieldSpec(
         CUSTOM_LIST + choices.key,
-        choices.name,
+        title=choices.name,
         target=f"{_LIST_VALUES}.custom_list_item_id",
         kind=ColumnKind.ENTITY,
         resolver=f"custom_list/{choices.id}",
@@ -221,7 +221,7 @@ _LIST_VALUES: Final = "custom_list_values"
 
 
 def _choices(
-    fields: Sequence[SheetField], rows: SheetRows
+    fields: Sequence[FieldSpec], rows: SheetRows
 ) -> Iterator[tuple[int, Sequence[int | None]]]:
     """Each custom list that the file has a column for, and what the rows chose from it."""
     for each in fields:

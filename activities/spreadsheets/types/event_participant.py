@@ -12,8 +12,7 @@ from activities.spreadsheets.types.people import (
     person_keys,
 )
 from activities.spreadsheets.types.shared import bib, category, notes
-from workflows.shared.fields import ColumnKind
-from workflows.spreadsheets.fields import SheetField
+from workflows.shared.fields import ColumnKind, FieldSpec
 
 _TABLE: Final = "event_participants"
 
@@ -25,18 +24,18 @@ TYPE: Final = SheetType(
         *PERSON_FIELDS,
         category(_TABLE, "event_categories", creates=True),
         bib(_TABLE),
-        SheetField(
+        FieldSpec(
             "TEAM",
-            "Team",
-            f"{_TABLE}.team",
+            title="Team",
+            target=f"{_TABLE}.team",
             aliases=("team name", "squad", "Mannschaft", "Teamname", "Mannschaftsname"),
             examples=("Laufgruppe Nord",),
         ),
-        SheetField(
+        FieldSpec(
             "REGISTERED_ON",
-            "Registered on",
-            f"{_TABLE}.registered_on",
             ColumnKind.DATE,
+            title="Registered on",
+            target=f"{_TABLE}.registered_on",
             aliases=(
                 *("registered", "registration date", "date of registration", "signup date"),
                 *("Anmeldedatum", "angemeldet am", "Datum der Anmeldung", "Meldedatum"),

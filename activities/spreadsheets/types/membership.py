@@ -15,16 +15,15 @@ from activities.spreadsheets.types.people import (
     person_keys,
 )
 from activities.spreadsheets.types.shared import notes
-from workflows.shared.fields import ColumnKind
-from workflows.spreadsheets.fields import SheetField
+from workflows.shared.fields import ColumnKind, FieldSpec
 
 _TABLE: Final = "memberships"
 
-_JOINED: Final = SheetField(
+_JOINED: Final = FieldSpec(
     "JOINED_ON",
-    "Joined on",
-    f"{_TABLE}.joined_on",
     ColumnKind.DATE,
+    title="Joined on",
+    target=f"{_TABLE}.joined_on",
     aliases=(
         *("joined", "join date", "date joined", "entry date", "member since", "start date"),
         *("Eintritt", "Eintrittsdatum", "eingetreten am", "Mitglied seit", "Beitrittsdatum"),
@@ -32,11 +31,11 @@ _JOINED: Final = SheetField(
     examples=("2024-01-01",),
     part="first",
 )
-_LEFT: Final = SheetField(
+_LEFT: Final = FieldSpec(
     "LEFT_ON",
-    "Left on",
-    f"{_TABLE}.left_on",
     ColumnKind.DATE,
+    title="Left on",
+    target=f"{_TABLE}.left_on",
     aliases=(
         *("left", "leaving date", "date left", "exit date", "end date", "member until"),
         *("Austritt", "Austrittsdatum", "ausgetreten am", "Mitglied bis"),
@@ -69,11 +68,11 @@ TYPE: Final = SheetType(
     context=ContextSpec("membership_periods", "Membership period"),
     fields=(
         *PERSON_FIELDS,
-        SheetField(
+        FieldSpec(
             "MEMBERSHIP_TYPE_ID",
-            "Membership type",
-            f"{_TABLE}.membership_type_id",
             ColumnKind.ENTITY,
+            title="Membership type",
+            target=f"{_TABLE}.membership_type_id",
             required=True,
             aliases=(
                 *("membership", "member type", "type of membership", "membership category"),
@@ -89,11 +88,11 @@ TYPE: Final = SheetType(
             examples=("Adult", "Family"),
             resolver="membership_types",
         ),
-        SheetField(
+        FieldSpec(
             "MEMBER_NO",
-            "Member no.",
-            f"{_TABLE}.member_no",
             ColumnKind.CODE,
+            title="Member no.",
+            target=f"{_TABLE}.member_no",
             aliases=(
                 *("member number", "membership number", "membership no", "member id"),
                 *("Mitgliedsnummer", "Mitgliedsnr.", "Mitglieds-Nr.", "MgNr"),
@@ -102,11 +101,11 @@ TYPE: Final = SheetType(
         ),
         _JOINED,
         _LEFT,
-        SheetField(
+        FieldSpec(
             "FEE",
-            "Fee",
-            f"{_TABLE}.fee",
             ColumnKind.DECIMAL,
+            title="Fee",
+            target=f"{_TABLE}.fee",
             aliases=(
                 *("membership fee", "annual fee", "dues", "amount"),
                 *("Beitrag", "Jahresbeitrag", "Mitgliedsbeitrag"),

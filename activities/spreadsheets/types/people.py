@@ -13,15 +13,14 @@ from activities.spreadsheets.types.base import (
     context_ids,
     organisation,
 )
-from workflows.shared.fields import ColumnKind
-from workflows.spreadsheets.fields import SheetField
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.names import given_and_family, stored_name
 from workflows.spreadsheets.people import IDENTITY, PERSON, PERSONS_TABLE, Identity, identity_of
 
-FIRST_NAME: Final = SheetField(
+FIRST_NAME: Final = FieldSpec(
     "FIRST_NAME",
-    "First name",
-    "persons.first_name",
+    title="First name",
+    target="persons.first_name",
     required=True,
     either="LAST_NAME",
     aliases=(
@@ -30,10 +29,10 @@ FIRST_NAME: Final = SheetField(
     ),
     examples=("Anna", "Jean-Luc"),
 )
-LAST_NAME: Final = SheetField(
+LAST_NAME: Final = FieldSpec(
     "LAST_NAME",
-    "Last name",
-    "persons.last_name",
+    title="Last name",
+    target="persons.last_name",
     required=True,
     either="FIRST_NAME",
     aliases=(
@@ -50,22 +49,22 @@ LAST_NAME: Final = SheetField(
     ),
     examples=("Schmidt", "O'Neill"),
 )
-EMAIL: Final = SheetField(
+EMAIL: Final = FieldSpec(
     "EMAIL",
-    "Email",
-    "persons.email",
     ColumnKind.MAIL,
+    title="Email",
+    target="persons.email",
     aliases=(
         *("e-mail address", "mail", "mail address", "email id", "contact email"),
         *("E-Mail-Adresse", "Mailadresse", "elektronische Post"),
     ),
     examples=("anna.schmidt@example.org",),
 )
-BIRTHDATE: Final = SheetField(
+BIRTHDATE: Final = FieldSpec(
     "BIRTHDATE",
-    "Date of birth",
-    "persons.birthdate",
     ColumnKind.DATE,
+    title="Date of birth",
+    target="persons.birthdate",
     aliases=(
         *("dob", "birthday", "birth day", "born", "born on", "date birth"),
         *("Geburtsdatum", "Geb.-Datum", "Geburtstag", "geboren", "geboren am", "geb.", "geb. am"),
@@ -73,11 +72,11 @@ BIRTHDATE: Final = SheetField(
     examples=("1990-05-31", "31.05.1990"),
     past=True,
 )
-GENDER: Final = SheetField(
+GENDER: Final = FieldSpec(
     "GENDER",
-    "Gender",
-    "persons.gender",
     ColumnKind.CHOICE,
+    title="Gender",
+    target="persons.gender",
     aliases=("sex", "m/f", "f/m", "m/w", "w/m", "m/w/d", "w/m/d", "Geschlecht"),
     examples=("female", "m", "divers"),
     choices=MappingProxyType(
@@ -99,11 +98,11 @@ GENDER: Final = SheetField(
         }
     ),
 )
-PHONE: Final = SheetField(
+PHONE: Final = FieldSpec(
     "PHONE",
-    "Phone",
-    "persons.phone",
     ColumnKind.CODE,
+    title="Phone",
+    target="persons.phone",
     aliases=(
         *("phone number", "telephone", "telephone number", "mobile", "mobile phone", "cell"),
         *("cell phone", "tel", "Telefon", "Telefonnummer", "Tel.-Nr.", "Handy", "Handynummer"),
@@ -111,10 +110,10 @@ PHONE: Final = SheetField(
     ),
     examples=("+49 30 901820",),
 )
-STREET: Final = SheetField(
+STREET: Final = FieldSpec(
     "STREET",
-    "Street",
-    "persons.street",
+    title="Street",
+    target="persons.street",
     aliases=(
         *("address", "street address", "address line 1", "street and number"),
         *("Straße", "Strasse", "Str.", "Straße Nr.", "Straße und Hausnummer", "Anschrift"),
@@ -122,26 +121,26 @@ STREET: Final = SheetField(
     ),
     examples=("Hauptstraße 12",),
 )
-POSTCODE: Final = SheetField(
+POSTCODE: Final = FieldSpec(
     "POSTCODE",
-    "Postcode",
-    "persons.postcode",
     ColumnKind.CODE,
+    title="Postcode",
+    target="persons.postcode",
     aliases=("post code", "postal code", "zip", "zip code", "PLZ", "Postleitzahl"),
     examples=("10115", "SW1A 1AA"),
 )
-CITY: Final = SheetField(
+CITY: Final = FieldSpec(
     "CITY",
-    "City",
-    "persons.city",
+    title="City",
+    target="persons.city",
     aliases=("town", "place of residence", "Ort", "Stadt", "Wohnort"),
     examples=("Berlin",),
 )
-COUNTRY: Final = SheetField(
+COUNTRY: Final = FieldSpec(
     "ID_COUNTRY",
-    "Country",
-    "persons.country_id",
     ColumnKind.ENTITY,
+    title="Country",
+    target="persons.country_id",
     aliases=(
         *("nation", "nationality", "country code", "country of residence", "nat", "noc", "ioc"),
         *("Land", "Staat", "Ländercode", "Länderkürzel", "Nationalität", "Staatsangehörigkeit"),
@@ -149,10 +148,10 @@ COUNTRY: Final = SheetField(
     examples=("Germany", "DE", "GER", "Deutschland"),
     resolver="countries",
 )
-CLUB: Final = SheetField(
+CLUB: Final = FieldSpec(
     "CLUB",
-    "Club",
-    "persons.club",
+    title="Club",
+    target="persons.club",
     aliases=("club name", "association", "Verein", "Vereinsname", "Sportverein", "Klub"),
     examples=("SC Charlottenburg",),
 )

@@ -16,17 +16,16 @@ from activities.spreadsheets.types.people import (
 )
 from activities.spreadsheets.types.shared import bib, category
 from workflows.shared.cells import is_blank, is_filled
-from workflows.shared.fields import ColumnKind, normalise
-from workflows.spreadsheets.fields import SheetField
+from workflows.shared.fields import ColumnKind, FieldSpec, normalise
 
 _TABLE: Final = "race_results"
 _FINISHED: Final = "finished"
 
-_TIME: Final = SheetField(
+_TIME: Final = FieldSpec(
     "FINISH_TIME",
-    "Finish time",
-    f"{_TABLE}.finish_time_ms",
     ColumnKind.DURATION,
+    title="Finish time",
+    target=f"{_TABLE}.finish_time_ms",
     aliases=(
         *("time", "result", "result time", "net time", "chip time", "finishing time", "total time"),
         *("official time", "finish", "gun time", "Bruttozeit", "Netto", "Brutto", "Zeit netto"),
@@ -34,11 +33,11 @@ _TIME: Final = SheetField(
     ),
     examples=("01:23:45", "01:23:45.678", "5025.5"),
 )
-_RANK: Final = SheetField(
+_RANK: Final = FieldSpec(
     "RANK",
-    "Rank",
-    f"{_TABLE}.rank",
     ColumnKind.PLACE,
+    title="Rank",
+    target=f"{_TABLE}.rank",
     aliases=(
         *("place", "position", "pos", "placing", "overall rank", "overall place", "finish place"),
         *("Rang", "Platz", "Pl.", "Platzierung", "Gesamtplatz", "Gesamtrang"),
@@ -46,11 +45,11 @@ _RANK: Final = SheetField(
     examples=("1", "=3", "T5"),
     minimum=1,
 )
-_STATUS: Final = SheetField(
+_STATUS: Final = FieldSpec(
     "STATUS",
-    "Status",
-    f"{_TABLE}.status",
     ColumnKind.CHOICE,
+    title="Status",
+    target=f"{_TABLE}.status",
     aliases=("result status", "finish status", "Wertung", "Ergebnisstatus"),
     examples=("finished", "DNF"),
     choices=MappingProxyType(
@@ -116,7 +115,7 @@ def _arrange(cells: Cells, context: ImportContext) -> Cells:
 
 
 def _status_of(text: str) -> str | None:
-    return None if is_blank(text) else _STATUS.spec.choice_of.get(normalise(text))
+    return None if is_blank(text) else _STATUS.choice_of.get(normalise(text))
 
 
 TYPE: Final = SheetType(

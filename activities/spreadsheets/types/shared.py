@@ -1,16 +1,15 @@
 """Fields that several import types have, each in a table of its own."""
 
-from workflows.shared.fields import ColumnKind
-from workflows.spreadsheets.fields import SheetField
+from workflows.shared.fields import ColumnKind, FieldSpec
 
 
-def bib(table: str) -> SheetField:
+def bib(table: str) -> FieldSpec:
     """The number on a participant's shirt."""
-    return SheetField(
+    return FieldSpec(
         "BIB",
-        "Bib",
-        f"{table}.bib",
         ColumnKind.CODE,
+        title="Bib",
+        target=f"{table}.bib",
         aliases=(
             *("bib number", "bib no", "start number", "race number", "start no"),
             *("Startnummer", "Startnr.", "Start-Nr.", "StNr"),
@@ -19,13 +18,13 @@ def bib(table: str) -> SheetField:
     )
 
 
-def category(table: str, resolver: str, *, creates: bool = False) -> SheetField:
+def category(table: str, resolver: str, *, creates: bool = False) -> FieldSpec:
     """An event's category."""
-    return SheetField(
+    return FieldSpec(
         "EVENT_CATEGORY_NAME",
-        "Category",
-        f"{table}.category_id",
         ColumnKind.ENTITY,
+        title="Category",
+        target=f"{table}.category_id",
         aliases=(
             *("event category", "category name", "age group", "age category", "division"),
             *("competition class", "Kategorie", "Altersklasse", "AK", "Wertungsklasse"),
@@ -37,12 +36,12 @@ def category(table: str, resolver: str, *, creates: bool = False) -> SheetField:
     )
 
 
-def notes(table: str) -> SheetField:
+def notes(table: str) -> FieldSpec:
     """Further remarks."""
-    return SheetField(
+    return FieldSpec(
         "NOTES",
-        "Notes",
-        f"{table}.notes",
+        title="Notes",
+        target=f"{table}.notes",
         aliases=(
             *("note", "comment", "comments", "remark", "remarks", "Bemerkung", "Bemerkungen"),
             *("Notiz", "Notizen", "Kommentar", "Anmerkung", "Anmerkungen"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from workflows.imports.findings import Findings
 from workflows.imports.header import TableHeader
-from workflows.imports.lines import LineSorter
+from workflows.imports.lines import sorter_of
 from workflows.imports.survey import ReadingOptions, Survey
 from workflows.imports.types import TableSpec
 from workflows.imports.validation import Rows, RowValidator
@@ -26,5 +26,5 @@ def validator_of(
     survey = Survey(spec, header)
     survey.add(rows)
     surveyed = survey.finish(options)
-    sorter = LineSorter(spec, surveyed.header, surveyed.keys)
+    sorter = sorter_of(spec, surveyed.header, surveyed.keys)
     return RowValidator(spec, scope, surveyed, sorter, seen, findings or Findings())

@@ -67,7 +67,7 @@ def test_unknown_headers_are_named_and_the_report_column_is_not() -> None:
 
 
 def test_similar_headers_are_not_good_enough() -> None:
-    rows = numbered(["Drawings", "Commoditycode", "Quantities"])
+    rows = numbered(["Drawings", "Commodities", "Quantities"])
     with pytest.raises(
         InvalidDocument, match="required columns drawing, commodity_code, quantity;"
     ):

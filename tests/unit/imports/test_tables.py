@@ -8,7 +8,7 @@ from adapters.database.models.every import DOMAIN, key_of
 from workflows.imports.messages import IMPORT_MESSAGE, DocumentType, TableMessage
 from workflows.imports.runs import Handler
 from workflows.imports.types import REGISTRY, SEQUENCE, TABLES, TableSpec, scope_of
-from workflows.shared.fields import normalise
+from workflows.shared.fields import squash
 
 TABLE_TYPES = [t for t, facts in REGISTRY.items() if facts.handler is Handler.LOAD_ROWS]
 
@@ -69,4 +69,4 @@ def test_a_key_is_never_blank(spec: TableSpec) -> None:
 def test_headers_of_the_trade_are_known(
     document_type: DocumentType, header: str, field: str
 ) -> None:
-    assert TABLES[document_type].by_header[normalise(header)].name == field
+    assert TABLES[document_type].by_header[squash(header)].name == field

@@ -9,7 +9,7 @@ from activities.spreadsheets.entities import SUGGESTED_FROM
 from activities.spreadsheets.sheet_types import SheetTypes
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import SHIRTS
-from workflows.spreadsheets.fields import SheetField, squash
+from workflows.shared.fields import FieldSpec, squash
 from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus
 
 PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
@@ -19,7 +19,7 @@ RESULT = SheetTypes().get("RESULT").fields
 
 def match(
     *headers: str,
-    fields: tuple[SheetField, ...] = PARTICIPANT,
+    fields: tuple[FieldSpec, ...] = PARTICIPANT,
     remembered: dict[str, str | None] | None = None,
     samples: tuple[tuple[str, ...], ...] = (),
 ) -> tuple[ColumnMapping, ...]:
@@ -205,7 +205,7 @@ HEADERS = st.one_of(
     st.dictionaries(HEADERS, st.sampled_from([field.name for field in PARTICIPANT]), max_size=4),
 )
 def test_no_two_columns_share_a_field(
-    headers: list[str], fields: tuple[SheetField, ...], remembered: dict[str, str]
+    headers: list[str], fields: tuple[FieldSpec, ...], remembered: dict[str, str]
 ) -> None:
     columns = match_columns(list(enumerate(headers)), fields, remembered)
     assert [column.header for column in columns] == headers

@@ -13,21 +13,34 @@ from activities.spreadsheets.types.base import Fault, SheetRows, SheetType, Targ
 from activities.spreadsheets.validation import RowValidator, SourceRow
 from activities.spreadsheets.value_mapping import ValueBook, scope_of
 from workflows.shared.cells import Cell
-from workflows.shared.fields import ColumnKind
-from workflows.spreadsheets.fields import Entity, EntityScope, ParkedRow, SheetField, TargetRows
+from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.spreadsheets.fields import (
+    Entity,
+    EntityScope,
+    ParkedRow,
+    TargetRows,
+)
 
 TYPE = SheetType(
     name="VOLUNTEER",
     title="Volunteers",
     context=None,
     fields=(
-        SheetField("BADGE", "Badge", "volunteers.badge", ColumnKind.CODE, required=True),
-        SheetField("HOURS", "Hours", "volunteers.hours", ColumnKind.DECIMAL, aliases=("Stunden",)),
-        SheetField(
+        FieldSpec(
+            "BADGE", ColumnKind.CODE, title="Badge", target="volunteers.badge", required=True
+        ),
+        FieldSpec(
+            "HOURS",
+            ColumnKind.DECIMAL,
+            title="Hours",
+            target="volunteers.hours",
+            aliases=("Stunden",),
+        ),
+        FieldSpec(
             "SHIFT",
-            "Shift",
-            "assignments.shift_id",
             ColumnKind.ENTITY,
+            title="Shift",
+            target="assignments.shift_id",
             aliases=("Schicht",),
             resolver="shifts",
             creates=True,

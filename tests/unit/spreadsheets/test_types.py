@@ -16,8 +16,8 @@ from adapters.database.models.spreadsheets import TARGETS
 from tests.support.spreadsheets.rules import SHIRTS, source, validator
 from workflows.shared.conversion import read_cells
 from workflows.shared.errors import RuleViolation
-from workflows.shared.fields import ColumnKind
-from workflows.spreadsheets.fields import CustomList, SheetField
+from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.spreadsheets.fields import CustomList, facts_of
 from workflows.spreadsheets.mappings import FIELDS
 
 TYPES = tuple(SheetTypes())
@@ -30,9 +30,9 @@ def test_the_three_types_are_found() -> None:
 
 def test_a_file_is_all_that_a_type_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "referee.py").write_text(
-        "from activities.spreadsheets.types.base import SheetField, SheetType, Target\n"
+        "from activities.spreadsheets.types.base import FieldSpec, SheetType, Target\n"
         "TYPE = SheetType('REFEREE', 'Referees', None,\n"
-        "    (SheetField('LICENCE', 'Licence', 'referees.licence', required=True),),\n"
+        "    (FieldSpec('LICENCE', title='Licence', target='referees.licence', required=True),),\n"
         "    (Target('referees', ('licence',)),), 'referees', lambda rows: rows['LICENCE'])\n"
     )
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
@@ -55,16 +55,16 @@ def test_two_types_of_one_name_are_refused() -> None:
 
 def test_a_type_whose_declaration_contradicts_itself_is_refused() -> None:
     target = Target("t", ("id",))
-    lost = SheetField("A", "A", "elsewhere.a")
+    lost = FieldSpec("A", title="A", target="elsewhere.a")
     with pytest.raises(ValueError, match="T: no target takes the values of A"):
         SheetType("T", "T", None, (lost,), (target,), "t", lambda rows: ())
     with pytest.raises(ValueError, match="main target other is not one"):
         SheetType("T", "T", None, (), (target,), "other", lambda rows: ())
-    twice = (SheetField("A", "A", "t.a"),) * 2
+    twice = (FieldSpec("A", title="A", target="t.a"),) * 2
     with pytest.raises(ValueError, match="two fields have the same name"):
         SheetType("T", "T", None, twice, (target,), "t", lambda rows: ())
     with pytest.raises(ValueError, match="A: a field of kind ENTITY has a resolver, and no other"):
-        SheetField("A", "A", "t.a", ColumnKind.ENTITY)
+        FieldSpec("A", ColumnKind.ENTITY, title="A", target="t.a")
 
 
 @every_type
@@ -119,7 +119,7 @@ def test_examples_are_right(sheet_type: SheetType) -> None:
     for field in sheet_type.fields:
         assert field.examples, field.name
         if field.resolver is None:
-            values, refused = read_cells(field.spec, field.examples, None)
+            values, refused = read_cells(field, field.examples, None)
             assert not refused, (field.name, values)
 
 
@@ -133,7 +133,7 @@ def test_a_field_for_each_custom_list() -> None:
     participants = SheetTypes().get("EVENT_PARTICIPANT")
     closed = CustomList(8, "MEAL", "Meal", open=False)
     *_, shirt, meal = participants.fields_for([SHIRTS, closed])
-    assert shirt.facts.model_dump() == {
+    assert facts_of(shirt).model_dump() == {
         "name": "CUSTOM_LIST_T_SHIRT",
         "required": False,
         "resolver": "custom_list/7",

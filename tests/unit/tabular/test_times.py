@@ -158,7 +158,7 @@ def test_every_field_of_every_type_takes_any_cell() -> None:
     for sheet_type in SheetTypes():
         for field in sheet_type.fields:
             if field.resolver is None:
-                values, _ = read_cells(field.spec, cells, None)
+                values, _ = read_cells(field, cells, None)
                 assert len(values) == len(cells)
 
 
