@@ -388,20 +388,6 @@ async def add_note(connection: AsyncConnection, event: DocumentEvent, note: str)
     )
 
 
-def unused_fields(event: DocumentEvent) -> str | None:
-    """Note about the fields of a message that are not used; None: there are none."""
-    if not event.unknown_fields:
-        return None
-    names = ", ".join(" ".join(name.split()) for name in event.unknown_fields)
-    return f"fields of its {event.event_type} that are not used: {names}"
-
-
-async def note_unused_fields(connection: AsyncConnection, event: DocumentEvent) -> None:
-    """Name them in the notes of the document."""
-    if (note := unused_fields(event)) is not None:
-        await add_note(connection, event, note)
-
-
 async def note_empty_files(
     connection: AsyncConnection, case_id: int, ids: Iterable[DocumentId]
 ) -> None:

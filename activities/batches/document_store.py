@@ -176,7 +176,6 @@ def columns_of_file(event: DocumentProcessed, source: BlobRef) -> dict[str, Any]
 
 def columns_of_text(event: DocumentProcessed, extracted: Extracted) -> dict[str, Any]:
     """What was read of a document, but for its text."""
-    notes = filter(None, (*extracted.notes, document_rows.unused_fields(event)))
     metadata = {clean(name): clean(value) for name, value in extracted.metadata.items()}
     return {
         "media_type": extracted.media_type,
@@ -187,7 +186,7 @@ def columns_of_text(event: DocumentProcessed, extracted: Extracted) -> dict[str,
         "pages": extracted.pages,
         "truncated": extracted.truncated,
         "metadata": json.dumps(metadata),
-        "notes": clean("\n".join(notes)) or None,
+        "notes": clean("\n".join(filter(None, extracted.notes))) or None,
         "updated_at": datetime.now(UTC),
     }
 
@@ -342,8 +341,6 @@ class SqlLoadStore:
 
         async def write(connection: AsyncConnection) -> None:
             await self._write_relations(connection, event, relations)
-            if not isinstance(event, DocumentProcessed):
-                await document_rows.note_unused_fields(connection, event)
 
         await self._once(event, LoadStep.RELATIONS, write)
 
@@ -371,8 +368,6 @@ class SqlLoadStore:
             await document_rows.note_empty_files(connection, event.case_id, [event.document_id])
             if note is not None:
                 await document_rows.add_note(connection, event, note)
-            if not isinstance(event, DocumentProcessed):
-                await document_rows.note_unused_fields(connection, event)
             if STEPS[event.event_type] == tuple(LoadStep):
                 await self._write_loaded(connection, event)
 
@@ -434,7 +429,6 @@ class SqlLoadStore:
             # It is read no further: what its message says of it is said of itself.
             await document_rows.save_tags(connection, event, event.tags)
             await self._write_relations(connection, event, event.relations)
-            await document_rows.note_unused_fields(connection, event)
             await document_versions.forget_failures(connection, [event])
         return first
 

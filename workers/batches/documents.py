@@ -24,7 +24,6 @@ from workers.shared.services.intake import (
 from workflows.batches.loads import (
     GROUP_BYTES,
     GROUP_MESSAGES,
-    UNKNOWN_FIELDS,
     DocumentEvent,
     DocumentProcessed,
     GroupOrder,
@@ -117,7 +116,6 @@ class GroupStarts:
 
 logger = logging.getLogger(__name__)
 
-_SENT_AT: Final = "sentAt"
 CLOCKS_APART: Final = timedelta(minutes=5)
 """More than clocks that are kept differ by, and than messages overtake each other on their way."""
 
@@ -200,7 +198,4 @@ def _dated(event: DocumentProcessed, taken_at: datetime) -> DocumentProcessed:
             "which counts",
             *(event.document_id, event.key, event.sent_at, taken_at),
         )
-        # The notes of the document name it.
-        names = dict.fromkeys((*event.unknown_fields, _SENT_AT))
-        event = event.model_copy(update={"unknown_fields": tuple(names)[:UNKNOWN_FIELDS]})
     return event.model_copy(update={"sent_at": taken_at})

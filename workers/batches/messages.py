@@ -1,9 +1,8 @@
 """From the body of a batch's event, as it came from outside, to one that may be trusted."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -30,11 +29,7 @@ from workflows.batches.loads import (
     CANARY,
     DOCUMENT_EVENT,
     DOCUMENT_EVENT_TYPES,
-    UNKNOWN_CHARACTERS,
-    UNKNOWN_FIELDS,
-    AttachedFile,
     DocumentEvent,
-    Relation,
 )
 from workflows.batches.names import Timings
 
@@ -43,10 +38,6 @@ _COUNTED: Final = "JOB_FINISHED"
 _PASSED_ON: Final = "passedOn"
 _REMARKS: Final = frozenset({"reason", "by"})
 """Fields that are shown, and decide nothing."""
-_ITEMS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
-    {"relations": Relation, "attachments": AttachedFile}
-)
-"""Lists of a document's messages, and what is in them."""
 
 Event = TypeVar("Event")
 
@@ -89,7 +80,8 @@ def _unused(event: CaseEvent, data: Mapping[str, Any]) -> str | None:
 def _unused_times(data: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of `timings` that are no times of a batch."""
     times: dict[str, Any] = data.get("timings") or {}
-    return {name: times[name] for name in _unknown_in(times, _used(Timings))}
+    used = _used(Timings)
+    return {name: value for name, value in times.items() if name not in used}
 
 
 def _refuse_misspelt(
@@ -118,6 +110,8 @@ def _folded(name: str) -> str:
 def read_document_event(raw: bytes) -> DocumentEvent | None:
     """Check a body of a batch's queue and turn it into an event.
 
+    A field that docflow does not know is refused: with `tag` for `tags` they would be lost.
+
     Returns:
         The event; None: it is a canary, which has done its work by arriving.
 
@@ -127,29 +121,7 @@ def read_document_event(raw: bytes) -> DocumentEvent | None:
     text, data = _unwrapped(raw)
     if _kind(data, (*DOCUMENT_EVENT_TYPES, CANARY)) == CANARY:
         return None
-    return _naming_unknown_fields(_checked(DOCUMENT_EVENT, text, data), data)
-
-
-def _naming_unknown_fields(event: DocumentEvent, data: Mapping[str, Any]) -> DocumentEvent:
-    """The event with the names of the fields that it has no place for."""
-    # What docflow sends to itself has the names of the message that came from outside.
-    names = (*event.unknown_fields, *_unknown_in(data, _used(type(event))), *_inner_names(data))
-    if not names:
-        return event
-    cut = dict.fromkeys(name[:UNKNOWN_CHARACTERS] for name in names)
-    return event.model_copy(update={"unknown_fields": tuple(cut)[:UNKNOWN_FIELDS]})
-
-
-def _inner_names(data: Mapping[str, Any]) -> Iterator[str]:
-    """Fields of relations and attachments that have no place, each name once."""
-    for outer, contract in _ITEMS.items():
-        used = _used(contract)
-        found = (name for item in data.get(outer) or () for name in _unknown_in(item, used))
-        yield from (f"{outer}.{name}" for name in dict.fromkeys(found))
-
-
-def _unknown_in(data: Mapping[str, Any], used: frozenset[str | None]) -> Iterator[str]:
-    return (name for name in data if name not in used)
+    return _checked(DOCUMENT_EVENT, text, data, extra="forbid")
 
 
 def _used(contract: type[BaseModel]) -> frozenset[str | None]:
@@ -177,7 +149,12 @@ def _kind(data: dict[str, Any], known: Sequence[str]) -> str:
     return kind_of(data, "eventType", known, UNKNOWN_EVENT_TYPE)
 
 
-def _checked(contract: TypeAdapter[Event], text: str, data: dict[str, Any]) -> Event:
+def _checked(
+    contract: TypeAdapter[Event],
+    text: str,
+    data: dict[str, Any],
+    extra: Literal["forbid", "ignore"] = "ignore",
+) -> Event:
     # `true` would pass as 1, and `1_0` as 10, and name a case by accident.
     numbers = (*_IDS, "documents") if data["eventType"] == _COUNTED else _IDS
     wrong = [
@@ -190,6 +167,6 @@ def _checked(contract: TypeAdapter[Event], text: str, data: dict[str, Any]) -> E
             INVALID_MESSAGE, "; ".join(f"{name}: Input should be a valid integer" for name in wrong)
         )
     try:
-        return contract.validate_json(text, by_alias=True, by_name=False)
+        return contract.validate_json(text, extra=extra, by_alias=True, by_name=False)
     except ValidationError as error:
         raise invalid(error) from error

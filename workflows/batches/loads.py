@@ -28,9 +28,6 @@ ATTACHMENTS_PER_MESSAGE: Final = 10_000
 TAGS_PER_DOCUMENT: Final = 100
 FAMILY_DEPTH: Final = 8
 """Files within files that become documents."""
-UNKNOWN_FIELDS: Final = 20
-"""How many unknown fields of a message are named."""
-UNKNOWN_CHARACTERS: Final = 64
 _SHORT: Final = 16
 """Characters of a message's key in the id of its load."""
 
@@ -78,10 +75,6 @@ class _DocumentEvent(WireContract):
     case_id: Id
     batch_id: Id
     document_id: DocumentId
-    unknown_fields: tuple[Annotated[str, Field(max_length=UNKNOWN_CHARACTERS)], ...] = Field(
-        default=(), max_length=UNKNOWN_FIELDS
-    )
-    """Fields of the message that docflow does not use; the notes of the document name them."""
 
     @property
     def key(self) -> BatchKey:

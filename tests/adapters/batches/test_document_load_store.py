@@ -83,27 +83,6 @@ async def test_a_duplicate_has_the_tags_and_relations_of_its_message(
     assert await tables.relations() == [("b", "z", RelationKind.RELATED)]
 
 
-async def test_fields_that_are_not_used_are_named_in_the_notes(
-    tables: SqlBatchTables, loads: SqlLoadStore
-) -> None:
-    fields = {"unknown_fields": ("custodian", "tag")}
-    first, copy = (document(name).model_copy(update=fields) for name in "ab")
-    await load(loads, first, source("a"))
-    await load(loads, copy, source("a"))
-    related = RELATED.model_copy(update={"unknown_fields": ("why",)})
-    await loads.save_relations(related, related.relations)
-    async with tables.database.reading() as connection:
-        notes = dict(
-            (await connection.execute(select(documents.c.document_id, documents.c.notes))).all()
-        )
-    said = "fields of its DOCUMENT_PROCESSED that are not used: custodian, tag"
-    assert notes["b"] == said
-    assert said in notes["a"].split("\n")
-    assert "fields of its BATCH_DOCUMENT_RELATIONS that are not used: why" in "\n".join(
-        note for note in notes.values() if note
-    )
-
-
 async def test_every_message_of_a_kind_counts(tables: SqlBatchTables, loads: SqlLoadStore) -> None:
     await load(loads, document("a"), source("a"))
     more = RELATED.model_copy(update={"relations": (Relation(related_id="c"),)})
