@@ -11,7 +11,9 @@ import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import groupby
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -128,7 +130,7 @@ class Catalogue:
         """All collections, by id."""
         asked = text("SELECT CAST(content AS text) FROM stac_collections ORDER BY id")
         async with self._database.reading() as connection:
-            return [json.loads(each) for each in (await connection.execute(asked)).scalars()]
+            return [_loaded(each) for each in (await connection.execute(asked)).scalars()]
 
     async def collection(self, id: str) -> JsonObject | None:
         """One collection; None: there is none."""
@@ -146,7 +148,7 @@ class Catalogue:
         async with self._database.reading() as connection:
             found = await connection.execute(asked, {"collection": collection, "id": id})
             content = found.scalar()
-            return None if content is None else json.loads(content)
+            return None if content is None else _loaded(content)
 
     async def items(self, collection: str) -> AsyncGenerator[Sequence[JsonObject]]:
         """All items of a collection by id, some hundred at a time."""
@@ -159,7 +161,7 @@ class Catalogue:
                 asked, {"collection": collection}, execution_options={"yield_per": _CHUNK}
             )
             async for part in found.scalars().partitions():
-                yield [json.loads(each) for each in part]
+                yield [_loaded(each) for each in part]
 
     async def search(self, query: CatalogueQuery) -> CataloguePage:
         """A page of items in the order that is asked for.
@@ -233,6 +235,18 @@ class Catalogue:
         return found[:wanted]
 
 
+def _loaded(content: str) -> Any:
+    """JSON as it was put: PostgreSQL writes 1e300, and what rasters have for no data, in digits."""
+    return json.loads(content, parse_int=_number)
+
+
+def _number(digits: str) -> int | float:
+    if len(digits) < 20:
+        return int(digits)
+    short, exact = float(digits), int(digits)
+    return short if isfinite(short) and Decimal(repr(short)) == exact else exact
+
+
 def _no_collection(id: str) -> InvalidDocument:
     return InvalidDocument(f"there is no collection {id!r}; put it first")
 
@@ -240,7 +254,7 @@ def _no_collection(id: str) -> InvalidDocument:
 async def _collection(connection: AsyncConnection, id: str, how: str = "") -> JsonObject | None:
     asked = text(f"SELECT CAST(content AS text) FROM stac_collections WHERE id = :id {how}")  # noqa: S608 - our own
     content = (await connection.execute(asked, {"id": id})).scalar()
-    return None if content is None else json.loads(content)
+    return None if content is None else _loaded(content)
 
 
 def _check_items(collection: JsonObject, items: Sequence[JsonObject]) -> None:
@@ -420,7 +434,7 @@ class _Decision:
 
     def those_of(self, rows: _Rows) -> list[tuple[JsonObject, Sequence[str]]]:
         """The rows that are found."""
-        items = [(json.loads(content), place) for content, place in rows]
+        items = [(_loaded(content), place) for content, place in rows]
         return [(item, place) for item, place in items if self._accepts(item)]
 
     def _accepts(self, item: JsonObject) -> bool:

@@ -19,7 +19,6 @@ from activities.jobs.store import SqlJobLeftovers
 from activities.shared.failures import BoundedHeartbeater, Heartbeater, translate_failures
 from activities.shared.scratch import scratch_folder
 from adapters.ports.blobs import Blobs
-from adapters.ports.errors import Denied
 from workflows.jobs.records import (
     FAILED_TASKS_LISTED,
     FailedTask,
@@ -406,28 +405,24 @@ class JobRetentionSteps:
         async with Heartbeater() as heart:
             for job_id in await self.leftovers.expired(before, order.most):
                 used = await self._used(job_id)
-                files = [] if used is None else await self._files(job_id, used)
-                is_kept = used is None or bool(used)
+                files = await self._files(job_id, used)
                 if not order.dry_run:
-                    await self._remove(job_id, files, keep_record=is_kept)
-                done = JobRetentionResult(jobs=1, kept=int(is_kept), named=(f"job/{job_id}",))
+                    await self._remove(job_id, files, keep_record=bool(used))
+                done = JobRetentionResult(jobs=1, kept=int(bool(used)), named=(f"job/{job_id}",))
                 result = _with_files(result.plus(done), files)
                 heart.beat(result)
             if not order.dry_run:
                 await self.leftovers.remove_webhooks(before)
         return result
 
-    async def _used(self, job_id: str) -> Collection[str] | None:
-        """Files of items that a job has catalogued; None: there is no catalogue to ask."""
+    async def _used(self, job_id: str) -> Collection[str]:
+        """Files of items that a job has catalogued."""
         same = {"op": "=", "args": [{"property": "docflow:job_id"}, job_id]}
         used: set[str] = set()
         token: str | None = None
         while True:
             query = CatalogueQuery(filter=same, limit=_ITEMS, token=token)
-            try:
-                page = await self.resources.catalogue.search(query)
-            except Denied:
-                return None
+            page = await self.resources.catalogue.search(query)
             for item in page.items:
                 used.update((f"item:{item['id']}", *files_of(item)))
             if page.next is None:

@@ -129,16 +129,3 @@ async def test_old_jobs_leave_what_the_catalogue_uses(
     assert (await store.job(old) is not None) is is_catalogued
     for id, tasks in ((old, 0), (young, 1), (busy, 1)):
         assert len((await store.tasks(id)).tasks) == tasks
-
-
-async def test_without_a_catalogue_files_stay(database_url: str, tmp_path: Path) -> None:
-    async with open_database(database_url) as database:
-        store, old = SqlJobStore(database), "ab" * 32
-        await store.put_job(a_job(job_id=old, status=JobStatus.COMPLETED, updated_at=LONG_AGO))
-        await store.put_tasks([a_task(0, parent_job_id=old)])
-        async with retention(database, tmp_path) as steps:
-            await put(steps.resources.silver, tmp_path, f"{old}/1/4/0/a.tif")
-            done = await ActivityEnvironment().run(steps.remove_expired, JobRetentionOrder())
-            assert await names(steps.resources.silver) == [f"{old}/1/4/0/a.tif"]
-        assert (done.jobs, done.kept, done.files) == (1, 1, 0)
-        assert (await store.tasks(old)).tasks == []
