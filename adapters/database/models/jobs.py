@@ -141,7 +141,7 @@ stac_items: Final = Table(
     Column("id", Text, primary_key=True),
     Column("starts", UtcDateTime, nullable=False),
     Column("ends", UtcDateTime, nullable=False),
-    Column("area", Box, nullable=False),
+    Column("area", Box().with_variant(Text(), "sqlite"), nullable=False),
     Column("content", _Json, nullable=False),
     Index(None, "starts", "collection", "id"),
     Index(None, "area", postgresql_using="gist"),

@@ -26,7 +26,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("starts", MOMENT, nullable=False),
         sa.Column("ends", MOMENT, nullable=False),
-        sa.Column("area", Box(), nullable=False),
+        sa.Column("area", Box().with_variant(sa.Text(), "sqlite"), nullable=False),
         sa.Column("content", JSON, nullable=False),
         sa.PrimaryKeyConstraint("collection", "id", name="pk_stac_items"),
         sa.ForeignKeyConstraint(
