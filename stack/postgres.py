@@ -74,6 +74,8 @@ def postgres_server(
         PostgresMissing: There is no PostgreSQL here.
         RuntimeError: It did not start; the message ends with its log.
     """
+    # A forked child that ends closes what it was forked with.
+    starter = os.getpid()
     own = Path(tempfile.mkdtemp(prefix="docflow-postgres-"))
     try:
         binaries = programs or _find_binaries(own)
@@ -85,7 +87,8 @@ def postgres_server(
         with _running(binaries, data, port, {**usual, **(settings or {})}):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
-        shutil.rmtree(own)
+        if os.getpid() == starter:
+            shutil.rmtree(own)
 
 
 def postgres_part(folder: Path, port: int, password: str) -> Part:
@@ -321,11 +324,13 @@ def _running(binaries: Path, data: Path, port: int, settings: Mapping[str, str])
             group=account and account.pw_gid,
             extra_groups=None if account is None else [],
         )
+    starter = os.getpid()
     try:
         _await_ready(process, binaries, port, log)
         yield
     finally:
-        _stop(process)
+        if os.getpid() == starter:
+            _stop(process)
 
 
 def _await_ready(process: subprocess.Popen[bytes], binaries: Path, port: int, log: Path) -> None:

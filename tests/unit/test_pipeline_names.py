@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.database.schema import MIGRATIONS
 from workers import catalogue
 from workers.shared.register import Pipeline
 
@@ -101,24 +102,6 @@ _QUEUE = "a queue of another pipeline has that name"
 _EXAMPLE = "an example in the help of commands that all pipelines share"
 
 TEXTS: Mapping[tuple[str, str], str] = {
-    ("adapters/database/migrations/versions/0006_batches.py", "batches"): "a table in a release",
-    ("adapters/database/migrations/versions/0017_batches.py", "batches"): "a table in a release",
-    ("adapters/database/migrations/versions/0018_batches.py", "batches"): "a table in a release",
-    ("adapters/database/migrations/versions/0033_batches.py", "batches"): "a table in a release",
-    ("adapters/database/migrations/versions/0034_batches.py", "batches"): "a table in a release",
-    ("adapters/database/migrations/versions/0009_jobs.py", "jobs"): "a table in a release",
-    (
-        "adapters/database/migrations/versions/0011_transfers.py",
-        "transfers",
-    ): "a table in a release",
-    (
-        "adapters/database/migrations/versions/0029_retention.py",
-        "transfers",
-    ): "a table in a release",
-    (
-        "adapters/database/migrations/versions/0032_indexes_of_lists.py",
-        "jobs",
-    ): "a table in a release",
     ("benchmarks/spreadsheets/stack.py", "imports"): _CONTAINER,
     ("benchmarks/stack.py", "imports"): _CONTAINER,
     ("benchmarks/status/reading.py", "docflow list --pipeline transfers"): _ROWS,
@@ -272,7 +255,9 @@ def foreign(path: Path, module: ast.Module) -> list[str]:
 def _files() -> Iterator[Path]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            yield path.relative_to(ROOT)
+            # Migrations are written by a tool.
+            if path.parent != MIGRATIONS / "versions":
+                yield path.relative_to(ROOT)
 
 
 def test_a_pipeline_is_named_in_its_own_packages_alone() -> None:

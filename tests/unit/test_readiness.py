@@ -333,7 +333,7 @@ def test_a_message_is_not_at_fault_for_a_missing_search_attribute(message: str) 
 
 
 async def test_setup_asks_every_pipeline_and_bridge(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, empty_url: str
 ) -> None:
     shelf = Shelf(MISSING)
 
@@ -351,7 +351,7 @@ async def test_setup_asks_every_pipeline_and_bridge(
     [post] = PARCELS.bridges
     parcels = replace(PARCELS, requirements=entry, bridges=(replace(post, requirements=entry),))
     environment = {
-        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/docflow",
+        "DATABASE_URL": empty_url,
         "DOCFLOW_BLOB_FOLDER": str(tmp_path),
     }
 

@@ -153,7 +153,8 @@ def test_no_file_is_longer_than_800_lines() -> None:
         str(path.relative_to(ROOT))
         for folder in {*folders, ROOT / "stack", ROOT / "benchmarks", ROOT / "tests"}
         for path in folder.rglob("*.py")
-        if len(path.read_text().splitlines()) > MOST_LINES
+        # Migrations are written by a tool.
+        if path.parent.name != "versions" and len(path.read_text().splitlines()) > MOST_LINES
     }
     assert longer == set(), "divide them by subject"
 

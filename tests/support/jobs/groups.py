@@ -10,6 +10,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.jobs.api import JobPorts, TaskContext
 from activities.jobs.planning import StagePlanning
 from adapters.database.engine import open_database
+from tests.support.fresh_database import fresh_url
 from tests.support.jobs.installation import order_of, ports_of
 from tests.support.jobs.types import Pieces, pieces
 from tests.support.memory.blobs import MemoryBlobs
@@ -49,7 +50,7 @@ def planning(folder: Path) -> Build:
     ) -> tuple[type[Pieces], JobPorts, JobOrder]:
         kind = pieces(**stage)
         kind.act = staticmethod(act)
-        database = open_database("postgresql://nobody@127.0.0.1:1/docflow")
+        database = open_database(fresh_url())
         ports = ports_of(folder, MemoryBlobs(), database, [kind])
         ports = dataclasses.replace(ports, store=Rows())  # type: ignore[arg-type]
         job = order_of(kind, {"pieces": 5})

@@ -21,6 +21,7 @@ from adapters.database.engine import open_database
 from adapters.files.computation import ForkedComputing
 from adapters.ports.errors import ProcessLost, Throttled, Unavailable
 from adapters.ports.spatial import Computing
+from tests.support.fresh_database import fresh_url
 from tests.support.jobs import computations
 from tests.support.jobs.groups import (
     REF,
@@ -278,7 +279,7 @@ def test_a_job_type_of_another_package_is_found_by_its_entry_point(
 
 
 async def test_a_reply_reads_the_greeting_of_the_same_index(tmp_path: Path) -> None:
-    database = open_database("postgresql://nobody@127.0.0.1:1/docflow")
+    database = open_database(fresh_url())
     ports = ports_of(tmp_path, MemoryBlobs(), database, [])
     ports = dataclasses.replace(ports, store=Rows())  # type: ignore[arg-type]
     job = order_of(HelloWorld, {"n": 2})
