@@ -43,8 +43,8 @@ class Pair:
     async def is_empty(self) -> bool:
         """Whether nothing is in the queue.
 
-        The queue counts each state by itself, so a message whose state changes between two counts is in
-        none of them: only two looks at an empty queue say that it is empty.
+        The queue counts each state by itself, so a message whose state changes between two counts
+        is in none of them: only two looks at an empty queue say that it is empty.
         """
         return await self.left() == 0 and await self.left() == 0
 
