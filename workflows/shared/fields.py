@@ -189,8 +189,8 @@ class FieldSpec:
 
         A word that holds another one of them is left out: where it stands, that one does.
         """
-        words = {max(each.split(), key=len) for each in self.wordings if each}
-        return [word for word in words if not any(other in word for other in words - {word})]
+        words = sorted({max(each.split(), key=len) for each in self.wordings if each})
+        return [word for word in words if not any(each in word for each in words if each != word)]
 
     @cached_property
     def headers_beside(self) -> Mapping[str, str]:
