@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from adapters.database.engine import open_database
 from adapters.database.models.base import Box, ExactDecimal, UtcDateTime
 from adapters.database.models.every import metadata
-from adapters.database.models.jobs import SCHEMA
 from adapters.database.schema import MIGRATIONS, revisions, upgrade
 from stack.postgres import postgres_server
 
@@ -80,7 +79,7 @@ def _rendered(connection: Connection) -> str:
 
 
 def _is_ours(name: str | None, kind: str, _parents: object) -> bool:
-    return kind != "schema" or name in (None, SCHEMA)
+    return kind != "schema" or name in {table.schema for table in metadata.tables.values()}
 
 
 def _type(kind: str, item: object, _context: Any) -> str | Literal[False]:

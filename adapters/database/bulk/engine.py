@@ -39,8 +39,7 @@ from adapters.database.bulk import statements
 from adapters.database.bulk.driver import driver_of, fetch
 from adapters.database.bulk.rows import KeySource, RowBatch, Stamp
 from adapters.database.bulk.statements import copy_text, packed_text, sent
-from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime
-from adapters.database.models.every import key_of
+from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime, key_of
 from adapters.ports.errors import Unavailable
 from workflows.shared.conversion import NULL, PackedRows
 

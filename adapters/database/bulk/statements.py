@@ -45,8 +45,15 @@ from sqlalchemy.schema import CreateTable
 
 from adapters.database.bulk.driver import DIALECT
 from adapters.database.bulk.rows import RowBatch, Stamp
-from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime
-from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
+from adapters.database.models.base import (
+    DOMAIN,
+    PLACES,
+    STAGED,
+    ExactDecimal,
+    UtcDateTime,
+    data_of,
+    key_of,
+)
 from workflows.shared.conversion import PackedRows
 
 _NULL: Final = "\\N"

@@ -1,15 +1,13 @@
 """A gateway with workers of jobs behind it."""
 
-import asyncio
-from collections.abc import AsyncIterator, Generator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database.schema import upgrade
-from stack.postgres import postgres_server
+from tests.support.fresh_database import fresh_url
 from tests.support.jobs.gateway import JobStack, job_types, open_job_stack
 from workers.jobs import factory
 from workers.jobs.service import JobService
@@ -44,8 +42,6 @@ def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def one_url() -> Generator[str]:
+def one_url() -> str:
     """URL of an empty database for all tests of a module."""
-    with postgres_server() as url:
-        asyncio.run(upgrade(url))
-        yield url
+    return fresh_url()
