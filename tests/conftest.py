@@ -108,8 +108,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         gc.enable()
 
 
-def pytest_sessionfinish() -> None:
-    DATABASES.close()
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # Tests of these rules run sessions of their own within this one.
+    if session.config.rootpath == Path(__file__).parents[1]:
+        DATABASES.close()
 
 
 @pytest.fixture(autouse=True, scope="module")
