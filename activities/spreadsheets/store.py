@@ -30,7 +30,7 @@ from activities.spreadsheets.import_rows import (
     mark_of,
     save,
 )
-from activities.spreadsheets.records import UndoConflict
+from activities.spreadsheets.records import UndoPreview
 from activities.spreadsheets.review_store import SqlReviewStore
 from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.bulk_engines import bulk_of
@@ -69,7 +69,6 @@ from workflows.spreadsheets.runs import (
     SpreadsheetResult,
     StatusRecord,
     UndoOrder,
-    UndoPreview,
     UndoResult,
 )
 
@@ -425,16 +424,14 @@ class SqlSpreadsheetStore:
         async with self._database.transaction() as connection:
             return await undo_store.begin_undo(connection, self._bulk, order)
 
-    async def preview_undo(self, uuid: str) -> tuple[UndoPreview, Sequence[UndoConflict]]:
+    async def preview_undo(self, uuid: str) -> UndoPreview:
         """What an undo would do now, and the first rows that it would leave alone and why."""
-        found = UndoPreview(uuid=uuid)
-        conflicts: Sequence[UndoConflict] = ()
+        found = UndoPreview()
         with suppress(_RolledBack):
             async with self._database.transaction() as connection:
-                found, left = await undo_store.preview(connection, self._bulk, uuid)
-                conflicts = [UndoConflict(*conflict) for conflict in left]
+                found = await undo_store.preview(connection, self._bulk, uuid)
                 raise _RolledBack
-        return found, conflicts
+        return found
 
     async def undo_chunk(self, uuid: str) -> bool:
         """Take back the newest chunk that is not taken back yet; False: there is none."""

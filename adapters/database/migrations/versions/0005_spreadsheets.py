@@ -13,7 +13,7 @@ MOMENT = sa.DateTime(timezone=True)
 
 NUMBERS = (
     *("sequence", "version", "columns_version", "values_version", "revision"),
-    *("created", "updated", "skipped", "error", "parked", "values_total", "values_open"),
+    *("created", "updated", "skipped", "error", "parked", "values_total", "open_values"),
     *("mark_round", "mark_chunk", "mark_cursor", "mark_offset"),
     *("undo_deleted", "undo_restored", "undo_left_alone"),
 )
