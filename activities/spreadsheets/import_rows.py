@@ -23,6 +23,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets.records import (
+    AvailableContext,
     ImportFilter,
     ImportSorting,
     Page,
@@ -42,19 +43,16 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.records import clean
-from workflows.shared.contracts import BlobRef
 from workflows.spreadsheets.fields import SheetMark
 from workflows.spreadsheets.mappings import (
     FINAL,
     Alternative,
     DecisionRecord,
-    Layout,
     MappingStatus,
     SpreadsheetState,
-    UndoState,
 )
 from workflows.spreadsheets.names import QUESTIONS
-from workflows.spreadsheets.runs import RowCounts, UndoCounts
+from workflows.spreadsheets.runs import RowCounts
 
 EVERY_IMPORT: Final = ImportFilter()
 MOST_COUNTED: Final = 10_000
@@ -128,12 +126,11 @@ class SqlSpreadsheetStatuses:
         row = await self._status(uuid)
         if row is None or row.undo_state is None:
             return None
-        counts = UndoCounts(
-            deleted=row.undo_deleted, restored=row.undo_restored, left_alone=row.undo_left_alone
-        )
         return UndoView(
-            state=UndoState(row.undo_state),
-            counts=counts,
+            state=row.undo_state,
+            deleted=row.undo_deleted,
+            restored=row.undo_restored,
+            left_alone=row.undo_left_alone,
             by=row.undo_by,
             requested_at=row.undo_requested_at,
             finished_at=row.undo_finished_at,
@@ -202,38 +199,13 @@ def counts_of(row: Any) -> RowCounts:
 
 
 def _status(row: Any) -> SpreadsheetRow:
-    return SpreadsheetRow(
-        uuid=row.uuid,
-        workflow_id=row.workflow_id,
-        organisation_id=row.organisation_id,
-        import_type=row.import_type,
-        context_id=row.context_id,
-        filename=row.filename,
-        by=row.by,
-        auto_start=row.auto_start,
-        dry_run=row.dry_run,
-        fingerprint=row.fingerprint,
-        state=SpreadsheetState(row.state),
-        state_since=row.state_since,
-        step=row.step,
-        reason=row.reason,
-        assignee=row.assignee,
-        waiting_since=row.waiting_since,
-        version=row.version,
-        revision=row.revision,
-        total=row.total,
-        counts=counts_of(row),
-        parked=row.parked,
-        values_total=row.values_total,
-        values_open=row.values_open,
-        layout=Layout() if row.layout is None else Layout.model_validate_json(row.layout),
-        report=None if row.report is None else BlobRef.model_validate_json(row.report),
-        undo_state=None if row.undo_state is None else UndoState(row.undo_state),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        finished_at=row.finished_at,
-        purged_at=row.purged_at,
-        round=row.mark_round,
+    return SpreadsheetRow.model_validate(
+        {
+            **row._asdict(),
+            "counts": counts_of(row),
+            "layout": json.loads(row.layout or "{}"),
+            "report": row.report and json.loads(row.report),
+        }
     )
 
 
@@ -241,24 +213,12 @@ MOST: Final = 200
 """Rows of each table that are named, the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class AvailableContext:
-    """An event, a membership period or a race."""
-
-    table: str
-    """`events`, `membership_periods` or `races`."""
-    id: int
-    name: str
-    """As people see it."""
-    organisation_id: int
-
-
 async def read_contexts(
     connection: AsyncConnection, organisations: Collection[int]
 ) -> Sequence[AvailableContext]:
     """What imports of these organisations can belong to, the newest first."""
     return [
-        AvailableContext(table, row.id, row.name, row.organisation_id)
+        AvailableContext(table=table, id=row.id, name=row.name, organisation_id=row.organisation_id)
         for table, query in _queries(organisations).items()
         for row in await connection.execute(query.order_by(_IDS[table].desc()).limit(MOST))
     ]
@@ -527,7 +487,7 @@ async def counted_values(connection: AsyncConnection, opened: LockedImport) -> d
             _counting(), {"own_id": opened.id, "open": MappingStatus.UNMATCHED.value}
         )
     ).one()
-    return {"values_total": row.total, "values_open": row.open}
+    return {"values_total": row.total, "open_values": row.open}
 
 
 def mark_of(row: Any) -> SheetMark:

@@ -218,13 +218,12 @@ class SqlSpreadsheetMemory:
         rows, total = await self._page(memory, wanted, page, size)
         return Page(
             [
-                LearntColumn(
-                    row.organisation_id,
-                    row.import_type,
-                    row.shown or row.header,
-                    row.target,
-                    row.decided_by,
-                    row.decided_at,
+                LearntColumn.model_validate(
+                    {
+                        **row._asdict(),
+                        "header": row.shown or row.header,
+                        "decided_by": row.decided_by or None,
+                    }
                 )
                 for row in rows
             ],
@@ -246,15 +245,12 @@ class SqlSpreadsheetMemory:
         rows, total = await self._page(memory, wanted, page, size)
         return Page(
             [
-                LearntValue(
-                    row.organisation_id,
-                    row.import_type,
-                    row.field,
-                    row.shown or row.value,
-                    row.target_id,
-                    row.target_name,
-                    row.decided_by,
-                    row.decided_at,
+                LearntValue.model_validate(
+                    {
+                        **row._asdict(),
+                        "value": row.shown or row.value,
+                        "decided_by": row.decided_by or None,
+                    }
                 )
                 for row in rows
             ],
@@ -270,7 +266,7 @@ class SqlSpreadsheetMemory:
             "target": learnt.target,
             "shown": clean(learnt.header)[:_SHOWN],
             "decided_at": learnt.decided_at,
-            "decided_by": clean(learnt.decided_by),
+            "decided_by": clean(learnt.decided_by or ""),
         }
         await self._replace(remembered_columns, row, header_key)
 
@@ -285,7 +281,7 @@ class SqlSpreadsheetMemory:
             "target_name": None if learnt.target_name is None else clean(learnt.target_name),
             "shown": clean(learnt.value)[:_SHOWN],
             "decided_at": learnt.decided_at,
-            "decided_by": clean(learnt.decided_by),
+            "decided_by": clean(learnt.decided_by or ""),
         }
         await self._replace(remembered_values, row, value_key)
 
@@ -470,16 +466,13 @@ async def forget(
 
 
 def _learnt(row: Any) -> LearntEdit:
-    headers: dict[str, str] = json.loads(row.headers)
-    return LearntEdit(
-        row.organisation_id,
-        row.import_type,
-        row.about,
-        {int(id): header for id, header in headers.items()},
-        OPERATION.validate_json(row.body),
-        row.decided_by,
-        row.decided_at,
-        json.loads(row.shape or "[]"),
+    return LearntEdit.model_validate(
+        {
+            **row._asdict(),
+            "headers": json.loads(row.headers),
+            "operation": json.loads(row.body),
+            "file_headers": json.loads(row.shape or "[]"),
+        }
     )
 
 

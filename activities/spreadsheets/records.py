@@ -1,25 +1,32 @@
-"""What the gateway reads; moments are UTC."""
+"""What the store, the service, the API and the pages know of imports; moments are UTC."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Annotated, Final, Generic, Self, TypeVar
 
-from workflows.shared.contracts import BlobRef, Problem
+from pydantic import PlainSerializer, SerializationInfo, computed_field
+
+from activities.spreadsheets.review_rules import PROBLEMS
+from workflows.shared.contracts import NOT_SERVED, BlobRef, Record, served, served_as
 from workflows.spreadsheets.decisions import record_title
 from workflows.spreadsheets.mappings import (
     Alternative,
+    Candidate,
     CellMapping,
     ColumnMapping,
+    DecisionRecord,
     Layout,
+    MappingsAnswer,
     MappingStatus,
+    OpenValue,
     Outcome,
     SpreadsheetState,
     UndoState,
 )
-from workflows.spreadsheets.reviews import Operation
-from workflows.spreadsheets.runs import RowCounts, UndoCounts
+from workflows.spreadsheets.reviews import Operation, ReviewExample, described
+from workflows.spreadsheets.runs import RowCounts
 
 T = TypeVar("T")
 
@@ -59,116 +66,174 @@ class ImportFilter:
     sorting: ImportSorting = ImportSorting.NEWEST
 
 
-@dataclass(frozen=True, slots=True)
-class LearntColumn:
+UNRESOLVED: Final = "UNRESOLVED"
+"""What the API calls UNMATCHED."""
+
+
+def mapping_status(name: str | None) -> MappingStatus | None:
+    """The mapping status of a name in the API."""
+    if name is None:
+        return None
+    return MappingStatus.UNMATCHED if name == UNRESOLVED else MappingStatus(name)
+
+
+def _status_name(status: MappingStatus, info: SerializationInfo) -> str:
+    is_unresolved = info.by_alias and status is MappingStatus.UNMATCHED
+    return UNRESOLVED if is_unresolved else status.value
+
+
+_Status = Annotated[
+    MappingStatus,
+    PlainSerializer(_status_name, return_type=str, when_used="json"),
+    served("How far it is understood", "AUTO_MATCHED"),
+]
+
+
+class AlternativeView(Alternative):
+    """Something a column or a value might mean as well."""
+
+    model_config = served_as(why="reason")
+
+
+_Alternatives = Annotated[
+    tuple[AlternativeView, ...],
+    served("What it may mean as well, the likeliest first; at most 3", []),
+]
+
+
+class CellView(CellMapping):
+    """One distinct value of one field, and what it means."""
+
+    model_config = served_as(
+        field="targetField",
+        value="sourceValue",
+        target_id="targetEntityId",
+        confidence="confidenceScore",
+        rows="rowCount",
+    )
+
+    status: _Status
+    alternatives: _Alternatives = ()  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class OpenValueView(OpenValue):
+    """A value without a decision so far."""
+
+    model_config = served_as(field="targetField", value="sourceValue", rows="rowCount")
+
+
+class CandidateView(Candidate):
+    """Something that a value may mean."""
+
+    model_config = served_as(name="displayName")
+
+
+class DecisionView(DecisionRecord):
+    """Who decided what, and what else there was to choose from."""
+
+    model_config = served_as()
+
+    alternatives: _Alternatives = ()  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class LearntColumn(Record):
     """What people decided about a header."""
 
-    organisation_id: int
-    import_type: str
-    header: str
-    """As written."""
-    target: str | None
-    """The field; None: the column is left out."""
-    decided_by: str
-    """"" where an older release did not note it."""
-    decided_at: datetime
+    organisation_id: Annotated[int, served("Organisation that remembers it", 1)]
+    import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
+    header: Annotated[str, served("The header, as it stands in files", "Alterskl.")]
+    target: Annotated[
+        str | None, served("The field; null: the column is left out", "CLUB", "targetField")
+    ]
+    decided_by: Annotated[
+        str | None,
+        served("Who decided it last; null: an older release did not note it", "anna@example.org"),
+    ]
+    decided_at: Annotated[datetime, served("When it was decided last", "2026-01-03T10:02:00Z")]
 
 
-@dataclass(frozen=True, slots=True)
-class LearntEdit:
-    """A change of whole columns in a review that is suggested for the next file."""
+class LearntEdit(Record):
+    """A change of whole columns that reviews suggest; `key` names it when it is to be forgotten."""
 
-    organisation_id: int
-    import_type: str
-    about: str
-    """Key of it."""
-    headers: Mapping[int, str]
-    """Of the columns that it is about, by the ids in the operation."""
-    operation: Operation
-    decided_by: str
-    decided_at: datetime
-    file_headers: Sequence[str] = ()
-    """Of the files that it is suggested for, where it is about no column of them."""
+    organisation_id: Annotated[int, served("Organisation that remembers it", 1)]
+    import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
+    about: Annotated[str, served("Names it when it is to be forgotten", "6b86b273" * 8, "key")]
+    headers: Annotated[
+        Mapping[int, str],
+        PlainSerializer(lambda headers: list(headers.values()), return_type=list[str]),
+        served("Headers of the columns that it is about", ["Date of birth"]),
+    ]
+    """By the ids in the operation."""
+    operation: Annotated[
+        Operation, served("The change, as it can be requested", {"kind": "EXCLUDE", "rows": [4]})
+    ]
+    decided_by: Annotated[str, served("Who confirmed it in a review", "anna@example.org")]
+    decided_at: Annotated[datetime, served("When", "2026-01-03T10:00:01Z")]
+    file_headers: Annotated[
+        Sequence[str],
+        served("All headers of its files, in short, if it is about no column", ["first name"]),
+    ] = ()
 
+    @computed_field(description="What it is about, in words", examples=["Date of birth"])
+    @property
+    def subject(self) -> str:
+        """What it is about, in words."""
+        return described(self.operation, self.headers)[0]
 
-@dataclass(frozen=True, slots=True)
-class LearntValue:
-    """What people decided about a value."""
-
-    organisation_id: int
-    import_type: str
-    field: str
-    value: str
-    """As written."""
-    target_id: int | None
-    target_name: str | None
-    """Of the row; without id and name the value is left empty."""
-    decided_by: str
-    decided_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadsheetRow:
-    """The status row of one import."""
-
-    uuid: str
-    workflow_id: str
-    organisation_id: int
-    import_type: str
-    context_id: int | None
-    filename: str
-    """Blank once the import was purged, like `by` and `assignee`."""
-    by: str
-    auto_start: bool
-    dry_run: bool
-    fingerprint: str | None
-    state: SpreadsheetState
-    state_since: datetime
-    step: str
-    reason: str | None
-    """Why it waits beside mappings, or why it failed."""
-    assignee: str
-    waiting_since: datetime | None
-    """Since when a person is waited for; None: none is."""
-    version: int
-    """Of the mappings: the value of an ETag."""
-    revision: int
-    """Rises with every change of the row: id of an event."""
-    total: int | None
-    """Rows of the file, as far as they are counted."""
-    counts: RowCounts
-    parked: int
-    """Rows that wait for a value."""
-    values_total: int
-    values_open: int
-    layout: Layout
-    report: BlobRef | None
-    undo_state: UndoState | None
-    created_at: datetime
-    updated_at: datetime
-    finished_at: datetime | None
-    purged_at: datetime | None
-    round: int = 0
-    """0: every row is processed for the first time; later: rows that had waited."""
+    @computed_field(description="What it does, in words", examples=["read as day first"])
+    @property
+    def decision(self) -> str:
+        """What it does, in words."""
+        return described(self.operation, self.headers)[1]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnView:
-    """One column, what it means, and up to five of its values."""
+class LearntValue(Record):
+    """What people decided about a value; without a row it is left empty."""
 
-    id: int
-    index: int
-    """Place in the file's rows, from 0."""
-    header: str
-    target: str | None
-    status: MappingStatus
-    confidence: float
-    alternatives: tuple[Alternative, ...]
-    samples: Sequence[str]
-    why: str = ""
-    """Why it matched by itself, or was left out, where its header does not show it."""
-    blanks: Sequence[str] = ()
-    """Texts among its values that count as blank."""
+    organisation_id: Annotated[int, served("Organisation that remembers it", 1)]
+    import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
+    field: Annotated[str, served("Its field", "EVENT_CATEGORY_NAME", "targetField")]
+    value: Annotated[str, served("The value, as it stands in files", "Oldies", "sourceValue")]
+    target_id: Annotated[int | None, served("Row that is meant; null: none", 43, "targetEntityId")]
+    target_name: Annotated[
+        str | None, served("Name of the row that is meant; null: none", "Masters (40+)")
+    ]
+    decided_by: Annotated[
+        str | None,
+        served("Who decided it last; null: an older release did not note it", "anna@example.org"),
+    ]
+    decided_at: Annotated[datetime, served("When it was decided last", "2026-01-03T10:02:00Z")]
+
+
+class ColumnView(Record):
+    """One column, and what it means."""
+
+    id: Annotated[int, served("Number of it, as answers and requests name it", 4)]
+    index: Annotated[int, served("Place in the rows of the file, from 0", 3, "columnIndex")]
+    header: Annotated[
+        str, served("The header, as it stands in the file", "Alterskl.", "sourceHeader")
+    ]
+    target: Annotated[
+        str | None,
+        served("Field of the import type; null: none", "EVENT_CATEGORY_NAME", "targetField"),
+    ]
+    status: _Status
+    confidence: Annotated[
+        float, served("How sure the match is, from 0 to 1", 0.95, "confidenceScore")
+    ]
+    alternatives: _Alternatives
+    samples: Annotated[
+        Sequence[str],
+        served("The first values of the column that differ; at most 5", ["Meier", "Novak"]),
+    ]
+    why: Annotated[
+        str,
+        served("Why, if the header does not show it; else empty", "left out before", "reason"),
+    ] = ""
+    blanks: Annotated[
+        Sequence[str],
+        served("Texts of the column that count as blank; at most 5", ["n/a", "-"]),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,82 +269,577 @@ class CellsView:
     """Some distinct values, and the version of the mappings."""
 
     version: int
-    items: Sequence[CellMapping]
+    items: Sequence[CellView]
     total: int
     """How many there are on all pages."""
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionGroup:
-    """Open questions of one kind."""
+class Pace:
+    """What the counts and times of an import say about its speed.
 
-    question: str
-    reason: str
-    count: int
-    first_id: int
-    """Of the first value that is asked about."""
+    Attributes:
+        rows_per_second: Rows read or processed, since the step began.
+        seconds_left: Until the last row is processed; None: it is not known how many come.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """Outcome of one row."""
-
-    line: int
-    """As the user's program shows it, from 1."""
-    outcome: Outcome
-    message: str | None
-    problems: Sequence[Problem] = ()
-    """What is wrong with its cells."""
+    rows_per_second: float
+    seconds_left: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What an import has changed in a row that was there; a dry run: would change."""
-
-    line: int
-    table: str
-    column: str
-    before: str | None
-    after: str | None
-    record: str = ""
-    """What the row is to people, as `Person`."""
-    title: str = ""
-    """What people call the column."""
+_LEAST: Final = timedelta(seconds=3)
+"""Work that has just begun says nothing about its speed."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryView:
-    """Outcome of the rows in figures."""
+class SpreadsheetRow(Record):
+    """The status of an import."""
 
-    counts: RowCounts
-    parked: int
-    differences: Sequence[Difference]
-    """The first hundred."""
+    uuid: Annotated[
+        str, served("UUID of the import", "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11", "identifier")
+    ]
+    workflow_id: Annotated[str, NOT_SERVED]
+    organisation_id: Annotated[int, served("Organisation that it belongs to", 1)]
+    import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
+    context_id: Annotated[int | None, served("Event, membership period or race; null: none", 7)]
+    filename: Annotated[
+        str, served("Name of the uploaded file", "registrations.xlsx", "originalFilename")
+    ]
+    """Blank once the import was purged, like `by` and `assignee`."""
+    by: Annotated[str, served("Who uploaded it", "anna@example.org", "createdBy")]
+    auto_start: Annotated[bool, served("It stops only if a person is needed", False)]
+    dry_run: Annotated[bool, served("Rows are checked and nothing is written", False)]
+    fingerprint: Annotated[str | None, NOT_SERVED]
+    state: Annotated[SpreadsheetState, served("Where it stands", "COLUMN_MAPPING", "status")]
+    state_since: Annotated[datetime, NOT_SERVED]
+    step: Annotated[str, served("What is being done now; empty: nothing", "process rows")]
+    reason: Annotated[
+        str | None,
+        served("Why it waits, if not for mappings, or why it failed", "the database is down"),
+    ]
+    assignee: Annotated[
+        str, served("Who is waited for; empty once it was removed", "anna@example.org")
+    ]
+    waiting_since: Annotated[
+        datetime | None,
+        served("Since when it waits for a person; null: it does not", "2026-01-03T10:00:01Z"),
+    ]
+    version: Annotated[int, served("Of the mappings: the value of the ETag", 3)]
+    revision: Annotated[int, NOT_SERVED]
+    """Rises with every change of the row: id of an event."""
+    total: Annotated[
+        int | None, served("Rows of the file; null until they are counted", 150, "totalRows")
+    ]
+    counts: Annotated[RowCounts, NOT_SERVED]
+    parked: Annotated[int, served("Rows that wait for the meaning of a value", 2, "parkedRows")]
+    values_total: Annotated[int, NOT_SERVED]
+    open_values: Annotated[int, served("Values without a meaning so far", 1)]
+    layout: Annotated[Layout, NOT_SERVED]
+    report: Annotated[BlobRef | None, NOT_SERVED]
+    undo_state: Annotated[
+        UndoState | None,
+        served("How far an undo has come; null: none was asked for", None, "undoStatus"),
+    ]
+    created_at: Annotated[datetime, served("When it was uploaded", "2026-01-03T10:00:00Z")]
+    updated_at: Annotated[datetime, served("When this changed last", "2026-01-03T10:00:01Z")]
+    finished_at: Annotated[
+        datetime | None, served("When it ended; null: it has not", "2026-01-03T10:05:00Z")
+    ]
+    purged_at: Annotated[
+        datetime | None,
+        served("When rows and mappings were removed; null: they were not", None),
+    ]
+    mark_round: Annotated[int, NOT_SERVED] = 0
+    """0: every row is processed for the first time; later: rows that had waited."""
+    context_name: Annotated[
+        str | None, served("Name of the event, period or race; in lists alone", "City Marathon")
+    ] = None
+    column_mappings: Annotated[
+        Sequence[ColumnView] | None, served("Its columns, if they were asked for; else null", None)
+    ] = None
+    cell_mappings: Annotated[
+        Sequence[CellView] | None,
+        served("Its first 200 values, if they were asked for; else null", None),
+    ] = None
+
+    @computed_field(description="Rows with an outcome", examples=[148])
+    @property
+    def processed_rows(self) -> int:
+        """Rows with an outcome."""
+        return self.counts.done
+
+    @computed_field(description="Rows created, updated or skipped", examples=[147])
+    @property
+    def success_count(self) -> int:
+        """Rows created, updated or skipped."""
+        return self.counts.done - self.counts.error
+
+    @computed_field(description="Rows that did not go in", examples=[1])
+    @property
+    def error_count(self) -> int:
+        """Rows that did not go in."""
+        return self.counts.error
+
+    @computed_field(description="How much is processed, from 0 to 100", examples=[98])
+    @property
+    def progress_percent(self) -> int:
+        """How much is processed, from 0 to 100."""
+        if self.state is SpreadsheetState.COMPLETED:
+            return 100
+        return min(99, 100 * self.counts.done // self.total) if self.total else 0
+
+    @computed_field(description="There is a report of the rows that did not go in", examples=[True])
+    @property
+    def has_report(self) -> bool:
+        """There is a report of the rows that did not go in."""
+        return self.report is not None
+
+    @computed_field(
+        description="Rows read or processed, about; null: it does not work on rows",
+        examples=[812.5],
+    )
+    @property
+    def rows_per_second(self) -> float | None:
+        """Rows read or processed, about; None: it does not work on rows."""
+        pace = self.pace(datetime.now(UTC))
+        return pace and round(pace.rows_per_second, 1)
+
+    @computed_field(
+        description="Until the last row is processed, about; null: not known", examples=[40]
+    )
+    @property
+    def seconds_left(self) -> int | None:
+        """Until the last row is processed, about; None: not known."""
+        pace = self.pace(datetime.now(UTC))
+        return pace and pace.seconds_left
+
+    def pace(self, now: datetime) -> Pace | None:
+        """How fast it works; None: it does not, or nothing can be said.
+
+        While rows are read it is not known how many there are. Of rows that had waited for a value
+        the moment at which they were taken up is not known row by row, so nothing is said of them.
+        """
+        working = now - self.state_since
+        if self.waiting_since is not None or working < _LEAST:
+            return None
+        if self.state is SpreadsheetState.COLUMN_MAPPING and self.total:
+            return Pace(self.total / working.total_seconds())
+        if self.state is not SpreadsheetState.PROCESSING or self.mark_round or not self.total:
+            return None
+        done = self.counts.done + self.parked
+        if not done or done >= self.total:
+            return None
+        rate = done / working.total_seconds()
+        return Pace(rate, round((self.total - done) / rate))
 
 
-@dataclass(frozen=True, slots=True)
-class UndoView:
-    """How far an undo has come."""
+class AnswerView(Record):
+    """What has become of an answer."""
 
-    state: UndoState
-    counts: UndoCounts
-    by: str | None
-    requested_at: datetime
-    finished_at: datetime | None
+    identifier: Annotated[str, served("UUID of the import", "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11")]
+    status: Annotated[SpreadsheetState, served("Where it stands", "COLUMN_MAPPING")]
+    version: Annotated[int, served("Of the mappings: the value of the ETag", 3)]
+    missing_fields: Annotated[
+        Sequence[str], served("Required fields without a column", ["LAST_NAME"])
+    ]
+    open_values: Annotated[int, served("Values without a meaning so far", 1)]
+    first_open_values: Annotated[
+        Sequence[OpenValueView], served("The first values without a meaning; at most 50", [])
+    ]
+    left_out_columns: Annotated[
+        Sequence[str], served("Headers of columns that fill no field", ["Shirt size"])
+    ]
+    left_out_sheets: Annotated[
+        Sequence[str],
+        served("Further sheets that hold something and are not read", ["Waiting list"]),
+    ]
+    left_out_lines: Annotated[
+        Sequence[int],
+        served("Lines of another table above the header, which are not read", [2, 3]),
+    ]
+    skipped_rows: Annotated[int, served("Rows that are no people, as far as the file was read", 2)]
+    hidden_rows: Annotated[
+        int, served("Rows that are read although they are hidden in the file, as far as known", 12)
+    ]
+    hidden_lines: Annotated[str, served("Their lines, the first ones named", "5-9, 14")]
+    hidden_columns: Annotated[
+        Sequence[str], served("Headers of hidden columns that fill a field", ["Date of birth"])
+    ]
+    hidden_sheet: Annotated[bool, served("The sheet that is read is hidden in the file", False)]
+
+    @classmethod
+    def of(cls, uuid: str, answer: MappingsAnswer) -> Self:
+        """What has become of an answer to an import."""
+        return cls(
+            identifier=uuid,
+            status=answer.state,
+            open_values=answer.cells.open,
+            first_open_values=[
+                OpenValueView.model_validate(each) for each in answer.cells.first_open
+            ],
+            hidden_rows=answer.hidden.rows,
+            hidden_lines=answer.hidden.lines,
+            hidden_sheet=answer.hidden.sheet,
+            **answer.model_dump(exclude={"state", "cells", "hidden"}),
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class UndoConflict:
+class QuestionGroup(Record):
+    """Open questions about people, of one kind."""
+
+    question: Annotated[str, served("Kind of the question", "BIRTHDATE")]
+    reason: Annotated[str, served("Why it is asked, in words", "the birthdate differs")]
+    count: Annotated[int, served("How many there are", 12)]
+    first_id: Annotated[int, served("Of one of the values: `forAll` with it answers all", 4)]
+
+
+class CellProblem(Record):
+    """What is wrong with a row, or with one of its cells."""
+
+    column: Annotated[str | None, served("Header, or name, of the column", "Email")]
+    value: Annotated[
+        str | None, served("What stands in the cell; null: nothing", "anna(at)example.org")
+    ]
+    reason: Annotated[str, served("What is wrong, in words", "is not a mail address")]
+
+
+class ResultCell(Record):
+    """A cell that is not blank, of a column that fills a field."""
+
+    column: Annotated[str, served("Header, as it stands in the file", "Vorname")]
+    field: Annotated[str, served("Field that the column fills", "FIRST_NAME", "targetField")]
+    title: Annotated[str, NOT_SERVED]
+    """What people call the field."""
+    value: Annotated[str, served("What stands in the cell", "Anna")]
+
+
+class RowCorrection(Record):
+    """A cell that was corrected in the review."""
+
+    column: Annotated[str, served("Header of the column", "Date of birth")]
+    before: Annotated[str | None, served("What the cell held; null: nothing", "3/4/2026")]
+    after: Annotated[str | None, served("What it holds since; null: nothing", "2026-04-03")]
+    by: Annotated[str, served("Who corrected it", "ben@example.org")]
+    at: Annotated[datetime, served("When", "2026-01-03T10:02:00Z")]
+
+
+class ResultRow(Record):
+    """Outcome of a row."""
+
+    line: Annotated[
+        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
+    ]
+    outcome: Annotated[Outcome, served("What became of the row", "ERROR")]
+    message: Annotated[
+        str | None, served("Why, in words; null: there is nothing to say", "Email is missing")
+    ]
+    problems: Annotated[
+        Sequence[CellProblem], served("What is wrong with the row, cell by cell", [])
+    ] = ()
+    name: Annotated[
+        str | None,
+        served("Whom the row is about, or its first cell; null: it is no longer kept", "Anna M."),
+    ] = None
+    cells: Annotated[
+        Sequence[ResultCell],
+        served("Its cells that are not blank, in columns that fill a field", []),
+    ] = ()
+    corrections: Annotated[
+        Sequence[RowCorrection], served("Cells of the row that were corrected in the review", [])
+    ] = ()
+
+    @computed_field(description="Number of it: its line", examples=[17])
+    @property
+    def id(self) -> int:
+        """Number of it: its line."""
+        return self.line
+
+
+class Difference(Record):
+    """What the import has changed in a row that was there; a dry run: would change."""
+
+    line: Annotated[
+        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
+    ]
+    table: Annotated[str, served("Table of the row", "events")]
+    column: Annotated[str, served("Its column", "first_name")]
+    before: Annotated[str | None, served("Value that is there; null: none", "Anna")]
+    after: Annotated[str | None, served("Value that it gets; null: none", "Anne")]
+    record: Annotated[str, served("What the row is, as people call it", "Event participant")] = ""
+    title: Annotated[str, served("As people call the column", "First name")] = ""
+
+
+class SummaryView(Record):
+    """Rows per outcome."""
+
+    created: Annotated[int, served("Rows that are new", 100)]
+    updated: Annotated[int, served("Rows that changed what was there", 40)]
+    skipped: Annotated[int, served("Rows with nothing to change", 7)]
+    error: Annotated[int, served("Rows that did not go in", 1)]
+    parked: Annotated[int, served("Rows that wait for the meaning of a value", 2)]
+    differences: Annotated[
+        Sequence[Difference],
+        served("What a dry run would change in rows that are there; the first 100", []),
+    ] = ()
+
+    @computed_field(description="All of them", examples=[150])
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.created + self.updated + self.skipped + self.error + self.parked
+
+
+class UndoConflict(Record):
     """A row that an undo left alone."""
 
-    line: int
-    """Of the file that had written it."""
-    table: str
-    row_id: int
-    reason: str
-    """Follows the row: `was changed since`."""
+    line: Annotated[int, served("Line of the file that had written it", 17, "rowNumber")]
+    table: Annotated[str, served("Table of the row", "events")]
+    row_id: Annotated[int, NOT_SERVED]
+    reason: Annotated[str, served("Why; follows the row", "was changed since")]
 
+    @computed_field(
+        description="What the row is, as people call it", examples=["Event participant"]
+    )
     @property
     def record(self) -> str:
         """What the row is to people, as `Person`."""
         return record_title(self.table)
+
+
+class UndoPreview(Record):
+    """What an undo would do now."""
+
+    deleted: Annotated[int, served("Rows that are deleted", 100)] = 0
+    restored: Annotated[int, served("Rows that get their values back", 40)] = 0
+    left_alone: Annotated[
+        int, served("Rows that were changed since, or that others refer to", 2)
+    ] = 0
+    conflicts: Annotated[
+        Sequence[UndoConflict], served("The first of the rows that are left alone", [])
+    ] = ()
+
+
+class UndoView(UndoPreview):
+    """How far an undo has come."""
+
+    state: Annotated[UndoState, served("How far it has come", "RUNNING", "status")]
+    by: Annotated[str | None, NOT_SERVED]
+    requested_at: Annotated[
+        datetime | None, served("When it was asked for", "2026-01-05T09:00:00Z")
+    ]
+    finished_at: Annotated[
+        datetime | None, served("When it ended; null: it has not", "2026-01-05T09:01:00Z")
+    ]
+
+
+class AvailableContext(Record):
+    """An event, a membership period or a race."""
+
+    table: Annotated[str, served("`events`, `membership_periods` or `races`", "events")]
+    id: Annotated[int, served("Value of `contextId`", 7)]
+    name: Annotated[str, served("As people see it", "City Marathon")]
+    organisation_id: Annotated[int, served("Organisation that it belongs to", 1)]
+
+
+class FieldView(Record):
+    """A field of an import type, which a column may fill."""
+
+    name: Annotated[str, served("Its name", "EVENT_CATEGORY_NAME")]
+    title: Annotated[str, served("As people call it", "Category")]
+    required: Annotated[bool, served("It has to be given", True)]
+    resolver: Annotated[
+        str | None, served("Rows that its cells refer to; null: none", "countries")
+    ] = None
+    creates: Annotated[bool, served("A missing row may be made", True)] = False
+    aliases: Annotated[
+        Sequence[str], served("Other headers that mean it", ["Vorname", "given name"])
+    ] = ()
+    examples: Annotated[Sequence[str], served("Cells that are right", ["Anna", "Jean-Luc"])] = ()
+    either: Annotated[str | None, NOT_SERVED] = None
+    """A file with a column for this other field can do without."""
+
+
+class ContextView(Record):
+    """What the rows of a type belong to."""
+
+    table: Annotated[str, served("Its table", "events")]
+    title: Annotated[str, served("As people call it", "Event")]
+    required: Annotated[bool, served("It has to be given", True)]
+
+
+class ImportTypeView(Record):
+    """What can be imported."""
+
+    name: Annotated[str, served("Its name", "EVENT_PARTICIPANT")]
+    title: Annotated[str, served("As people call it", "Event participants")]
+    context: Annotated[
+        ContextView | None,
+        served("What the rows belong to; null: the organisation alone", None),
+    ]
+    fields: Annotated[Sequence[FieldView], served("Its fields", [])]
+
+
+class SkippedRowView(Record):
+    """A row that is no person, or may be none."""
+
+    line: Annotated[
+        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
+    ]
+    cells: Annotated[Sequence[str], served("Its cells, as a person sees them", ["Total", "12"])]
+    reason: Annotated[str, served("Why, in words", "is a total")]
+    is_skipped: Annotated[bool, served("The row is not imported", True, "leftOut")]
+
+
+class ReviewColumn(Record):
+    """A column of a review."""
+
+    id: Annotated[int, served("Number of the column", 3, "columnId")]
+    header: Annotated[str, served("The header, as it stands in the file", "E-Mail")]
+    target: Annotated[
+        str | None, served("Field that the column fills; null: none", "EMAIL", "targetField")
+    ]
+    title: Annotated[
+        str | None, served("As people call the field; null: the column fills none", "Email")
+    ] = None
+    problems: Annotated[int, served("Cells of the column with a problem", 3, "problemCount")] = 0
+    made: Annotated[bool, served("A change has made the column", False)] = False
+
+
+class ReviewOverview(Record):
+    """A review as a whole."""
+
+    version: Annotated[
+        int, served("Of the mappings and their corrections: the value of the ETag", 7)
+    ]
+    is_open: Annotated[bool, served("Corrections are accepted", True)]
+    is_checked: Annotated[
+        bool,
+        served("All rows were checked against each other and people at this version", True),
+    ]
+    check_failure: Annotated[
+        str | None,
+        served(
+            "Why all rows could not be checked at this version: POST …/retry checks them again; "
+            "null: they are, or they are being checked",
+            None,
+        ),
+    ] = None
+    rows: Annotated[int, served("Rows of the file", 150, "rowCount")]
+    wrong: Annotated[int, served("Rows with a problem", 3, "wrongRows")]
+    excluded: Annotated[int, served("Rows that are left out", 1, "excludedRows")]
+    row_problems: Annotated[int, served("Problems of rows as a whole, as duplicates", 1)]
+    missing: Annotated[
+        Sequence[str], served("Required fields without a column", ["FIRST_NAME"], "missingFields")
+    ]
+    dry_run: Annotated[
+        bool, served("Nothing is written unless it is imported from the review", False)
+    ]
+    columns: Annotated[Sequence[ReviewColumn], served("The columns, by place", [])]
+
+    @computed_field(
+        alias="moreProblems",
+        description="Only the first 200,000 problems are known: rows further down may have more",
+        examples=[False],
+    )
+    @property
+    def is_cut(self) -> bool:
+        """Whether rows further down may have problems that are not stored."""
+        return self.row_problems + sum(each.problems for each in self.columns) >= PROBLEMS
+
+
+class ReviewCell(Record):
+    """A cell of a row."""
+
+    column: Annotated[int, served("Number of the column", 3, "columnId")]
+    value: Annotated[
+        str | None, served("What stands in the cell; null: nothing", "anna(at)example.org")
+    ]
+    problem: Annotated[
+        str | None,
+        served("What is wrong with the cell, in words; null: nothing", "is not a mail address"),
+    ]
+    remark: Annotated[
+        str | None,
+        served(
+            "What to look at in the cell, which is imported as it stands; null: nothing",
+            "is a name with digits",
+        ),
+    ]
+    original: Annotated[
+        str | None, served("What stands in the file, if the cell was corrected; else null", "anna@")
+    ] = None
+    corrected_by: Annotated[
+        str | None, served("Who corrected it last; null: it was not corrected", "ben@example.org")
+    ] = None
+    corrected_at: Annotated[
+        datetime | None, served("When; null: it was not corrected", "2026-01-03T10:02:00Z")
+    ] = None
+
+
+class ReviewRow(Record):
+    """A row as it is now."""
+
+    line: Annotated[
+        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
+    ]
+    excluded: Annotated[
+        str | None, served("Who left the row out; null: it is imported", None, "excludedBy")
+    ]
+    problems: Annotated[
+        Sequence[str],
+        served("What is wrong with the row as a whole, in words", ["duplicate of row 4"]),
+    ]
+    cells: Annotated[Sequence[ReviewCell], served("The cells, by place", [])]
+
+
+class ReviewExampleView(ReviewExample):
+    """A cell before and after a change."""
+
+    model_config = served_as(row="rowNumber", column="columnId")
+
+
+class ChangeEffect(Record):
+    """What a change does, or would do."""
+
+    version: Annotated[
+        int, served("Of the mappings and their corrections: the value of the ETag", 7)
+    ]
+    changed_rows: Annotated[int, served("Rows that it changes", 12)] = 0
+    changed_cells: Annotated[int, served("Cells that it changes", 12)] = 0
+    problems_before: Annotated[int, served("Problems of the changed columns before", 12)] = 0
+    problems_after: Annotated[int, served("Problems of the changed columns afterwards", 0)] = 0
+    wrong_rows: Annotated[int, served("Rows with a problem", 3)]
+    examples: Annotated[
+        Sequence[ReviewExampleView], served("Some of the changed cells; at most 5", [])
+    ] = ()
+
+
+class ChangeRecord(Record):
+    """A change to the rows of a review, in words and as it can be requested."""
+
+    operation: Annotated[
+        Operation, served("The change, as it can be requested", {"kind": "EXCLUDE", "rows": [4]})
+    ]
+    by: Annotated[str, served("Who made it", "ben@example.org")]
+    at: Annotated[datetime, served("When", "2026-01-03T10:02:00Z")]
+    subject: Annotated[str, served("What the change is about, in words", "row 17, E-Mail")]
+    decision: Annotated[str, served("What it does, in words", "corrected")]
+
+
+class ReviewOperationView(ChangeRecord):
+    """A change of the list."""
+
+    version: Annotated[int, served("Of the mappings that it has made", 7)]
+    changed_rows: Annotated[int, served("Rows that it changes", 12)]
+    changed_cells: Annotated[int, served("Cells that it changes", 12)]
+    undone_by: Annotated[
+        int | None, served("Version of the change that takes it back; null: it counts", None)
+    ]
+
+
+class RememberedOperation(ChangeRecord):
+    """A change to an earlier file, as it can be requested for this one."""
+
+    headers: Annotated[
+        Sequence[str], served("Headers of the columns that it is about", ["Date of birth"])
+    ]
+    why: Annotated[str, served("Why it is suggested", "done in an earlier file to Date of birth")]

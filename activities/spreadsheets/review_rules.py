@@ -1,7 +1,7 @@
 """What a review of rows shows: what is wrong with which cell, before anything is written."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -63,7 +63,6 @@ class ReviewedRow:
         problems: What is wrong with it.
         corrections: The cells that are not as they stood in the file.
         excluded: Who left it out; None: it is imported.
-        remarks: What a person should look at, by column; the cells are imported as they stand.
     """
 
     line: int
@@ -71,7 +70,6 @@ class ReviewedRow:
     problems: Sequence[RowProblem]
     corrections: Sequence[Correction]
     excluded: str | None
-    remarks: Mapping[int, str] = field(default_factory=dict[int, str])
 
 
 @dataclass(frozen=True, slots=True)

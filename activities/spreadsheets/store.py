@@ -28,7 +28,7 @@ from activities.spreadsheets.import_rows import (
     mark_of,
     save,
 )
-from activities.spreadsheets.records import UndoConflict
+from activities.spreadsheets.records import UndoPreview
 from activities.spreadsheets.review_store import SqlReviewStore
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
@@ -65,7 +65,6 @@ from workflows.spreadsheets.runs import (
     SpreadsheetResult,
     StatusRecord,
     UndoOrder,
-    UndoPreview,
     UndoResult,
 )
 
@@ -415,16 +414,14 @@ class SqlSpreadsheetStore:
         async with self._database.transaction() as connection:
             return await undo_store.begin_undo(connection, order)
 
-    async def preview_undo(self, uuid: str) -> tuple[UndoPreview, Sequence[UndoConflict]]:
+    async def preview_undo(self, uuid: str) -> UndoPreview:
         """What an undo would do now, and the first rows that it would leave alone and why."""
-        found = UndoPreview(uuid=uuid)
-        conflicts: Sequence[UndoConflict] = ()
+        found = UndoPreview()
         with suppress(_RolledBack):
             async with self._database.transaction() as connection:
-                found, left = await undo_store.preview(connection, uuid)
-                conflicts = [UndoConflict(*conflict) for conflict in left]
+                found = await undo_store.preview(connection, uuid)
                 raise _RolledBack
-        return found, conflicts
+        return found
 
     async def undo_chunk(self, uuid: str) -> bool:
         """Take back the newest chunk that is not taken back yet; False: there is none."""

@@ -24,6 +24,7 @@ from activities.spreadsheets.import_rows import (
     save,
     target_table,
 )
+from activities.spreadsheets.records import UndoConflict, UndoPreview
 from activities.spreadsheets.row_store import TableImages, UpdatedImage, pack, unpack
 from adapters.database.bulk import engine as bulk
 from adapters.database.models.spreadsheets import (
@@ -38,7 +39,6 @@ from workflows.spreadsheets.runs import (
     PROBLEMS_NAMED,
     UndoCounts,
     UndoOrder,
-    UndoPreview,
     UndoResult,
 )
 
@@ -316,7 +316,7 @@ async def undo_chunk(connection: AsyncConnection, uuid: str) -> bool:
     return True
 
 
-async def preview(connection: AsyncConnection, uuid: str) -> tuple[UndoPreview, Sequence[Conflict]]:
+async def preview(connection: AsyncConnection, uuid: str) -> UndoPreview:
     """What an undo would do. It is done here: the caller rolls the transaction back."""
     opened = await lock_known(connection, uuid)
     attempt = (opened.row.undo_attempts or 0) + 1
@@ -325,8 +325,15 @@ async def preview(connection: AsyncConnection, uuid: str) -> tuple[UndoPreview, 
     while (done := await _next_chunk(connection, opened, attempt)) is not None:
         deleted, restored = deleted + done[0], restored + done[1]
         conflicts += done[2]
-    counts = UndoCounts(deleted=deleted, restored=restored, left_alone=_rows(conflicts))
-    return UndoPreview(uuid=uuid, counts=counts), sorted(conflicts)[:PREVIEWED]
+    return UndoPreview(
+        deleted=deleted,
+        restored=restored,
+        left_alone=_rows(conflicts),
+        conflicts=[
+            UndoConflict(line=line, table=table, row_id=id, reason=reason)
+            for line, table, id, reason in sorted(conflicts)[:PREVIEWED]
+        ],
+    )
 
 
 async def _next_chunk(

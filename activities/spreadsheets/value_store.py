@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -390,7 +390,7 @@ async def some_mappings(
     connection: AsyncConnection, import_id: int | None, ids: Sequence[int]
 ) -> Sequence[CellMapping]:
     """Mappings of an import by id."""
-    return [mapping_of(row) for row in await _rows(connection, import_id, ids)]
+    return [mapping_of(row, CellMapping) for row in await _rows(connection, import_id, ids)]
 
 
 async def all_mappings(database: Database, uuid: str) -> AsyncIterator[Sequence[CellMapping]]:
@@ -402,26 +402,17 @@ async def all_mappings(database: Database, uuid: str) -> AsyncIterator[Sequence[
             rows = (await connection.execute(_paging(), parameters)).all()
         if not rows:
             return
-        yield [mapping_of(row) for row in rows]
+        yield [mapping_of(row, CellMapping) for row in rows]
         after = rows[-1].id
 
 
-def mapping_of(row: Any) -> CellMapping:
+Mapped = TypeVar("Mapped", bound=CellMapping)
+
+
+def mapping_of(row: Any, kind: type[Mapped]) -> Mapped:
     """A mapping from its row."""
-    return CellMapping(
-        id=row.id,
-        field=row.field,
-        value=row.value,
-        status=MappingStatus(row.status),
-        target_id=row.target_id,
-        target_name=row.target_name,
-        create=row.create,
-        confidence=row.confidence,
-        alternatives=import_rows.load_alternatives(row.alternatives),
-        rows=row.rows,
-        question=row.question,
-        reason=row.reason,
-    )
+    alternatives = import_rows.load_alternatives(row.alternatives)
+    return kind.model_validate({**row._asdict(), "alternatives": alternatives})
 
 
 def _row(import_id: int, value: FoundValue) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -25,7 +24,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import import_rows, value_store
 from activities.spreadsheets.import_rows import (
-    AvailableContext,
     SqlSpreadsheetStatuses,
     count,
     counts_of,
@@ -36,9 +34,12 @@ from activities.spreadsheets.import_rows import (
     reading_status,
 )
 from activities.spreadsheets.records import (
+    AvailableContext,
     CellsView,
+    CellView,
     ColumnsView,
     ColumnView,
+    DecisionView,
     Difference,
     Page,
     QuestionGroup,
@@ -64,8 +65,7 @@ from adapters.database.models.spreadsheets import (
 from adapters.database.records import clean, load_problems
 from workflows.shared.contracts import Problem
 from workflows.spreadsheets.fields import ParkedRow, Preview, SkippedRow
-from workflows.spreadsheets.mappings import DecisionRecord, MappingStatus, Outcome
-from workflows.spreadsheets.runs import RowCounts
+from workflows.spreadsheets.mappings import MappingStatus, Outcome
 
 PAGE: Final = 1_000
 
@@ -197,7 +197,9 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
             total = await connection.execute(count(values, *conditions))
             query = select(values).where(*conditions).order_by(values.c.id)
             found = await connection.execute(paged(query, page, size))
-            return CellsView(row.version, [mapping_of(each) for each in found], total.scalar_one())
+            return CellsView(
+                row.version, [mapping_of(each, CellView) for each in found], total.scalar_one()
+            )
 
     async def cell_counts(self, uuid: str, wanted: ValueFilter) -> Mapping[str, int]:
         """How many values match, by field, in the order in which they were found."""
@@ -212,7 +214,7 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
             select(
                 values.c.question,
                 func.min(values.c.reason).label("reason"),
-                func.count().label("open"),
+                func.count().label("count"),
                 func.min(values.c.id).label("first_id"),
             )
             .join(imports, imports.c.id == values.c.import_id)
@@ -225,10 +227,7 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
             .order_by(values.c.question)
         )
         async with self._database.reading() as connection:
-            return [
-                QuestionGroup(row.question, row.reason, row.open, row.first_id)
-                for row in await connection.execute(query)
-            ]
+            return [QuestionGroup.model_validate(row) for row in await connection.execute(query)]
 
     async def results(
         self, uuid: str, *, outcome: Outcome | None = None, page: int = 0, size: int = 50
@@ -249,13 +248,10 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
                 total = getattr(counts, outcome.value.lower())
             found = await connection.execute(paged(query, page, size))
             items = [
-                ResultRow(
-                    each.line,
-                    Outcome(each.outcome),
-                    each.message,
-                    load_problems(each.problems or "[]"),
+                ResultRow.model_validate(
+                    {**each, "problems": load_problems(each["problems"] or "[]")}
                 )
-                for each in found
+                for each in found.mappings()
             ]
         return Page(items, total)
 
@@ -265,16 +261,23 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
         async with self._database.reading() as connection:
             row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None:
-                return SummaryView(RowCounts(), 0, ())
+                return SummaryView(created=0, updated=0, skipped=0, error=0, parked=0)
             query = select(differences).where(differences.c.import_id == row.id)
             rows = await connection.execute(query.order_by(differences.c.place))
             found = [
-                Difference(each.line, each.table_name, each.column_name, each.before, each.after)
+                Difference(
+                    line=each.line,
+                    table=each.table_name,
+                    column=each.column_name,
+                    before=each.before,
+                    after=each.after,
+                )
                 for each in rows
             ]
-            return SummaryView(counts_of(row), row.parked, await _with_names(connection, found))
+            named = await _with_names(connection, found)
+            return SummaryView(**counts_of(row).model_dump(), parked=row.parked, differences=named)
 
-    async def decisions(self, uuid: str, *, page: int = 0, size: int = 50) -> Page[DecisionRecord]:
+    async def decisions(self, uuid: str, *, page: int = 0, size: int = 50) -> Page[DecisionView]:
         """Who decided what, the newest first."""
         async with self._database.reading() as connection:
             row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
@@ -301,7 +304,8 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
             query = select(conflicts).where(mine).order_by(conflicts.c.line, conflicts.c.id)
             found = await connection.execute(paged(query, page, size))
             items = [
-                UndoConflict(each.line, each.table_name, each.row_id, each.reason) for each in found
+                UndoConflict.model_validate({**each, "table": each["table_name"]})
+                for each in found.mappings()
             ]
             return Page(items, total.scalar_one())
 
@@ -359,10 +363,11 @@ async def _with_names(
     return [
         each
         if (parent := _parent(each)) is None
-        else replace(
-            each,
-            before=names.get((parent, each.before), each.before),
-            after=names.get((parent, each.after), each.after),
+        else each.model_copy(
+            update={
+                "before": names.get((parent, each.before), each.before),
+                "after": names.get((parent, each.after), each.after),
+            }
         )
         for each in found
     ]
@@ -383,27 +388,17 @@ def _revision() -> Select[int]:
 
 
 def _column(row: Any) -> ColumnView:
-    return ColumnView(
-        id=row.id,
-        index=row.position,
-        header=row.header,
-        target=row.target,
-        status=MappingStatus(row.status),
-        confidence=row.confidence,
-        alternatives=import_rows.load_alternatives(row.alternatives),
-        samples=json.loads(row.samples),
-        why=row.why,
-        blanks=json.loads(row.blanks),
+    return ColumnView.model_validate(
+        {
+            **row._asdict(),
+            "index": row.position,
+            "alternatives": import_rows.load_alternatives(row.alternatives),
+            "samples": json.loads(row.samples),
+            "blanks": json.loads(row.blanks),
+        }
     )
 
 
-def _decision(row: Any) -> DecisionRecord:
-    return DecisionRecord(
-        kind=row.kind,
-        subject=row.subject,
-        decision=row.decision,
-        by=row.by,
-        at=row.at,
-        confidence=row.confidence,
-        alternatives=import_rows.load_alternatives(row.alternatives),
-    )
+def _decision(row: Any) -> DecisionView:
+    alternatives = import_rows.load_alternatives(row.alternatives)
+    return DecisionView.model_validate({**row._asdict(), "alternatives": alternatives})

@@ -41,7 +41,7 @@ StoredRows = Mapping[str, Lines]
 _STATUS = (
     *("state", "sequence", "version", "columns_version", "values_version", "total", "step"),
     *("reason", "assignee", "waiting_since", "created", "updated", "skipped", "error", "parked"),
-    *("values_total", "values_open", "mark_round", "mark_chunk", "mark_cursor", "mark_offset"),
+    *("values_total", "open_values", "mark_round", "mark_chunk", "mark_cursor", "mark_offset"),
     *("round_ended", "layout", "preview", "fields"),
 )
 _OWN: Mapping[str, tuple[Table, tuple[str, ...]]] = {

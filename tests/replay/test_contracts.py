@@ -89,7 +89,7 @@ def fields_of(model: type[Contract]) -> Parts:
                 "schema": {
                     key: value
                     for key, value in definition.items()
-                    if key not in ("description", "title", "default")
+                    if key not in ("description", "title", "default", "examples")
                 },
             }
             for name, definition in schema.get("properties", {}).items()

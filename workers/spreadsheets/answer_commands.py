@@ -408,22 +408,18 @@ def undo(
 
 async def _preview_undo(cli: CliContext, uuid: str, *, as_json: bool) -> None:
     async with open_access(cli) as access:
-        found, conflicts = await access.service.preview_undo(access.who, uuid)
-    counts = found.counts
+        found = await access.service.preview_undo(access.who, uuid)
     if as_json:
-        left = [
-            {"line": each.line, "record": each.record, "reason": each.reason} for each in conflicts
-        ]
-        print_json({"uuid": uuid, **counts.model_dump(mode="json"), "conflicts": left})
+        print_json({"uuid": uuid, **to_json(found)})
         return
     typer.echo(
-        f"{counts.deleted:,} records would be deleted, {counts.restored:,} would get their values "
-        f"back, {counts.left_alone:,} rows would be left alone; nothing was changed"
+        f"{found.deleted:,} records would be deleted, {found.restored:,} would get their values "
+        f"back, {found.left_alone:,} rows would be left alone; nothing was changed"
     )
-    for each in conflicts:
+    for each in found.conflicts:
         typer.echo(one_line(f"row {each.line}: {each.record.lower()} {each.reason}"))
-    if len(conflicts) < counts.left_alone:
-        typer.echo(f"the first {len(conflicts):,} of {counts.left_alone:,}", err=True)
+    if len(found.conflicts) < found.left_alone:
+        typer.echo(f"the first {len(found.conflicts):,} of {found.left_alone:,}", err=True)
 
 
 async def _undo(cli: CliContext, uuid: str, *, as_json: bool) -> None:

@@ -18,7 +18,18 @@ from fastapi_problem.error import Problem
 from pydantic import AfterValidator
 from starlette.types import Receive, Scope, Send
 
-from activities.spreadsheets.records import ImportFilter, ImportSorting
+from activities.spreadsheets.records import (
+    AnswerView,
+    DecisionView,
+    ImportFilter,
+    ImportSorting,
+    ImportTypeView,
+    ResultRow,
+    SpreadsheetRow,
+    SummaryView,
+    UndoPreview,
+    UndoView,
+)
 from activities.spreadsheets.types.base import SheetType
 from adapters.files.tables.workbooks import WorkbookSheet, write_workbook
 from workers.shared.gateway.http.answers import event_stream
@@ -28,22 +39,11 @@ from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.renderer import N_, gettext, localised
 from workers.shared.services.errors import Conflict, NotFound, UnsupportedFile, WrongState
 from workers.shared.services.identity import Identity
-from workers.spreadsheets import bodies, serializers
+from workers.spreadsheets import bodies
 from workers.spreadsheets.bodies import AssigneeBody
 from workers.spreadsheets.queries import ReportFile, settled
 from workers.spreadsheets.register import NAME
 from workers.spreadsheets.runs import StillOpen
-from workers.spreadsheets.schemas import (
-    AnswerView,
-    DecisionView,
-    ImportTypeView,
-    ImportView,
-    ResultView,
-    SummaryView,
-    UndoPreviewView,
-    UndoView,
-    answer_fields,
-)
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.statuses import LARGEST_PAGE
 from workers.spreadsheets.upload_form import check_beginning
@@ -70,7 +70,9 @@ def still_open(error: StillOpen) -> Problem:
         error,
         {"etag": f'"{error.answer.version}"'},
         saved=error.saved,
-        **answer_fields(error.answer),
+        **AnswerView.of("", error.answer).model_dump(
+            mode="json", exclude={"identifier", "status", "version"}
+        ),
     )
 
 
@@ -323,7 +325,7 @@ async def create_import(
             description="A second request with the same key and content makes no second import.",
         ),
     ] = None,
-) -> ImportView:
+) -> SpreadsheetRow:
     """Upload a spreadsheet and start its import.
 
     The file is streamed: the answer comes within a second of its last byte, with the columns
@@ -333,10 +335,10 @@ async def create_import(
     row = await service.create(who, upload, key=idempotency_key)
     response.headers["location"] = f"/api/imports/{row.uuid}"
     response.headers["etag"] = etag(row.version)
-    columns = None
-    if row.state is not SpreadsheetState.UPLOADED:
-        columns = await service.columns(who, row.uuid)
-    return serializers.import_view(row, columns)
+    if row.state is SpreadsheetState.UPLOADED:
+        return row
+    columns = await service.columns(who, row.uuid)
+    return row.model_copy(update={"column_mappings": columns.columns})
 
 
 @router.get(
@@ -366,7 +368,7 @@ async def list_imports(
     sort: ImportSorting = ImportSorting.NEWEST,
     page: PageNumber = 0,
     size: PageSize = 20,
-) -> list[ImportView]:
+) -> list[SpreadsheetRow]:
     """Imports of your organisations, the newest first unless another order is asked for."""
     wanted = ImportFilter(status, import_type, context_id, created_by, search, sort)
     found = await service.list(who, wanted, organisation=organisation_id, page=page, size=size)
@@ -375,7 +377,10 @@ async def list_imports(
     else:
         describe_page(request, response, found.total, page, size)
     names = await service.context_names(who, found.items)
-    return [serializers.import_view(row, context_name=names.get(row.uuid)) for row in found.items]
+    return [
+        row.model_copy(update={"context_name": names[row.uuid]}) if row.uuid in names else row
+        for row in found.items
+    ]
 
 
 @router.get(
@@ -390,14 +395,15 @@ async def get_import(
     uuid: ImportId,
     response: Response,
     include_mappings: Annotated[bool, Query(alias="includeMappings")] = False,
-) -> ImportView:
+) -> SpreadsheetRow:
     """The status of an import; with its columns and the first 200 values on request."""
     row = await service.get(who, uuid)
     response.headers["etag"] = etag(row.version)
     if not include_mappings or row.purged_at is not None:
-        return serializers.import_view(row)
+        return row
     columns = await service.columns(who, uuid)
-    return serializers.import_view(row, columns, await service.cells(who, uuid, size=LARGEST_PAGE))
+    cells = await service.cells(who, uuid, size=LARGEST_PAGE)
+    return row.model_copy(update={"column_mappings": columns.columns, "cell_mappings": cells.items})
 
 
 @router.delete(
@@ -411,10 +417,10 @@ async def cancel_import(
     who: Who,
     uuid: ImportId,
     reason: Annotated[str | None, Query(max_length=500)] = None,
-) -> ImportView:
+) -> SpreadsheetRow:
     """Cancel an import. Rows that are in stay in, and can be undone."""
     await service.cancel(who, uuid, reason)
-    return await _status(service, who, uuid)
+    return await service.get(who, uuid)
 
 
 @router.post(
@@ -426,7 +432,7 @@ async def cancel_import(
 )
 async def start_import(
     service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
-) -> ImportView:
+) -> SpreadsheetRow:
     """Confirm all that matched by itself and process the rows.
 
     From COLUMN_MAPPING the values are not collected first: those that turn out to be open are
@@ -435,7 +441,7 @@ async def start_import(
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.start(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
-    return await _status(service, who, uuid)
+    return await service.get(who, uuid)
 
 
 @router.post(
@@ -445,10 +451,10 @@ async def start_import(
     response_model_exclude_unset=True,
     responses={**_ONE, **import_problems(409, 410)},
 )
-async def retry_import(service: TheService, who: Who, uuid: ImportId) -> ImportView:
+async def retry_import(service: TheService, who: Who, uuid: ImportId) -> SpreadsheetRow:
     """Try the step again that could not be done, and that the import waits at."""
     await service.retry(who, uuid)
-    return await _status(service, who, uuid)
+    return await service.get(who, uuid)
 
 
 @router.post(
@@ -463,7 +469,7 @@ async def reassign_import(
     body: Annotated[AssigneeBody, Body(openapi_examples=bodies.assignee)],
 ) -> AnswerView:
     """Reassign the import to another person; reminders go to them from now on."""
-    return serializers.answer_view(uuid, await service.reassign(who, uuid, body.to, body.notify))
+    return AnswerView.of(uuid, await service.reassign(who, uuid, body.to, body.notify))
 
 
 @router.get(
@@ -496,23 +502,19 @@ async def watch_import(
         rows,
         event="status",
         id=lambda row: str(row.revision),
-        render=lambda row: serializers.import_view(row).model_dump_json(exclude_unset=True),
+        render=lambda row: row.model_dump_json(by_alias=True, exclude_unset=True),
     )
 
 
 @router.get("/import-types", tags=["types"])
 async def list_types(service: TheService, who: Who) -> list[ImportTypeView]:
     """What can be imported, field by field; custom lists of an organisation come on top."""
-    return [serializers.type_view(kind) for kind in service.types()]
+    return [ImportTypeView.model_validate(kind) for kind in service.types()]
 
 
 def _revision(header: str | None) -> int | None:
     """The revision that a browser saw last; None: it sent none, or an invalid one."""
     return int(header) if header and header.isascii() and header.isdecimal() else None
-
-
-async def _status(service: SpreadsheetService, who: Identity, uuid: str) -> ImportView:
-    return serializers.import_view(await service.get(who, uuid))
 
 
 results_router = APIRouter(
@@ -541,21 +543,17 @@ async def get_results(
     outcome: Outcome | None = None,
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> list[ResultView]:
+) -> Sequence[ResultRow]:
     """Outcome of each row by its number in the file, with its cells and what is wrong with them."""
-    found = await service.results(who, uuid, outcome=outcome, page=page, size=size)
+    found = await service.result_page(who, uuid, outcome, page, size)
     describe_page(request, response, found.total, page, size)
-    row = await service.get(who, uuid)
-    lines = [each.line for each in found.items]
-    headers, changed = await service.review.corrections(row, lines)
-    shown = await service.result_rows.read(row, lines)
-    return serializers.result_views(found.items, headers, changed, shown)
+    return found.items
 
 
 @results_router.get("/results/summary")
 async def get_summary(service: TheService, who: Who, uuid: ImportId) -> SummaryView:
     """Rows per outcome; after a dry run the first 100 differences as well."""
-    return serializers.summary_view(await service.summary(who, uuid))
+    return await service.summary(who, uuid)
 
 
 @results_router.get(
@@ -583,11 +581,11 @@ async def get_decisions(
     response: Response,
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> list[DecisionView]:
+) -> Sequence[DecisionView]:
     """Who decided what and when, and what else there was to choose from; the newest first."""
     found = await service.decisions(who, uuid, page=page, size=size)
     describe_page(request, response, found.total, page, size)
-    return serializers.decision_views(found.items)
+    return found.items
 
 
 @results_router.post(
@@ -606,10 +604,9 @@ async def undo_import(service: TheService, who: Who, uuid: ImportId, response: R
 
 
 @results_router.get("/undo/preview", responses=import_problems(409))
-async def preview_undo(service: TheService, who: Who, uuid: ImportId) -> UndoPreviewView:
+async def preview_undo(service: TheService, who: Who, uuid: ImportId) -> UndoPreview:
     """What an undo would take back now, and the first rows that it would leave alone and why."""
-    found, conflicts = await service.preview_undo(who, uuid)
-    return serializers.undo_preview_view(found, conflicts)
+    return await service.preview_undo(who, uuid)
 
 
 @results_router.get("/undo")
@@ -619,7 +616,7 @@ async def get_undo(service: TheService, who: Who, uuid: ImportId) -> UndoView:
     if found is None:
         raise NotFound("no undo of this import has begun")
     conflicts = await service.undo_conflicts(who, uuid, size=_CONFLICTS)
-    return serializers.undo_view(found, conflicts.items)
+    return found.model_copy(update={"conflicts": conflicts.items})
 
 
 templates_router = APIRouter(prefix="/api", responses=import_problems(401, 403, 404, 422, 503))

@@ -1,13 +1,14 @@
 """What people send, and what the OpenAPI document says of it: descriptions, examples."""
 
-from typing import Annotated, Any, Final, Literal, Self, cast
+from typing import Annotated, Any, Final, Self, cast
 
 from fastapi.openapi.models import Example
-from pydantic import Field, RootModel, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, RootModel, WithJsonSchema, model_validator
+from pydantic.alias_generators import to_camel
 
+from activities.spreadsheets.records import mapping_status
 from workers.shared.services.bodies import Body
-from workers.spreadsheets.schemas import DESCRIBED, mapping_status
-from workflows.shared.contracts import Person
+from workflows.shared.contracts import Person, served
 from workflows.spreadsheets.decisions import CHOICES, has_one_choice, malformed
 from workflows.spreadsheets.mappings import (
     COLUMNS,
@@ -17,15 +18,12 @@ from workflows.spreadsheets.mappings import (
     CellRule,
     CellText,
     ColumnDecision,
-    EntityId,
     FieldName,
     Header,
-    QuestionKind,
+    MappingStatus,
     TypeName,
 )
 from workflows.spreadsheets.reviews import KINDS, ROWS, Operation, RowNumber
-
-_UUID: Final = "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11"
 
 created: Final[dict[int | str, dict[str, Any]]] = {
     201: {
@@ -33,72 +31,6 @@ created: Final[dict[int | str, dict[str, Any]]] = {
         "headers": {
             "Location": {"schema": {"type": "string"}, "description": "Of the import"},
             "ETag": {"schema": {"type": "string"}, "description": "Version of the mappings"},
-        },
-        "content": {
-            "application/json": {
-                "example": {
-                    "identifier": _UUID,
-                    "importType": "EVENT_PARTICIPANT",
-                    "status": "COLUMN_MAPPING",
-                    "originalFilename": "registrations.xlsx",
-                    "organisationId": 1,
-                    "contextId": 7,
-                    "totalRows": 150,
-                    "processedRows": 0,
-                    "successCount": 0,
-                    "errorCount": 0,
-                    "parkedRows": 0,
-                    "openValues": 0,
-                    "progressPercent": 0,
-                    "step": "",
-                    "reason": None,
-                    "createdBy": "anna@example.org",
-                    "assignee": "anna@example.org",
-                    "waitingSince": "2026-01-03T10:00:01Z",
-                    "createdAt": "2026-01-03T10:00:00Z",
-                    "updatedAt": "2026-01-03T10:00:01Z",
-                    "finishedAt": None,
-                    "purgedAt": None,
-                    "autoStart": False,
-                    "dryRun": False,
-                    "hasReport": False,
-                    "undoStatus": None,
-                    "version": 0,
-                    "columnMappings": [
-                        {
-                            "id": 1,
-                            "columnIndex": 0,
-                            "sourceHeader": "Name",
-                            "targetField": "LAST_NAME",
-                            "status": "AUTO_MATCHED",
-                            "confidenceScore": 0.95,
-                            "reason": "",
-                            "alternatives": [],
-                            "samples": ["Meier", "Novak"],
-                            "blanks": ["-"],
-                        },
-                        {
-                            "id": 2,
-                            "columnIndex": 1,
-                            "sourceHeader": "Alterskl.",
-                            "targetField": None,
-                            "status": "UNRESOLVED",
-                            "confidenceScore": 0.0,
-                            "reason": "",
-                            "alternatives": [
-                                {
-                                    "name": "EVENT_CATEGORY_NAME",
-                                    "score": 0.9,
-                                    "id": None,
-                                    "reason": "the header looks like \u201caltersklasse\u201d",
-                                }
-                            ],
-                            "samples": ["Junior (U18)"],
-                            "blanks": [],
-                        },
-                    ],
-                }
-            }
         },
     }
 }
@@ -255,137 +187,70 @@ learnt_value: Final[dict[str, Example]] = {
 }
 
 
-class ColumnDecisionBody(Body):
+def _sent_as(**names: str) -> ConfigDict:
+    """Configure the body of a contract: its fields have the names that the API gives them."""
+    config = Body.model_config.copy()
+    config["alias_generator"] = lambda name: names.get(name) or to_camel(name)
+    return config
+
+
+class ColumnDecisionBody(ColumnDecision):
     """A decision about one column: exactly one of targetField, confirm, ignore and reset."""
 
-    model_config = DESCRIBED
-
-    id: int = Field(ge=1, le=COLUMNS)
-    target_field: FieldName | None = None
-    confirm: bool = False
-    ignore: bool = False
-    reset: bool = False
+    model_config = _sent_as(target="targetField")
 
     @model_validator(mode="after")
     def _one_of_four(self) -> Self:
-        if sum((self.target_field is not None, self.confirm, self.ignore, self.reset)) != 1:
+        if sum((self.target is not None, self.confirm, self.ignore, self.reset)) != 1:
             raise ValueError("set exactly one of targetField, confirm, ignore and reset")
         return self
-
-    def decision(self) -> ColumnDecision:
-        """As runs know it."""
-        return ColumnDecision(
-            id=self.id,
-            target=self.target_field,
-            confirm=self.confirm,
-            ignore=self.ignore,
-            reset=self.reset,
-        )
 
 
 class RowDecisionsBody(Body):
     """Rows that are imported although they look like no people, or that are left out."""
 
-    model_config = DESCRIBED
-
     rows: Annotated[list[RowNumber], Field(min_length=1, max_length=ROWS)] = Field(
         description="Numbers of the rows", examples=[[13]]
     )
-    keep: bool = False
+    keep: Annotated[bool, served("The rows are imported; else they are left out", True)] = False
 
 
-class CellDecisionBody(Body):
+class CellDecisionBody(CellDecision):
     """A decision about one value: exactly one of the five, and whether it is for all."""
 
-    model_config = DESCRIBED
+    model_config = _sent_as(target_id="targetEntityId")
 
-    id: int = Field(ge=1, le=2**53)
-    target_entity_id: EntityId | None = None
-    confirm: bool = False
-    ignore: bool = False
-    create: bool = False
-    reset: bool = False
-    for_all: bool = False
+    id: Annotated[int, served("Number of the value", 4)] = Field(ge=1, le=2**53)
 
     @model_validator(mode="after")
     def _one_of_five(self) -> Self:
-        if not has_one_choice(self.decision()):
+        if not has_one_choice(self):
             raise ValueError(f"set exactly one of {CHOICES}")
         return self
-
-    def decision(self) -> CellDecision:
-        """As runs know it."""
-        return CellDecision(
-            id=self.id,
-            target_id=self.target_entity_id,
-            confirm=self.confirm,
-            ignore=self.ignore,
-            create=self.create,
-            reset=self.reset,
-            for_all=self.for_all,
-        )
 
 
 ColumnDecisionsBody = Annotated[list[ColumnDecisionBody], Field(min_length=1, max_length=COLUMNS)]
 
 
-class CellRuleBody(Body):
+class CellRuleBody(CellRule):
     """One answer for every value that matches: exactly one of the five, and which are meant."""
 
-    target_field: FieldName | None = Field(
-        None,
-        description="Field whose values are meant; null: every field, without questions about "
-        "people. `create` and `targetEntityId` need one.",
-        examples=["EVENT_CATEGORY_NAME"],
-    )
-    text: CellText = Field(
-        "",
-        description="Part of the value; case, accents and punctuation do not count",
-        examples=["junior"],
-    )
-    status: Literal["AUTO_MATCHED", "MANUAL_MATCHED", "UNRESOLVED", "IGNORED", "ALL"] = Field(
-        "UNRESOLVED", description="What is decided about the values so far", examples=["UNRESOLVED"]
-    )
-    question: QuestionKind | None = Field(
-        None, description="Of questions about people: this kind only", examples=["MAIL_MISSING"]
-    )
-    min_score: float = Field(
-        0,
-        ge=0,
-        le=1,
-        description="With `confirm`: values whose match or first alternative scores at least this",
-        examples=[0.9],
-    )
-    target_entity_id: EntityId | None = Field(None, description="Row that all mean", examples=[43])
-    confirm: bool = Field(
-        False,
-        description="The match is right; where there is none, the first alternative is",
-        examples=[True],
-    )
-    ignore: bool = Field(False, description="They count as empty", examples=[False])
-    create: bool = Field(False, description="A row is made for each", examples=[False])
-    reset: bool = Field(False, description="Decisions are taken back", examples=[False])
+    model_config = _sent_as(field="targetField", target_id="targetEntityId")
+
+    status: Annotated[
+        MappingStatus | None,
+        BeforeValidator(lambda name: None if name == "ALL" else mapping_status(name)),
+        WithJsonSchema(
+            {"enum": ["AUTO_MATCHED", "MANUAL_MATCHED", "UNRESOLVED", "IGNORED", "ALL"]}
+        ),
+        served("What is decided about the values so far", "UNRESOLVED"),
+    ] = MappingStatus.UNMATCHED
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
-        if reason := malformed(self.rule()):
+        if reason := malformed(self):
             raise ValueError(reason)
         return self
-
-    def rule(self) -> CellRule:
-        """As runs know it."""
-        return CellRule(
-            field=self.target_field,
-            text=self.text,
-            status=None if self.status == "ALL" else mapping_status(self.status),
-            question=self.question,
-            min_score=self.min_score,
-            target_id=self.target_entity_id,
-            confirm=self.confirm,
-            ignore=self.ignore,
-            create=self.create,
-            reset=self.reset,
-        )
 
 
 CellRulesBody = Annotated[list[CellRuleBody], Field(min_length=1, max_length=RULES)]
@@ -395,14 +260,15 @@ CellDecisionsBody = Annotated[list[CellDecisionBody], Field(min_length=1, max_le
 class LearntColumnBody(Body):
     """What a header means from now on: a field, or that such columns are left out."""
 
-    model_config = DESCRIBED
-
-    organisation_id: int | None = Field(default=None, ge=1, le=2**53)
-    """The first one of the token when absent."""
-    import_type: TypeName
-    header: Header = Field(min_length=1)
-    target_field: FieldName | None = None
-    ignore: bool = False
+    organisation_id: Annotated[
+        int | None, served("Whose it is; null: the first one of the token", 1)
+    ] = Field(default=None, ge=1, le=2**53)
+    import_type: Annotated[TypeName, served("What the rows are", "EVENT_PARTICIPANT")]
+    header: Annotated[Header, served("The header, as it stands in files", "Alterskl.")] = Field(
+        min_length=1
+    )
+    target_field: Annotated[FieldName | None, served("Field that it fills", "CLUB")] = None
+    ignore: Annotated[bool, served("Such columns are left out", False)] = False
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -414,15 +280,19 @@ class LearntColumnBody(Body):
 class LearntValueBody(Body):
     """What a value means from now on: a row by its name, or that it is left empty."""
 
-    model_config = DESCRIBED
-
-    organisation_id: int | None = Field(default=None, ge=1, le=2**53)
-    """The first one of the token when absent."""
-    import_type: TypeName
-    target_field: FieldName
-    source_value: CellText = Field(min_length=1)
-    target_name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    ignore: bool = False
+    organisation_id: Annotated[
+        int | None, served("Whose it is; null: the first one of the token", 1)
+    ] = Field(default=None, ge=1, le=2**53)
+    import_type: Annotated[TypeName, served("What the rows are", "EVENT_PARTICIPANT")]
+    target_field: Annotated[FieldName, served("Its field", "EVENT_CATEGORY_NAME")]
+    source_value: Annotated[CellText, served("As it stands in files", "Oldies")] = Field(
+        min_length=1
+    )
+    target_name: Annotated[
+        Annotated[str, Field(min_length=1, max_length=200)] | None,
+        served("Name of the row that is meant", "Masters (40+)"),
+    ] = None
+    ignore: Annotated[bool, served("The value is left empty", False)] = False
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -434,11 +304,11 @@ class LearntValueBody(Body):
 class AssigneeBody(Body):
     """Another person to wait for."""
 
-    model_config = DESCRIBED
-
-    to: Person = Field(min_length=1)
-    notify: Annotated[str, Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
-    """Mail address."""
+    to: Annotated[Person, served("Who takes over", "ben@example.org")] = Field(min_length=1)
+    notify: Annotated[
+        Annotated[str, Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")] | None,
+        served("Mail address for reminders; null: none", "ben@example.org"),
+    ] = None
 
 
 class ChangeBody(RootModel[Operation]):

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -233,7 +232,7 @@ async def _show(cli: CliContext, text: str, *, as_json: bool, look: bool = False
         undo = await statuses.undo_view(who, row.uuid)
     view = await _looked_at(cli, row.uuid) if look and row.state not in FINAL else None
     if is_left_open(row.state not in FINAL, view):
-        row = replace(row, state=SpreadsheetState.TERMINATED)
+        row = row.model_copy(update={"state": SpreadsheetState.TERMINATED})
     if as_json:
         print_json({"import": to_json(row), "undo": undo and to_json(undo)})
         return
@@ -268,7 +267,7 @@ def _facts(row: "SpreadsheetRow", waits: list[tuple[str, object]]) -> list[tuple
         ("since", moment(row.waiting_since)),
         (
             "open values",
-            f"{row.values_open:,} of {row.values_total:,}" if row.values_open else None,
+            f"{row.open_values:,} of {row.values_total:,}" if row.open_values else None,
         ),
         ("rows", f"{row.total:,}" if row.total is not None else None),
         ("outcome", row_counts(row.counts)),
@@ -284,9 +283,8 @@ def _facts(row: "SpreadsheetRow", waits: list[tuple[str, object]]) -> list[tuple
 def _undo_facts(undo: "UndoView | None") -> list[tuple[str, object]]:
     if undo is None:
         return []
-    counts = undo.counts
-    done = f"{counts.deleted:,} deleted, {counts.restored:,} restored, "
-    return [("undo", f"{undo.state}: {done}{counts.left_alone:,} left alone")]
+    done = f"{undo.deleted:,} deleted, {undo.restored:,} restored, "
+    return [("undo", f"{undo.state}: {done}{undo.left_alone:,} left alone")]
 
 
 @app.command()

@@ -1,16 +1,30 @@
 """Columns, values and what was learnt over HTTP."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from activities.spreadsheets.records import LearntColumn, LearntEdit, LearntValue
+from activities.spreadsheets.records import (
+    AnswerView,
+    AvailableContext,
+    CandidateView,
+    CellView,
+    ColumnView,
+    LearntColumn,
+    LearntEdit,
+    LearntValue,
+    QuestionGroup,
+    SkippedRowView,
+    SpreadsheetRow,
+    mapping_status,
+)
 from activities.spreadsheets.value_store import ValueFilter
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.services.errors import WrongState
-from workers.spreadsheets import bodies, serializers
+from workers.spreadsheets import bodies
 from workers.spreadsheets.api import (
     PAGED,
     VERSIONED,
@@ -35,28 +49,17 @@ from workers.spreadsheets.bodies import (
     LearntValueBody,
     RowDecisionsBody,
 )
-from workers.spreadsheets.review_schemas import LearntOperationView
 from workers.spreadsheets.runs import StillOpen
-from workers.spreadsheets.schemas import (
-    AnswerView,
-    AvailableContextView,
-    CandidateView,
-    CellMappingView,
-    ColumnMappingView,
-    ImportView,
-    LearntColumnView,
-    LearntValueView,
-    PreviewView,
-    QuestionView,
-    SkippedRowView,
-    mapping_status,
-)
 from workers.spreadsheets.statuses import LARGEST_PAGE
 from workers.spreadsheets.upload_form import LayoutBody, check_beginning
+from workflows.shared.contracts import Record, served
 from workflows.spreadsheets.decisions import titled
-from workflows.spreadsheets.mappings import FieldName, MappingsAnswer, TypeName
+from workflows.spreadsheets.mappings import (
+    FieldName,
+    MappingsAnswer,
+    TypeName,
+)
 from workflows.spreadsheets.people import QuestionKind
-from workflows.spreadsheets.reviews import described
 
 router = APIRouter(
     prefix="/api/imports/{uuid}",
@@ -70,6 +73,22 @@ _WRITTEN: Final = {**_ANSWERED, **import_problems(400, 413)}
 MappingStatusName = Literal["AUTO_MATCHED", "MANUAL_MATCHED", "UNRESOLVED", "IGNORED"]
 
 
+class PreviewRow(Record):
+    """A row as a person sees it."""
+
+    row_number: Annotated[int, served("Line of the row, from 1", 17)]
+    cells: Annotated[Sequence[str], served("Its cells", ["Anna", "Meier"])]
+
+
+class PreviewView(Record):
+    """The top of the file, and how it is read."""
+
+    format: Annotated[str, served("Kind of the file", "xlsx")]
+    sheets: Annotated[Sequence[str], served("Sheets of the workbook", ["Registrations"])]
+    layout: Annotated[LayoutBody, served("How the file is read", {"sheet": "Registrations"})]
+    rows: Annotated[Sequence[PreviewRow], served("The first rows, from the headers on", [])]
+
+
 @router.get("/preview", responses=import_problems(409))
 async def preview(service: TheService, who: Who, uuid: ImportId) -> PreviewView:
     """The first rows of the file, and how it is read."""
@@ -77,7 +96,12 @@ async def preview(service: TheService, who: Who, uuid: ImportId) -> PreviewView:
     found = await service.preview(who, uuid)
     if found is None:
         raise WrongState("the file is still being analysed; try again in a moment")
-    return serializers.preview_view(row, found)
+    return PreviewView(
+        format=found.format,
+        sheets=found.sheets,
+        layout=LayoutBody.model_validate(row.layout.model_dump()),
+        rows=[PreviewRow(row_number=line, cells=cells) for line, cells in found.rows],
+    )
 
 
 @router.put("/layout", status_code=202, responses=_WRITTEN)
@@ -93,18 +117,13 @@ async def change_layout(
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.change_layout(who, uuid, body.layout(), version)
     response.headers["etag"] = etag(answer.version)
-    return serializers.answer_view(uuid, answer)
+    return AnswerView.of(uuid, answer)
 
 
 @router.get("/skipped-rows")
 async def get_skipped_rows(service: TheService, who: Who, uuid: ImportId) -> list[SkippedRowView]:
     """Rows that are no people, or may be none, with the reason; at most 200."""
-    return [
-        SkippedRowView(
-            row_number=row.line, cells=list(row.cells), reason=row.reason, left_out=row.is_skipped
-        )
-        for row in await service.skipped_rows(who, uuid)
-    ]
+    return [SkippedRowView.model_validate(row) for row in await service.skipped_rows(who, uuid)]
 
 
 @router.put("/skipped-rows", status_code=202, responses=_WRITTEN)
@@ -120,17 +139,17 @@ async def put_skipped_rows(
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.decide_rows(who, uuid, body.rows, version, keep=body.keep)
     response.headers["etag"] = etag(answer.version)
-    return serializers.answer_view(uuid, answer)
+    return AnswerView.of(uuid, answer)
 
 
 @router.get("/column-mappings", responses=answers_with(200, VERSIONED))
 async def get_columns(
     service: TheService, who: Who, uuid: ImportId, response: Response
-) -> list[ColumnMappingView]:
+) -> Sequence[ColumnView]:
     """Every column, what it means, and some of its values."""
     found = await service.columns(who, uuid)
     response.headers["etag"] = etag(found.version)
-    return serializers.column_views(found)
+    return found.columns
 
 
 @router.put("/column-mappings", status_code=202, responses=_WRITTEN)
@@ -148,7 +167,7 @@ async def put_columns(
     are saved (`saved`), and the problem names the fields that are still open.
     """
     version = await expected_version(service, who, uuid, if_match)
-    answer = await service.update_columns(who, uuid, [each.decision() for each in body], version)
+    answer = await service.update_columns(who, uuid, body, version)
     if answer.missing_fields:
         titles = {each.name: each.title for each in await service.fields(who, uuid)}
         raise StillOpen(
@@ -158,7 +177,7 @@ async def put_columns(
             saved=True,
         )
     response.headers["etag"] = etag(answer.version)
-    return serializers.answer_view(uuid, answer)
+    return AnswerView.of(uuid, answer)
 
 
 @router.post(
@@ -176,13 +195,14 @@ async def confirm_columns(
         bool, Query(description="Columns of required fields are made in the review.")
     ] = False,
     if_match: IfMatch = None,
-) -> ImportView:
+) -> SpreadsheetRow:
     """Confirm all columns and continue with the values; answers with the first 200 of them."""
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.confirm_columns(who, uuid, version, incomplete=incomplete)
     response.headers["etag"] = etag(answer.version)
     cells = await service.cells(who, uuid, size=LARGEST_PAGE)
-    return serializers.import_view(await service.get(who, uuid), cells=cells)
+    row = await service.get(who, uuid)
+    return row.model_copy(update={"cell_mappings": cells.items})
 
 
 @router.get("/cell-mappings", responses=answers_with(200, PAGED, VERSIONED))
@@ -198,25 +218,20 @@ async def get_cells(
     text: Annotated[str, Query(max_length=200, description="Part of the value")] = "",
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> list[CellMappingView]:
+) -> Sequence[CellView]:
     """The distinct values of fields that refer to other tables, and what they mean."""
     kind = None if question is None else question.value
     wanted = ValueFilter(field, mapping_status(status), kind, text)
     found = await service.cells(who, uuid, wanted, page=page, size=size)
     describe_page(request, response, found.total, page, size)
     response.headers["etag"] = etag(found.version)
-    return serializers.cell_views(found)
+    return found.items
 
 
 @router.get("/cell-mappings/questions")
-async def get_questions(service: TheService, who: Who, uuid: ImportId) -> list[QuestionView]:
+async def get_questions(service: TheService, who: Who, uuid: ImportId) -> Sequence[QuestionGroup]:
     """Open questions about people, by kind; a decision with `forAll` answers all of a kind."""
-    return [
-        QuestionView(
-            question=each.question, reason=each.reason, count=each.count, first_id=each.first_id
-        )
-        for each in await service.questions(who, uuid)
-    ]
+    return await service.questions(who, uuid)
 
 
 @router.get("/cell-mappings/candidates")
@@ -229,7 +244,7 @@ async def get_candidates(
 ) -> list[CandidateView]:
     """What a value of a field may mean, the likeliest first; at most 50."""
     found = await service.candidates(who, uuid, field, query)
-    return [CandidateView(id=each.id, display_name=each.name) for each in found]
+    return [CandidateView(id=each.id, name=each.name) for each in found]
 
 
 @router.put("/cell-mappings", status_code=202, responses=_WRITTEN)
@@ -247,7 +262,7 @@ async def put_cells(
     saved (`saved`), and the problem names the first values that are still open.
     """
     version = await expected_version(service, who, uuid, if_match)
-    answer = await service.update_cells(who, uuid, [each.decision() for each in body], version)
+    answer = await service.update_cells(who, uuid, body, version)
     return _saved(uuid, answer, response)
 
 
@@ -266,8 +281,7 @@ async def apply_rules(
     (`saved`), and the problem names the first values that are still open.
     """
     version = await expected_version(service, who, uuid, if_match)
-    rules = [each.rule() for each in body]
-    answer = await service.update_cells(who, uuid, (), version, rules=rules)
+    answer = await service.update_cells(who, uuid, (), version, rules=body)
     return _saved(uuid, answer, response)
 
 
@@ -279,7 +293,7 @@ def _saved(uuid: str, answer: MappingsAnswer, response: Response) -> AnswerView:
             saved=True,
         )
     response.headers["etag"] = etag(answer.version)
-    return serializers.answer_view(uuid, answer)
+    return AnswerView.of(uuid, answer)
 
 
 @router.post(
@@ -290,12 +304,12 @@ def _saved(uuid: str, answer: MappingsAnswer, response: Response) -> AnswerView:
 )
 async def confirm_cells(
     service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
-) -> ImportView:
+) -> SpreadsheetRow:
     """Confirm all values and process the rows."""
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.confirm_cells(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
-    return serializers.import_view(await service.get(who, uuid))
+    return await service.get(who, uuid)
 
 
 memory_router = APIRouter(prefix="/api", responses=import_problems(401, 403, 422, 503))
@@ -320,7 +334,7 @@ Text = Annotated[str, Query(max_length=200, description="Part of the header or v
 @memory_router.get("/contexts", tags=["types"])
 async def list_contexts(
     service: TheService, who: Who, import_type: OfType = None
-) -> list[AvailableContextView]:
+) -> list[AvailableContext]:
     """Events, membership periods and races that imports can belong to: values of `contextId`.
 
     The newest 200 of each.
@@ -331,13 +345,7 @@ async def list_contexts(
         for kind in service.types()
         if kind.context is not None and import_type in (None, kind.name)
     }
-    return [
-        AvailableContextView(
-            id=each.id, table=each.table, name=each.name, organisation_id=each.organisation_id
-        )
-        for each in found
-        if each.table in tables
-    ]
+    return [each for each in found if each.table in tables]
 
 
 @memory_router.get("/memory/columns", tags=["memory"], responses=answers_with(200, PAGED))
@@ -351,7 +359,7 @@ async def list_learnt_columns(
     query: Text = "",
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> list[LearntColumnView]:
+) -> Sequence[LearntColumn]:
     """What headers mean since people decided it, the newest first."""
     found = await service.memory.columns(
         who,
@@ -362,7 +370,7 @@ async def list_learnt_columns(
         size=size,
     )
     describe_page(request, response, found.total, page, size)
-    return [_column_view(each) for each in found.items]
+    return found.items
 
 
 @memory_router.put("/memory/columns", tags=["memory"], responses=import_problems(400, 413))
@@ -370,12 +378,10 @@ async def learn_column(
     service: TheService,
     who: Who,
     body: Annotated[LearntColumnBody, Body(openapi_examples=bodies.learnt_column)],
-) -> LearntColumnView:
+) -> LearntColumn:
     """Decide what a header means in the next files, or that such columns are left out."""
-    return _column_view(
-        await service.memory.learn_column(
-            who, body.organisation_id, body.import_type, body.header, body.target_field
-        )
+    return await service.memory.learn_column(
+        who, body.organisation_id, body.import_type, body.header, body.target_field
     )
 
 
@@ -402,7 +408,7 @@ async def list_learnt_values(
     query: Text = "",
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> list[LearntValueView]:
+) -> Sequence[LearntValue]:
     """What values mean since people decided it, the newest first."""
     found = await service.memory.values(
         who,
@@ -413,7 +419,7 @@ async def list_learnt_values(
         size=size,
     )
     describe_page(request, response, found.total, page, size)
-    return [_value_view(each) for each in found.items]
+    return found.items
 
 
 @memory_router.put("/memory/values", tags=["memory"], responses=import_problems(400, 413))
@@ -421,20 +427,18 @@ async def learn_value(
     service: TheService,
     who: Who,
     body: Annotated[LearntValueBody, Body(openapi_examples=bodies.learnt_value)],
-) -> LearntValueView:
+) -> LearntValue:
     """Decide what a value means in the next files, or that it is left empty.
 
     A row is named, not numbered: each event has a category of that name.
     """
-    return _value_view(
-        await service.memory.learn_value(
-            who,
-            body.organisation_id,
-            body.import_type,
-            body.target_field,
-            body.source_value,
-            body.target_name,
-        )
+    return await service.memory.learn_value(
+        who,
+        body.organisation_id,
+        body.import_type,
+        body.target_field,
+        body.source_value,
+        body.target_name,
     )
 
 
@@ -461,13 +465,13 @@ async def list_learnt_operations(
     import_type: OfType = None,
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> list[LearntOperationView]:
+) -> Sequence[LearntEdit]:
     """Changes of whole columns that reviews suggest for files with these headers."""
     found = await service.memory.edits(
         who, organisation=organisation_id, import_type=import_type, page=page, size=size
     )
     describe_page(request, response, found.total, page, size)
-    return [_operation_view(each) for each in found.items]
+    return found.items
 
 
 @memory_router.delete("/memory/operations", status_code=204, tags=["memory"])
@@ -480,46 +484,6 @@ async def forget_operation(
 ) -> None:
     """No longer suggest a change; confirming it in a review again remembers it again."""
     await service.memory.forget_edit(who, organisation_id, import_type, key)
-
-
-def _operation_view(learnt: LearntEdit) -> LearntOperationView:
-    subject, decision = described(learnt.operation, learnt.headers)
-    return LearntOperationView(
-        organisation_id=learnt.organisation_id,
-        import_type=learnt.import_type,
-        key=learnt.about,
-        headers=list(learnt.headers.values()),
-        file_headers=list(learnt.file_headers),
-        subject=subject,
-        decision=decision,
-        operation=learnt.operation,
-        decided_by=learnt.decided_by,
-        decided_at=learnt.decided_at,
-    )
-
-
-def _column_view(learnt: LearntColumn) -> LearntColumnView:
-    return LearntColumnView(
-        organisation_id=learnt.organisation_id,
-        import_type=learnt.import_type,
-        header=learnt.header,
-        target_field=learnt.target,
-        decided_by=learnt.decided_by or None,
-        decided_at=learnt.decided_at,
-    )
-
-
-def _value_view(learnt: LearntValue) -> LearntValueView:
-    return LearntValueView(
-        organisation_id=learnt.organisation_id,
-        import_type=learnt.import_type,
-        target_field=learnt.field,
-        source_value=learnt.value,
-        target_entity_id=learnt.target_id,
-        target_name=learnt.target_name,
-        decided_by=learnt.decided_by or None,
-        decided_at=learnt.decided_at,
-    )
 
 
 UPLOADS: Final = "/api/imports/{uuid}/cell-mappings/upload"
@@ -588,7 +552,7 @@ async def upload_values(
     request: Request,
     response: Response,
     if_match: IfMatch = None,
-) -> ImportView:
+) -> SpreadsheetRow:
     """Take the meanings of a filled-in export; what is blank there stays as it is."""
     await service.writable(who, uuid)
     version = await expected_version(service, who, uuid, if_match)
@@ -596,4 +560,4 @@ async def upload_values(
     await service.value_files.upload(who, uuid, upload, version)
     row = await service.get(who, uuid)
     response.headers["etag"] = etag(row.version)
-    return serializers.import_view(row)
+    return row

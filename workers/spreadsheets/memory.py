@@ -142,8 +142,14 @@ class SpreadsheetMemory:
             raise Refused("header: is blank")
         if target is not None and target not in fields:
             raise Refused(f"targetField: {import_type} has no field {target}")
-        now = datetime.now(UTC)
-        learnt = LearntColumn(owner, import_type, header, target, who.subject, now)
+        learnt = LearntColumn(
+            organisation_id=owner,
+            import_type=import_type,
+            header=header,
+            target=target,
+            decided_by=who.subject,
+            decided_at=datetime.now(UTC),
+        )
         await self._memory.learn_column(learnt)
         return learnt
 
@@ -177,9 +183,17 @@ class SpreadsheetMemory:
             raise Refused(f"targetField: {import_type} has no field {field} that refers to rows")
         if not value_key(value):
             raise Refused("sourceValue: is blank")
-        now = datetime.now(UTC)
         id = None if target_name is None else await self._row_id(owner, known, target_name)
-        learnt = LearntValue(owner, import_type, field, value, id, target_name, who.subject, now)
+        learnt = LearntValue(
+            organisation_id=owner,
+            import_type=import_type,
+            field=field,
+            value=value,
+            target_id=id,
+            target_name=target_name,
+            decided_by=who.subject,
+            decided_at=datetime.now(UTC),
+        )
         await self._memory.learn_value(learnt)
         return learnt
 

@@ -5,20 +5,23 @@ import errno
 import uuid as uuids
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from activities.spreadsheets.analysis import fields_of, load_context
 from activities.spreadsheets.entities import CANDIDATES
-from activities.spreadsheets.import_rows import AvailableContext
 from activities.spreadsheets.records import (
+    AvailableContext,
     CellsView,
     ColumnsView,
+    DecisionView,
     Difference,
+    FieldView,
     Page,
     QuestionGroup,
+    ResultCell,
     ResultRow,
     SpreadsheetRow,
     SummaryView,
@@ -56,7 +59,6 @@ from workflows.spreadsheets.mappings import (
     DECISIONS,
     FINAL,
     CellMapping,
-    DecisionRecord,
     MappingStatus,
     Outcome,
     UndoState,
@@ -64,22 +66,6 @@ from workflows.spreadsheets.mappings import (
 from workflows.spreadsheets.names import SAME_BIB
 from workflows.spreadsheets.people import PERSON
 from workflows.spreadsheets.runs import standing
-
-
-@dataclass(frozen=True, slots=True)
-class FieldView:
-    """A field that a column may fill."""
-
-    name: str
-    title: str
-    required: bool
-    resolver: str | None
-    """What its values refer to; None: nothing."""
-    creates: bool
-    """A person may have a missing candidate created."""
-    examples: tuple[str, ...]
-    either: str | None = None
-    """A file with a column for this other field can do without."""
 
 
 class Choices:
@@ -99,13 +85,7 @@ class Choices:
         Raises:
             WrongState: The installation does not know the type any more.
         """
-        return [
-            FieldView(
-                *(each.name, each.title, each.required, each.resolver),
-                *(each.creates, each.examples, each.either),
-            )
-            for each in await self.declared(row)
-        ]
+        return [FieldView.model_validate(each) for each in await self.declared(row)]
 
     async def values(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
         """Some values of an import, and what they mean; unknown ids are left out."""
@@ -142,12 +122,13 @@ class Choices:
 
         def one(each: Difference) -> Difference:
             field = fields.get((each.table, each.column))
-            return replace(
-                each,
-                record=record_title(each.table),
-                title=column_title(each.column) if field is None else field.title,
-                before=shown_value(field, each.before),
-                after=shown_value(field, each.after),
+            return each.model_copy(
+                update={
+                    "record": record_title(each.table),
+                    "title": column_title(each.column) if field is None else field.title,
+                    "before": shown_value(field, each.before),
+                    "after": shown_value(field, each.after),
+                }
             )
 
         return [one(each) for each in differences]
@@ -275,7 +256,8 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         found = await self._views.summary(uuid)
         if not found.differences:
             return found
-        return replace(found, differences=await self._choices.in_words(row, found.differences))
+        differences = await self._choices.in_words(row, found.differences)
+        return found.model_copy(update={"differences": differences})
 
     async def report(self, who: Identity, uuid: str) -> ReportFile:
         """Fetch the error report: the user's rows that did not go in, with comments.
@@ -306,7 +288,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
 
     async def decisions(
         self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
-    ) -> Page[DecisionRecord]:
+    ) -> Page[DecisionView]:
         """Who decided what, the newest first."""
         await self.get(who, uuid)
         return await self._views.decisions(uuid, page=page, size=min(size, LARGEST_PAGE))
@@ -374,28 +356,6 @@ _SHOWN: Final = 200
 """Characters of a cell."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownCell:
-    """A cell of a mapped column that is not blank."""
-
-    column: str
-    """Header, as it stands in the file."""
-    field: str
-    """Name of the field that the column fills."""
-    title: str
-    """What people call the field."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRow:
-    """A row as it was imported, corrections of the review included."""
-
-    name: str
-    """Whom it is about, or else its first cell; "" where it is blank."""
-    cells: Sequence[ShownCell]
-
-
 class ResultRows:
     """Reads some rows of an import.
 
@@ -416,25 +376,28 @@ class ResultRows:
         self._reviews, self._views, self._blobs = store.reviews, views, blobs
         self._choices = choices
 
-    async def read(self, row: SpreadsheetRow, lines: Sequence[int]) -> Mapping[int, ShownRow]:
-        """Rows by their numbers; none when the rows of the import are no longer kept."""
-        if not lines:
-            return {}
-        wanted = frozenset(lines)
+    async def with_cells(
+        self, row: SpreadsheetRow, results: Sequence[ResultRow]
+    ) -> Sequence[ResultRow]:
+        """Results with their names and cells; as they are if the rows are no longer kept."""
+        if not results:
+            return results
+        wanted = frozenset(each.line for each in results)
         is_reviewed = await self._reviews.state(row.uuid) is not None
         found = await (self._reviewed if is_reviewed else self._staged)(row, wanted)
         if not found:
-            return {}
+            return results
         operations = await self._reviews.operations(row.uuid) if is_reviewed else ()
         titles = {each.name: each.title for each in await self._choices.fields(row)}
         columns = (await self._views.columns(row.uuid)).mappings
         edits = Edits(columns, operations, titles)
-        return {
+        shown = {
             each.line: _shown(
                 each._replace(cells=edits.cells(each.line, each.cells)), edits, titles
             )
             for each in found
         }
+        return [each.model_copy(update=shown.get(each.line, {})) for each in results]
 
     async def _reviewed(self, row: SpreadsheetRow, wanted: Collection[int]) -> Sequence[SourceRow]:
         blocks = await self._reviews.blocks_with(row.uuid, sorted(wanted))
@@ -473,17 +436,20 @@ def _last_line(block: bytes) -> int:
     return next(iter(rows_of(block[begins:]))).line
 
 
-def _shown(row: SourceRow, edits: Edits, titles: Mapping[str, str]) -> ShownRow:
-    cells: dict[str, ShownCell] = {}
+def _shown(row: SourceRow, edits: Edits, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Name and cells of a row as it was imported, corrections of the review included."""
+    cells: dict[str, ResultCell] = {}
     for column in edits.columns:
         if column.target is None or column.status is MappingStatus.IGNORED:
             continue
         cell = row.cells[column.index] if column.index < len(row.cells) else None
         if text := readable(cell, _SHOWN):
             title = titles.get(column.target, column.header)
-            cells[column.target] = ShownCell(column.header, column.target, title, text)
-    named = [cells[each.name].text for each in (FIRST_NAME, LAST_NAME) if each.name in cells]
+            cells[column.target] = ResultCell(
+                column=column.header, field=column.target, title=title, value=text
+            )
+    named = [cells[each.name].value for each in (FIRST_NAME, LAST_NAME) if each.name in cells]
     if not named:
         rest = [cells[EMAIL.name]] if EMAIL.name in cells else list(cells.values())
-        named = [each.text for each in rest[:1]]
-    return ShownRow(" ".join(named), list(cells.values()))
+        named = [each.value for each in rest[:1]]
+    return {"name": " ".join(named), "cells": list(cells.values())}

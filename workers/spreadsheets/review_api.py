@@ -1,13 +1,21 @@
 """The review of rows over HTTP."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
+from activities.spreadsheets.records import (
+    ChangeEffect,
+    RememberedOperation,
+    ReviewOperationView,
+    ReviewOverview,
+    ReviewRow,
+    SpreadsheetRow,
+)
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
-from workers.spreadsheets import review_schemas, serializers
 from workers.spreadsheets.api import (
     PAGED,
     VERSIONED,
@@ -26,7 +34,6 @@ from workers.spreadsheets.api import (
 )
 from workers.spreadsheets.bodies import ChangeBody
 from workers.spreadsheets.review_files import RowFilter
-from workers.spreadsheets.schemas import ImportView
 from workers.spreadsheets.upload_form import check_beginning
 
 UPLOADS: Final = "/api/imports/{uuid}/review/upload"
@@ -78,11 +85,11 @@ _FORM: Final[dict[str, Any]] = {
 @router.get("", responses=answers_with(200, VERSIONED))
 async def get_review(
     service: TheService, who: Who, uuid: ImportId, response: Response
-) -> review_schemas.ReviewView:
+) -> ReviewOverview:
     """Figures and columns of a review."""
     found = await service.review.overview(who, uuid)
-    response.headers["etag"] = etag(found.state.version)
-    return review_schemas.review_view(found)
+    response.headers["etag"] = etag(found.version)
+    return found
 
 
 @router.get("/rows", responses=answers_with(200, PAGED, VERSIONED))
@@ -101,14 +108,14 @@ async def get_review_rows(
     ] = None,
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> list[review_schemas.ReviewRowView]:
+) -> Sequence[ReviewRow]:
     """Rows as they are now, those with problems first."""
-    state, columns, found = await service.review.rows(
+    version, found = await service.review.rows(
         who, uuid, wanted=wanted, column=column, page=page, size=size
     )
     describe_page(request, response, found.total, page, size)
-    response.headers["etag"] = etag(state.version)
-    return review_schemas.row_views(found.items, [each.id for each in columns])
+    response.headers["etag"] = etag(version)
+    return found.items
 
 
 @router.get("/operations", responses=answers_with(200, PAGED))
@@ -120,11 +127,11 @@ async def get_review_operations(
     response: Response,
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> list[review_schemas.ReviewOperationView]:
+) -> Sequence[ReviewOperationView]:
     """The changes to the rows, the newest first."""
-    headers, found = await service.review.operations(who, uuid, page=page, size=size)
+    found = await service.review.operations(who, uuid, page=page, size=size)
     describe_page(request, response, found.total, page, size)
-    return review_schemas.operation_views(found.items, headers)
+    return found.items
 
 
 @router.post("/operations", status_code=202, responses=_CHANGED)
@@ -144,30 +151,28 @@ async def change_review(
             description="A second request with the same key and change changes nothing more.",
         ),
     ] = None,
-) -> review_schemas.ReviewEffectView:
+) -> ChangeEffect:
     """Change rows. 412: they were changed meanwhile; the problem says by whom and what."""
     version = await expected_version(service, who, uuid, if_match)
     found = await service.review.change(who, uuid, body.root, version, key=idempotency_key)
-    response.headers["etag"] = etag(found.changed.version)
-    return review_schemas.effect_view(found)
+    response.headers["etag"] = etag(found.version)
+    return found
 
 
 @router.post("/operations/preview", responses=import_problems(400, 413))
 async def preview_review_change(
     service: TheService, who: Who, uuid: ImportId, body: _Change
-) -> review_schemas.ReviewEffectView:
+) -> ChangeEffect:
     """What a change would do: figures before and after, and some of the cells."""
-    return review_schemas.effect_view(await service.review.preview(who, uuid, body.root))
+    return await service.review.preview(who, uuid, body.root)
 
 
 @router.get("/remembered")
 async def get_remembered_operations(
     service: TheService, who: Who, uuid: ImportId
-) -> list[review_schemas.RememberedOperationView]:
+) -> Sequence[RememberedOperation]:
     """What was done to such columns in earlier imports, to be requested again."""
-    overview = await service.review.overview(who, uuid)
-    headers = {each.column.id: each.column.header for each in overview.columns}
-    return review_schemas.remembered_views(await service.review.remembered(who, uuid), headers)
+    return await service.review.remembered(who, uuid)
 
 
 @router.post(
@@ -178,12 +183,12 @@ async def get_remembered_operations(
 )
 async def import_review(
     service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
-) -> ImportView:
+) -> SpreadsheetRow:
     """Confirm the rows as they are and write them, those of a dry run too."""
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.review.import_now(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
-    return serializers.import_view(await service.get(who, uuid))
+    return await service.get(who, uuid)
 
 
 @router.get(
@@ -219,7 +224,7 @@ async def upload_review(
     request: Request,
     response: Response,
     if_match: IfMatch = None,
-) -> review_schemas.ReviewEffectView:
+) -> ChangeEffect:
     """Take a corrected export in: one change, of all cells that differ."""
     await service.writable(who, uuid)
     version = await expected_version(service, who, uuid, if_match)
@@ -227,15 +232,7 @@ async def upload_review(
     found = await service.review.upload(who, uuid, upload, version)
     if found is None:
         overview = await service.review.overview(who, uuid)
-        response.headers["etag"] = etag(overview.state.version)
-        return review_schemas.ReviewEffectView(
-            version=overview.state.version,
-            changed_rows=0,
-            changed_cells=0,
-            problems_before=0,
-            problems_after=0,
-            wrong_rows=overview.state.counts.wrong,
-            examples=[],
-        )
-    response.headers["etag"] = etag(found.changed.version)
-    return review_schemas.effect_view(found)
+        response.headers["etag"] = etag(overview.version)
+        return ChangeEffect(version=overview.version, wrong_rows=overview.wrong)
+    response.headers["etag"] = etag(found.version)
+    return found

@@ -2,18 +2,29 @@
 
 import asyncio
 import uuid as uuids
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.spreadsheets.records import Page, SpreadsheetRow
+from activities.spreadsheets.records import (
+    ChangeEffect,
+    Page,
+    RememberedOperation,
+    ResultRow,
+    ReviewCell,
+    ReviewColumn,
+    ReviewExampleView,
+    ReviewOperationView,
+    ReviewOverview,
+    ReviewRow,
+    RowCorrection,
+    SpreadsheetRow,
+)
 from activities.spreadsheets.review_rules import (
-    PROBLEMS,
-    RememberedEdit,
     ReviewedRow,
     ReviewState,
     StoredOperation,
@@ -34,9 +45,10 @@ from workers.spreadsheets.review_files import (
 from workers.spreadsheets.runs import SpreadsheetRuns
 from workers.spreadsheets.statuses import LARGEST_PAGE
 from workers.spreadsheets.upload_form import Upload, problems_of
+from workflows.shared.cells import readable
 from workflows.spreadsheets.decisions import missing_fields
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.mappings import FINAL, ColumnMapping, MappingsAnswer
+from workflows.spreadsheets.mappings import FINAL, MappingsAnswer, ReviewCounts
 from workflows.spreadsheets.names import remarks_on
 from workflows.spreadsheets.reviews import (
     REVIEW,
@@ -52,14 +64,10 @@ from workflows.spreadsheets.runs import Confirmation, standing
 
 NAMED: Final = 3
 """Changes of others that a refusal names."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeOutcome:
-    """What an operation has changed, or would change."""
-
-    changed: ReviewChanged
-    stored: StoredOperation
+_SHOWN: Final = 200
+"""Characters of a corrected cell."""
+_CELL: Final = 500
+"""Characters of a cell."""
 
 
 class ReviewChanges:
@@ -85,7 +93,7 @@ class ReviewChanges:
         *,
         preview: bool = False,
         key: str | None = None,
-    ) -> ChangeOutcome:
+    ) -> ChangeEffect:
         """Have the run apply an operation, or find out what it would change.
 
         Raises:
@@ -105,7 +113,7 @@ class ReviewChanges:
         if id is None:
             raise Refused("this Idempotency-Key was used for another change; take a new one")
         if key is not None and (known := await self._applied(uuid, id)) is not None:
-            return ChangeOutcome(_changed(known, state), known)
+            return _effect(known.operation.version, state.counts, known)
         change = ReviewChange(
             by=who.subject, expected_version=expected_version, operation=id, preview=preview
         )
@@ -116,7 +124,7 @@ class ReviewChanges:
         except (Conflict, Refused, WrongState) as error:
             # The first request of this key may have reached the run meanwhile.
             if (known := await self._applied(uuid, id)) is not None:
-                return ChangeOutcome(_changed(known, state), known)
+                return _effect(known.operation.version, state.counts, known)
             await self._reviews.forget(id)
             if isinstance(error, Conflict):
                 raise await self.explained(row, error, expected_version) from error
@@ -135,7 +143,7 @@ class ReviewChanges:
         if preview:
             await self._reviews.forget(id)
         assert stored is not None
-        return ChangeOutcome(changed, stored)
+        return _effect(changed.version, changed.counts, stored)
 
     async def _applied(self, uuid: str, id: int) -> StoredOperation | None:
         """An operation that counts; None: it was not applied.
@@ -209,10 +217,17 @@ class ReviewChanges:
         return Edits(columns, counted, titles)
 
 
-def _changed(stored: StoredOperation, state: ReviewState) -> ReviewChanged:
-    """What the run has answered when it applied an operation."""
-    return ReviewChanged(
-        version=stored.operation.version, effect=stored.effect, counts=state.counts
+def _effect(version: int, counts: ReviewCounts, stored: StoredOperation) -> ChangeEffect:
+    """What an operation has changed, or would change."""
+    effect = stored.effect
+    return ChangeEffect(
+        version=version,
+        changed_rows=effect.rows,
+        changed_cells=effect.cells,
+        problems_before=effect.problems_before,
+        problems_after=effect.problems_after,
+        wrong_rows=counts.wrong,
+        examples=[ReviewExampleView.model_validate(each) for each in stored.examples],
     )
 
 
@@ -221,48 +236,41 @@ def has_stopped(row: SpreadsheetRow) -> bool:
     return row.state not in FINAL and row.waiting_since is not None and bool(row.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewColumn:
-    """A column of a review.
-
-    Attributes:
-        column: The column.
-        title: What people call its field; None: it fills none.
-        problems: Cells that something is wrong with.
-        made: An operation has made it.
-    """
-
-    column: ColumnMapping
-    title: str | None
-    problems: int
-    made: bool
+def _in_words(operation: ReviewOperation, headers: Mapping[int, str]) -> dict[str, Any]:
+    subject, decision = described(operation.operation, headers)
+    return {
+        "operation": operation.operation,
+        "by": operation.by,
+        "at": operation.at,
+        "subject": subject,
+        "decision": decision,
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewOverview:
-    """A review as a whole.
-
-    Attributes:
-        state: Its figures, and whether corrections are accepted.
-        columns: By place.
-        row_problems: Problems of rows as a whole.
-        missing: Required fields without a column.
-        dry_run: Nothing is written unless it is asked for.
-        check_failure: Why all rows could not be checked, or why the import has stopped at it; None:
-            they are checked, or are being checked.
-    """
-
-    state: ReviewState
-    columns: Sequence[ReviewColumn]
-    row_problems: int
-    missing: Sequence[str]
-    dry_run: bool
-    check_failure: str | None
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether rows further down may have problems that are not stored."""
-        return self.row_problems + sum(each.problems for each in self.columns) >= PROBLEMS
+def _row(row: ReviewedRow, columns: Sequence[int], remarks: Mapping[int, str]) -> ReviewRow:
+    problems = {each.column: each.reason for each in row.problems}
+    corrections = {each.column: each for each in row.corrections}
+    cells: list[ReviewCell] = []
+    for id in columns:
+        cell = row.cells[id - 1] if id <= len(row.cells) else None
+        corrected = corrections.get(id)
+        cells.append(
+            ReviewCell(
+                column=id,
+                value=readable(cell, _CELL) or None,
+                problem=problems.get(id),
+                remark=remarks.get(id),
+                original=corrected and (readable(corrected.before, _CELL) or None),
+                corrected_by=corrected and corrected.by,
+                corrected_at=corrected and corrected.at,
+            )
+        )
+    return ReviewRow(
+        line=row.line,
+        excluded=row.excluded,
+        problems=[each.reason for each in row.problems if each.column not in columns],
+        cells=cells,
+    )
 
 
 class SpreadsheetReviewService:
@@ -299,21 +307,31 @@ class SpreadsheetReviewService:
         titles = {each.name: each.title for each in fields}
         counts = await self._views.reviews.problem_counts(uuid)
         made = {id for ids in edits.made.values() for id in ids}
+        failure = row.reason if has_stopped(row) else state.check_failure
+        figures = state.counts
         return ReviewOverview(
-            state,
-            [
+            version=state.version,
+            is_open=state.is_open,
+            is_checked=figures.checked >= state.version
+            or not (state.is_open or failure is not None),
+            check_failure=failure,
+            rows=figures.rows,
+            wrong=figures.wrong,
+            excluded=figures.excluded,
+            row_problems=counts.get(0, 0),
+            missing=list(missing_fields(edits.columns, fields)),
+            dry_run=row.dry_run,
+            columns=[
                 ReviewColumn(
-                    each,
-                    titles.get(each.target) if each.target else None,
-                    counts.get(each.id, 0),
-                    each.id in made,
+                    id=each.id,
+                    header=each.header,
+                    target=each.target,
+                    title=titles.get(each.target) if each.target else None,
+                    problems=counts.get(each.id, 0),
+                    made=each.id in made,
                 )
                 for each in edits.columns
             ],
-            counts.get(0, 0),
-            list(missing_fields(edits.columns, fields)),
-            row.dry_run,
-            row.reason if has_stopped(row) else state.check_failure,
         )
 
     async def check_has_failed(self, row: SpreadsheetRow) -> bool:
@@ -332,8 +350,8 @@ class SpreadsheetReviewService:
         column: int | None = None,
         page: int = 0,
         size: int = 50,
-    ) -> tuple[ReviewState, Sequence[ColumnMapping], Page[ReviewedRow]]:
-        """The columns and a page of rows, those with problems first.
+    ) -> tuple[int, Page[ReviewRow]]:
+        """The version of the review and a page of rows, those with problems first.
 
         Raises:
             WrongState: The import has no review, or has not come to it.
@@ -348,43 +366,86 @@ class SpreadsheetReviewService:
         fields = {
             each.id: declared[each.target] for each in edits.columns if each.target in declared
         }
-        rows = [replace(each, remarks=remarks_on(fields, each.cells)) for each in found.items]
-        return state, edits.columns, replace(found, items=rows)
+        columns = [each.id for each in edits.columns]
+        rows = [_row(each, columns, remarks_on(fields, each.cells)) for each in found.items]
+        return state.version, Page(rows, found.total, found.has_more)
 
-    async def corrections(
-        self, row: SpreadsheetRow, lines: Sequence[int]
-    ) -> tuple[dict[int, str], dict[int, ReviewedRow]]:
-        """Header of each column, and the rows among these that a review has changed."""
-        if not lines or await self._reviews.state(row.uuid) is None:
-            return {}, {}
+    async def with_corrections(
+        self, row: SpreadsheetRow, results: Sequence[ResultRow]
+    ) -> Sequence[ResultRow]:
+        """Results with the cells that a review has corrected."""
+        if not results or await self._reviews.state(row.uuid) is None:
+            return results
         edits = await self._changes.edits(row)
         if not edits:
-            return {}, {}
-        found = await self._rows.some(row.uuid, edits, lines)
-        changed = {line: each for line, each in found.items() if each.corrections}
-        return {column.id: column.header for column in edits.columns}, changed
+            return results
+        headers = {column.id: column.header for column in edits.columns}
+        found = await self._rows.some(row.uuid, edits, [each.line for each in results])
+        return [
+            each.model_copy(
+                update={
+                    "corrections": [
+                        RowCorrection(
+                            column=headers.get(it.column, ""),
+                            before=readable(it.before, _SHOWN) or None,
+                            after=readable(it.after, _SHOWN) or None,
+                            by=it.by,
+                            at=it.at,
+                        )
+                        for it in (found[each.line].corrections if each.line in found else ())
+                    ]
+                }
+            )
+            for each in results
+        ]
 
     async def operations(
         self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
-    ) -> tuple[dict[int, str], Page[StoredOperation]]:
-        """Header of each column, and the operations, the newest first."""
+    ) -> Page[ReviewOperationView]:
+        """The changes to the rows, the newest first."""
         row = await self._queries.kept(who, uuid)
         await self._changes.state(row)
-        edits = await self._changes.edits(row)
+        headers = await self._headers(row)
         found = await self._views.reviews.operations(uuid, page=page, size=min(size, LARGEST_PAGE))
-        return {column.id: column.header for column in edits.columns}, found
+        return Page(
+            [
+                ReviewOperationView(
+                    version=each.operation.version,
+                    changed_rows=each.effect.rows,
+                    changed_cells=each.effect.cells,
+                    undone_by=each.undone_by,
+                    **_in_words(each.operation, headers),
+                )
+                for each in found.items
+            ],
+            found.total,
+        )
 
-    async def remembered(self, who: Identity, uuid: str) -> Sequence[RememberedEdit]:
+    async def remembered(self, who: Identity, uuid: str) -> Sequence[RememberedOperation]:
         """What was done to columns of these headers in earlier imports, to be done again."""
         row = await self._queries.kept(who, uuid)
         await self._changes.state(row)
         columns = (await self._views.columns(uuid)).columns
-        headers = [(each.id, each.header) for each in columns]
-        found = await self._reviews.remembered(row.organisation_id, row.import_type, headers)
+        known = [(each.id, each.header) for each in columns]
+        found = await self._reviews.remembered(row.organisation_id, row.import_type, known)
         done = [each.operation for each in await self._reviews.operations(uuid)]
-        return [each for each in found if each.operation.operation not in done]
+        headers = await self._headers(row)
+        return [
+            RememberedOperation(
+                headers=each.headers,
+                why=each.why,
+                **_in_words(
+                    each.operation.model_copy(update={"by": each.by, "at": each.at}), headers
+                ),
+            )
+            for each in found
+            if each.operation.operation not in done
+        ]
 
-    async def preview(self, who: Identity, uuid: str, operation: Operation) -> ChangeOutcome:
+    async def _headers(self, row: SpreadsheetRow) -> dict[int, str]:
+        return {column.id: column.header for column in (await self._changes.edits(row)).columns}
+
+    async def preview(self, who: Identity, uuid: str, operation: Operation) -> ChangeEffect:
         """Find out what an operation would change; nothing is changed.
 
         Raises:
@@ -401,7 +462,7 @@ class SpreadsheetReviewService:
         expected_version: int | None = None,
         *,
         key: str | None = None,
-    ) -> ChangeOutcome:
+    ) -> ChangeEffect:
         """Apply an operation to the rows.
 
         Args:
@@ -454,7 +515,7 @@ class SpreadsheetReviewService:
 
     async def upload(
         self, who: Identity, uuid: str, upload: Upload, expected_version: int | None = None
-    ) -> ChangeOutcome | None:
+    ) -> ChangeEffect | None:
         """Take a corrected export in: cells that were corrected in it are set; None: none was.
 
         An export of an earlier version sets what was corrected in it, and nothing else.

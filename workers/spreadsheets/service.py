@@ -7,15 +7,15 @@ decide goes to its run as an update. Any number of gateways behind a balancer be
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 from temporalio.client import Client
 
-from activities.spreadsheets.records import SpreadsheetRow, UndoConflict
+from activities.spreadsheets.records import Page, ResultRow, SpreadsheetRow, UndoPreview
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.views import SqlSpreadsheetViews
@@ -42,6 +42,7 @@ from workflows.spreadsheets.mappings import (
     Layout,
     LayoutChange,
     MappingsAnswer,
+    Outcome,
     SpreadsheetState,
     UndoState,
 )
@@ -51,46 +52,8 @@ from workflows.spreadsheets.runs import (
     Confirmation,
     Reassignment,
     UndoOrder,
-    UndoPreview,
     standing,
 )
-
-_LEAST: Final = timedelta(seconds=3)
-"""Work that has just begun says nothing about its speed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """What the counts and times of an import say about its speed.
-
-    Attributes:
-        rows_per_second: Rows read or processed, since the step began.
-        seconds_left: Until the last row is processed; None: it is not known how many come.
-    """
-
-    rows_per_second: float
-    seconds_left: int | None = None
-
-
-def pace_of(row: SpreadsheetRow, now: datetime) -> Pace | None:
-    """The pace of an import that works; None: it does not, or nothing can be said.
-
-    While rows are read it is not known how many there are. Of rows that had waited for a value
-    the moment at which they were taken up is not known row by row, so nothing is said of them.
-    """
-    working = now - row.state_since
-    if row.waiting_since is not None or working < _LEAST:
-        return None
-    if row.state is SpreadsheetState.COLUMN_MAPPING and row.total:
-        return Pace(row.total / working.total_seconds())
-    if row.state is not SpreadsheetState.PROCESSING or row.round or not row.total:
-        return None
-    done = row.counts.done + row.parked
-    if not done or done >= row.total:
-        return None
-    rate = done / working.total_seconds()
-    return Pace(rate, round((row.total - done) / rate))
-
 
 Order = TypeVar("Order", bound=Contract)
 
@@ -152,6 +115,15 @@ class SpreadsheetService(SpreadsheetQueries):
         if not who.may_write:
             raise _reads_only()
         return await self._uploads.create(who, upload, key)
+
+    async def result_page(
+        self, who: Identity, uuid: str, outcome: Outcome | None, page: int, size: int
+    ) -> Page[ResultRow]:
+        """Outcome of the rows by line, with their cells as far as they are kept."""
+        found = await self.results(who, uuid, outcome=outcome, page=page, size=size)
+        row = await self.get(who, uuid)
+        items = await self.result_rows.with_cells(row, found.items)
+        return replace(found, items=await self.review.with_corrections(row, items))
 
     async def update_columns(
         self,
@@ -358,9 +330,7 @@ class SpreadsheetService(SpreadsheetQueries):
             raise WrongState(refusal)
         await self._runs.undo(order)
 
-    async def preview_undo(
-        self, who: Identity, uuid: str
-    ) -> tuple[UndoPreview, Sequence[UndoConflict]]:
+    async def preview_undo(self, who: Identity, uuid: str) -> UndoPreview:
         """What an undo would do now, and the first rows that it would leave alone and why.
 
         Raises:

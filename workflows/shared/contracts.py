@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, cast
 
 from pydantic import (
     AfterValidator,
+    AliasGenerator,
     BaseModel,
     ConfigDict,
     Field,
@@ -34,6 +35,45 @@ class Contract(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+def served(words: str, example: object, name: str | None = None) -> Any:
+    """What the API says of a field, for its annotation.
+
+    Args:
+        words: What it holds.
+        example: A value of it.
+        name: What it is called there, if it has another name than in Python; not in contracts.
+    """
+    return Field(description=words, examples=[example], serialization_alias=name)
+
+
+def served_as(**names: str) -> ConfigDict:
+    """Configure the record of a contract: it has its fields, and the names that the API gives them.
+
+    A contract itself has no such names: Temporal would write them into histories.
+    """
+    return ConfigDict(
+        frozen=True,
+        from_attributes=True,
+        defer_build=True,
+        alias_generator=AliasGenerator(
+            serialization_alias=lambda name: names.get(name) or to_camel(name)
+        ),
+    )
+
+
+NOT_SERVED: Final = Field(exclude=True)
+"""Annotates a field of a record that people and programs outside don't see."""
+
+
+class Record(BaseModel):
+    """What is stored, returned by a service, served as JSON and shown on a page.
+
+    It is declared once: served fields are camelCase and are described with `served`.
+    """
+
+    model_config = served_as()
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from workflows.shared.contracts import Contract, Person
+from workflows.shared.contracts import Contract, Person, served
 
 
 class SpreadsheetState(StrEnum):
@@ -63,7 +63,7 @@ class MappingStatus(StrEnum):
     AUTO_MATCHED = "AUTO_MATCHED"
     MANUAL_MATCHED = "MANUAL_MATCHED"
     UNMATCHED = "UNMATCHED"
-    """On the wire of the HTTP API it reads UNRESOLVED."""
+    """The API calls it UNRESOLVED."""
     IGNORED = "IGNORED"
 
 
@@ -115,13 +115,12 @@ QuestionKind = Annotated[str, StringConstraints(max_length=40, pattern=r"^[A-Z][
 class Alternative(Contract):
     """Something a column or a value might mean as well."""
 
-    name: CellText
-    """Field, or display name of the candidate."""
-    score: float = Field(ge=0, le=1)
-    id: EntityId | None = None
-    """The candidate; None for a field."""
-    why: Grounds = ""
-    """What speaks for it, in words."""
+    name: Annotated[
+        CellText, served("Field, or display name of the candidate", "EVENT_CATEGORY_NAME")
+    ]
+    score: Annotated[float, served("How likely it is meant, from 0 to 1", 0.96)] = Field(ge=0, le=1)
+    id: Annotated[EntityId | None, served("The candidate; null: a field is meant", 43)] = None
+    why: Annotated[Grounds, served("What speaks for it, in words", "left out before")] = ""
 
 
 Alternatives = Annotated[tuple[Alternative, ...], Field(max_length=3)]
@@ -167,31 +166,31 @@ class ColumnMapping(Contract):
 class ColumnDecision(Contract):
     """A person's decision about one column; exactly one of the four is set."""
 
-    id: int = Field(ge=1, le=COLUMNS)
-    target: FieldName | None = None
-    confirm: bool = False
-    """The match is right."""
-    ignore: bool = False
-    """The column is left out."""
-    reset: bool = False
-    """Take the decision back: the column is as docflow matched it."""
+    id: Annotated[int, served("Number of the column", 4)] = Field(ge=1, le=COLUMNS)
+    target: Annotated[
+        FieldName | None, served("Field that the column fills", "EVENT_CATEGORY_NAME")
+    ] = None
+    confirm: Annotated[bool, served("The match is right", True)] = False
+    ignore: Annotated[bool, served("The column is left out", True)] = False
+    reset: Annotated[
+        bool, served("The decision is taken back: the column is as docflow matched it", False)
+    ] = False
 
 
 class OpenValue(Contract):
     """A value without a decision so far."""
 
-    id: int
-    field: FieldName
-    value: CellText
-    rows: int
-    """Rows that hold it, as far as they were read."""
+    id: Annotated[int, served("Number of it, as answers and requests name it", 4)]
+    field: Annotated[FieldName, served("Its field", "EVENT_CATEGORY_NAME")]
+    value: Annotated[CellText, served("As it stands in the file", "Oldies")]
+    rows: Annotated[int, served("Rows that hold it, as far as they were read", 12)]
 
 
 class Candidate(Contract):
     """Something that the values of a field may mean."""
 
-    id: EntityId
-    name: CellText
+    id: Annotated[EntityId, served("Number of it, as answers name it", 43)]
+    name: Annotated[CellText, served("As people call it", "Senior (18+)")]
 
 
 class FieldCandidates(Contract):
@@ -233,59 +232,87 @@ class ReviewCounts(Contract):
 class CellMapping(Contract):
     """One distinct value of one field, and what it means."""
 
-    id: int
-    field: FieldName
-    value: CellText
+    id: Annotated[int, served("Number of it, as answers and requests name it", 4)]
+    field: Annotated[FieldName, served("Its field", "EVENT_CATEGORY_NAME")]
+    value: Annotated[CellText, served("As it stands in the file", "Oldies")]
     status: MappingStatus
-    target_id: EntityId | None = None
-    target_name: CellText | None = None
-    create: bool = False
-    """A candidate of this name is created when rows are processed."""
-    confidence: float = Field(default=0, ge=0, le=1)
+    target_id: Annotated[EntityId | None, served("Row that is meant; null: none", 43)] = None
+    target_name: Annotated[
+        CellText | None,
+        served("Name of the row that is meant; null: none", "Masters (40+)"),
+    ] = None
+    create: Annotated[bool, served("A row of this name is made when rows are processed", False)] = (
+        False
+    )
+    confidence: Annotated[float, served("How sure the match is, from 0 to 1", 0.95)] = Field(
+        default=0, ge=0, le=1
+    )
     alternatives: Alternatives = ()
-    rows: int = 0
-    question: QuestionKind | None = None
-    """What is asked about a person; questions of one kind can be answered together."""
-    reason: CellText | None = None
-    """Why it is asked, in a sentence."""
+    rows: Annotated[int, served("Rows of the file that hold it", 12)] = 0
+    question: Annotated[
+        QuestionKind | None,
+        served("Kind of a question about a person, which have one answer; null: none", "BIRTHDATE"),
+    ] = None
+    reason: Annotated[
+        CellText | None, served("Why a person is asked; null: nobody is", "the birthdate differs")
+    ] = None
 
 
 class CellDecision(Contract):
     """A person's decision about one value; exactly one of the five is set."""
 
-    id: int = Field(ge=1)
-    target_id: EntityId | None = None
-    confirm: bool = False
-    """The match is right; about a person: the same as the first alternative."""
-    ignore: bool = False
-    """The cell counts as empty; about a person: the row is left out."""
-    create: bool = False
-    """Create a candidate of this name, where the field allows it; about a person: another one."""
-    reset: bool = False
-    """Take the decision back: the value is as docflow found it."""
-    for_all: bool = False
-    """The same answer for every open question of this kind."""
+    id: Annotated[int, served("Number of the value", 4)] = Field(ge=1)
+    target_id: Annotated[EntityId | None, served("Row that is meant", 43)] = None
+    confirm: Annotated[
+        bool, served("The match is right; about a person: it is the first alternative", True)
+    ] = False
+    ignore: Annotated[
+        bool, served("The cell counts as empty; about a person: the row is left out", True)
+    ] = False
+    create: Annotated[
+        bool,
+        served("A row of this name is made, if the field allows it; or it is another person", True),
+    ] = False
+    reset: Annotated[
+        bool, served("The decision is taken back: the value is as docflow found it", False)
+    ] = False
+    for_all: Annotated[
+        bool, served("The answer holds for every open question of this kind", False)
+    ] = False
 
 
 class CellRule(Contract):
     """One answer for every value that matches; exactly one of the five is set."""
 
-    field: FieldName | None = None
-    """None: values of every field; questions about people are meant only where this says so."""
-    text: CellText = ""
-    """Part of the value; case, accents and punctuation do not count."""
-    status: MappingStatus | None = MappingStatus.UNMATCHED
-    """None: whatever is decided about them so far."""
-    question: QuestionKind | None = None
-    """Of questions about people: this kind only."""
-    min_score: float = Field(default=0, ge=0, le=1)
-    """With `confirm`: values whose match or first alternative scores at least this."""
-    target_id: EntityId | None = None
-    confirm: bool = False
-    """The match is right; where there is none, the first alternative is."""
-    ignore: bool = False
-    create: bool = False
-    reset: bool = False
+    field: Annotated[
+        FieldName | None,
+        served(
+            "Field whose values are meant; null: every field, without questions about people. "
+            "To create rows or to choose one, name a field.",
+            "EVENT_CATEGORY_NAME",
+        ),
+    ] = None
+    text: Annotated[
+        CellText, served("Part of the value; case, accents and punctuation do not count", "junior")
+    ] = ""
+    status: Annotated[
+        MappingStatus | None, served("What is decided about the values so far", "UNRESOLVED")
+    ] = MappingStatus.UNMATCHED
+    """None: whatever it is."""
+    question: Annotated[
+        QuestionKind | None, served("Of questions about people: this kind only", "MAIL_MISSING")
+    ] = None
+    min_score: Annotated[
+        float,
+        served("With `confirm`: values whose match or first alternative scores this at least", 0.9),
+    ] = Field(default=0, ge=0, le=1)
+    target_id: Annotated[EntityId | None, served("Row that all mean", 43)] = None
+    confirm: Annotated[
+        bool, served("The match is right; if there is none, the first alternative is", True)
+    ] = False
+    ignore: Annotated[bool, served("They count as empty", False)] = False
+    create: Annotated[bool, served("A row is made for each", False)] = False
+    reset: Annotated[bool, served("Decisions are taken back", False)] = False
 
 
 class Deciding(Contract):
@@ -372,14 +399,21 @@ class MappingsAnswer(Contract):
 class DecisionRecord(Contract):
     """One line of the trail: who decided what, and what else there was to choose from."""
 
-    kind: Annotated[str, StringConstraints(max_length=20)]
-    """`column`, `value`, `confirm`, `start`, `layout`, `reassign` or `cancel`."""
-    subject: Header = ""
-    """Header, or field and value."""
-    decision: Header = ""
-    """Field or candidate chosen, `ignored`, `confirmed`, `created`."""
-    by: Person
-    at: datetime
-    confidence: float | None = None
-    """What docflow itself would have chosen scored this much; None: it had no opinion."""
+    kind: Annotated[
+        str,
+        StringConstraints(max_length=20),
+        served("`column`, `value`, `confirm`, `start`, `layout`, `reassign`, `cancel`", "column"),
+    ]
+    subject: Annotated[
+        Header, served("Header, or field and value", "EVENT_CATEGORY_NAME: Oldies")
+    ] = ""
+    decision: Annotated[
+        Header,
+        served("Field or candidate chosen, `ignored`, `confirmed`, `created`", "Masters (40+)"),
+    ] = ""
+    by: Annotated[Person, served("Who decided", "anna@example.org")]
+    at: Annotated[datetime, served("When", "2026-01-03T10:02:00Z")]
+    confidence: Annotated[
+        float | None, served("How sure docflow was of its own choice; null: it had none", 0.95)
+    ] = None
     alternatives: Alternatives = ()

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
-from workflows.shared.contracts import Contract, Person, built_when_used
+from workflows.shared.contracts import Contract, Person, built_when_used, served
 from workflows.shared.notices import NextStep
 from workflows.spreadsheets.mappings import (
     COLUMNS,
@@ -185,12 +185,17 @@ class ReviewOperation(Contract):
 class ReviewExample(Contract):
     """A cell before and after a change."""
 
-    row: int
-    column: int
-    before: str | None = None
-    after: str | None = None
-    problem: str | None = None
-    """What is wrong with it afterwards."""
+    row: Annotated[int, served("Line of the row", 17)]
+    column: Annotated[int, served("Number of the column", 3)]
+    before: Annotated[
+        str | None, served("What the cell holds before; null: nothing", "3/4/2026")
+    ] = None
+    after: Annotated[
+        str | None, served("What it holds afterwards; null: nothing", "2026-04-03")
+    ] = None
+    problem: Annotated[
+        str | None, served("What is wrong with it afterwards; null: nothing", "is no date")
+    ] = None
 
 
 class ReviewEffect(Contract):

@@ -412,13 +412,6 @@ class UndoCounts(Contract):
     """Rows of the file of which anything was changed since, or is referred to by others."""
 
 
-class UndoPreview(Contract):
-    """What an undo would do now."""
-
-    uuid: Uuid
-    counts: UndoCounts = UndoCounts()
-
-
 class UndoResult(Contract):
     """Result of the undo workflow."""
 

@@ -274,7 +274,7 @@ spreadsheet_imports = Table(
     *map(_number, COUNTS),
     _number("parked"),
     _number("values_total"),
-    _number("values_open"),
+    _number("open_values"),
     _number("mark_round"),
     _number("mark_chunk"),
     _number("mark_cursor"),

@@ -225,7 +225,7 @@ async def test_values_are_found_once_and_keep_their_decision(
     assert await sheets.cell_mapping(sheet.uuid, [*strangers, ids["Sen."]]) == [after["Sen."]]
     row = await views.get(sheet.uuid, {1})
     assert row is not None
-    assert (row.values_total, row.values_open, row.version) == (4, 2, 1)
+    assert (row.values_total, row.open_values, row.version) == (4, 2, 1)
 
 
 async def test_decisions_are_applied_once_and_all_or_none(

@@ -275,7 +275,7 @@ async def test_a_row_with_an_unknown_value_waits_and_is_loaded_later(
     assert [line for line, *_ in await results(database, sheet.uuid)] == [2, 3, 5]
     row = await views.get(sheet.uuid, {1})
     assert row is not None
-    assert (row.parked, row.values_total, row.values_open) == (1, 3, 2)
+    assert (row.parked, row.values_total, row.open_values) == (1, 3, 2)
 
 
 async def test_a_round_without_rows_ends(sheets: SqlSpreadsheetStore, club: SampleClub) -> None:

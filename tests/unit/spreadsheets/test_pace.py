@@ -1,14 +1,12 @@
 """How fast an import works, from the counts and times that it has."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from activities.spreadsheets.records import SpreadsheetRow
+from activities.spreadsheets.records import Pace, SpreadsheetRow
 from workers.spreadsheets.pages import labels
-from workers.spreadsheets.service import Pace, pace_of
 from workflows.spreadsheets.mappings import Layout, SpreadsheetState
 from workflows.spreadsheets.runs import RowCounts
 
@@ -36,7 +34,7 @@ ROW = SpreadsheetRow(
     counts=RowCounts(created=2_000, error=400),
     parked=100,
     values_total=0,
-    values_open=0,
+    open_values=0,
     layout=Layout(),
     report=None,
     undo_state=None,
@@ -48,12 +46,12 @@ ROW = SpreadsheetRow(
 
 
 def test_rows_that_are_processed_have_a_rate_and_an_end() -> None:
-    assert pace_of(ROW, NOW) == Pace(250.0, 30)
+    assert ROW.pace(NOW) == Pace(250.0, 30)
 
 
 def test_rows_that_are_read_have_a_rate() -> None:
-    reading = replace(ROW, state=SpreadsheetState.COLUMN_MAPPING, total=5_000)
-    assert pace_of(reading, NOW) == Pace(500.0)
+    reading = ROW.model_copy(update={"state": SpreadsheetState.COLUMN_MAPPING, "total": 5_000})
+    assert reading.pace(NOW) == Pace(500.0)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +59,7 @@ def test_rows_that_are_read_have_a_rate() -> None:
     [
         {"waiting_since": NOW},
         {"state_since": NOW - timedelta(seconds=1)},
-        {"round": 1},
+        {"mark_round": 1},
         {"total": None},
         {"counts": RowCounts(), "parked": 0},
         {"counts": RowCounts(created=10_000), "parked": 0},
@@ -70,7 +68,7 @@ def test_rows_that_are_read_have_a_rate() -> None:
     ],
 )
 def test_no_pace_is_given_where_nothing_is_known(changes: dict[str, Any]) -> None:
-    assert pace_of(replace(ROW, **changes), NOW) is None
+    assert ROW.model_copy(update=changes).pace(NOW) is None
 
 
 def test_paces_have_words() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import Environment
 
-from activities.spreadsheets.records import ColumnView
+from activities.spreadsheets.records import ColumnView, FieldView
 from workers.shared.gateway.pages.renderer import TEMPLATES, ago, number, plural
 from workers.shared.gateway.pages.site import Form, own_address
 from workers.shared.services.errors import Refused
@@ -26,7 +26,6 @@ from workers.spreadsheets.pages.mapping import (
     unsaved,
     value_lines,
 )
-from workers.spreadsheets.queries import FieldView
 from workflows.spreadsheets.mappings import (
     Alternative,
     CellDecision,
@@ -39,7 +38,7 @@ from workflows.spreadsheets.mappings import (
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FIELDS = [
-    FieldView(name, title, required, None, False, ())
+    FieldView(name=name, title=title, required=required)
     for name, title, required in (("LAST_NAME", "Last name", True), ("TEAM", "Team", False))
 ]
 

@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import insert
 from temporalio.exceptions import ApplicationError
 
+from activities.spreadsheets.records import ReviewColumn, ReviewOverview
 from activities.spreadsheets.review import SpreadsheetReview
-from activities.spreadsheets.review_rules import PROBLEMS, ReviewState
+from activities.spreadsheets.review_rules import PROBLEMS
 from adapters.database.models.spreadsheets import races
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
@@ -18,10 +19,8 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     table,
 )
-from workers.spreadsheets.review_schemas import review_view
-from workers.spreadsheets.reviews import ReviewColumn, ReviewOverview
 from workflows.shared.errors import INVALID_DECISION
-from workflows.spreadsheets.mappings import ColumnMapping, ReviewCounts
+from workflows.spreadsheets.mappings import ReviewCounts
 from workflows.spreadsheets.reviews import (
     CellValue,
     ChangeReview,
@@ -197,10 +196,20 @@ async def test_times_are_in_question_wherever_another_row_writes_hours(
 def test_a_review_that_stores_the_first_problems_only_is_marked(
     problems: int, is_cut: bool
 ) -> None:
-    column = ReviewColumn(ColumnMapping(id=1, index=0, header="Time"), None, problems - 4, False)
-    state = ReviewState(1, True, ReviewCounts(rows=170_000))
-    overview = ReviewOverview(state, [column], 4, (), False, None)
-    assert review_view(overview).more_problems is is_cut
+    column = ReviewColumn(id=1, header="Time", target=None, problems=problems - 4)
+    overview = ReviewOverview(
+        version=1,
+        is_open=True,
+        is_checked=False,
+        rows=170_000,
+        wrong=problems,
+        excluded=0,
+        row_problems=4,
+        missing=(),
+        dry_run=False,
+        columns=[column],
+    )
+    assert overview.model_dump(by_alias=True)["moreProblems"] is is_cut
 
 
 async def test_a_cell_that_does_not_fit_the_chosen_notation_is_a_problem(

@@ -1,5 +1,6 @@
 """The application: API, pages, health, and what surrounds every answer."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -204,6 +205,10 @@ def _describe(app: FastAPI) -> None:
             )
             schemas = schema["components"]["schemas"]
             schemas["Problem"] = dict(PROBLEM_SCHEMA)
+            # FastAPI adds the schemas of fields that are not served as well.
+            text = json.dumps(schema)
+            for name in [each for each in schemas if f'/schemas/{each}"' not in text]:
+                del schemas[name]
             app.openapi_schema = schema
         return app.openapi_schema
 

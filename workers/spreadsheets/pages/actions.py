@@ -89,15 +89,8 @@ class HandlingPages:
         """What an undo would do now."""
         visitor = await self._site.visitor(request)
         row = await self._service.get(visitor.who, uuid)
-        found, conflicts = await self._service.preview_undo(visitor.who, uuid)
-        return self._site.page(
-            request,
-            visitor,
-            "undo_preview.html",
-            row=row,
-            counts=found.counts,
-            conflicts=conflicts,
-        )
+        undo = await self._service.preview_undo(visitor.who, uuid)
+        return self._site.page(request, visitor, "undo_preview.html", row=row, undo=undo)
 
     async def report(self, request: Request, uuid: str) -> Response:
         """The error report, as a file."""

@@ -43,7 +43,7 @@ from workers.spreadsheets.pages.review_panel import (
 )
 from workers.spreadsheets.queries import FieldView
 from workers.spreadsheets.review_files import RowFilter
-from workers.spreadsheets.service import SpreadsheetService, pace_of
+from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.upload_form import check_beginning
 from workflows.spreadsheets.decisions import missing_fields
 from workflows.spreadsheets.mappings import (
@@ -212,7 +212,9 @@ async def values(
         items = [*(cell for cell in kept if cell.id not in there), *items]
     fields = {field.name: field for field in await service.fields(who, row.uuid)}
     fields |= {
-        each.name: FieldView(each.name, each.title, False, each.resolver, True, ())
+        each.name: FieldView(
+            name=each.name, title=each.title, required=False, resolver=each.resolver, creates=True
+        )
         for each in QUESTIONS.values()
     }
     lines = value_lines(items, fields, choices or {}, await _trail(service, who, row, choices))
@@ -220,7 +222,6 @@ async def values(
         "version": found.version,
         "lines": lines,
         "questions": await service.questions(who, row.uuid),
-        "open": row.values_open,
         "total": row.values_total,
         "pending": any(line.is_changed for line in lines),
         "place": place,
@@ -277,15 +278,14 @@ async def done(
     """Outcome of the rows."""
     undo = await service.undo_view(who, row.uuid)
     conflicts = None
-    if undo is not None and undo.counts.left_alone:
+    if undo is not None and undo.left_alone:
         conflicts = await service.undo_conflicts(who, row.uuid, size=ROWS_PAGE)
     summary = await service.summary(who, row.uuid)
-    results = await service.results(who, row.uuid, outcome=outcome, page=page, size=ROWS_PAGE)
+    results = await service.result_page(who, row.uuid, outcome, page, ROWS_PAGE)
     return {
         "summary": summary,
-        "counts": {outcome: getattr(summary.counts, outcome.lower()) for outcome in Outcome},
+        "counts": {outcome: getattr(summary, outcome.lower()) for outcome in Outcome},
         "results": results,
-        "shown": await service.result_rows.read(row, [each.line for each in results.items]),
         "outcome": outcome,
         "page": page,
         "size": ROWS_PAGE,
@@ -476,7 +476,7 @@ class ImportPage:
             row=row,
             panel=panel,
             waiting=_waiting_for(row),
-            pace=pace_of(row, datetime.now(UTC)),
+            pace=row.pace(datetime.now(UTC)),
             live=_live(row, client.panel if notice else panel, row.version, client.confirmed),
             notice=notice,
             announcement=announcement,
@@ -534,7 +534,7 @@ class ImportPage:
             "focus": view_request.focus,
             "announcement": view_request.announcement,
             "waiting": _waiting_for(row),
-            "pace": pace_of(row, datetime.now(UTC)),
+            "pace": row.pace(datetime.now(UTC)),
             "heading": _heading(row),
         }
         version = row.version

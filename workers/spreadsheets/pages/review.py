@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
+from activities.spreadsheets.records import ChangeEffect
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.renderer import counted, gettext
 from workers.shared.gateway.pages.site import Alert, Form, Site, Visitor, sentence
@@ -24,7 +25,6 @@ from workers.spreadsheets.pages.review_panel import (
     place_of,
 )
 from workers.spreadsheets.review_files import RowFilter
-from workers.spreadsheets.reviews import ChangeOutcome
 from workers.spreadsheets.runs import StillOpen
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.upload_form import check_beginning
@@ -53,7 +53,7 @@ class ReviewPages:
             for operation in operations:
                 key = key_of(form, operation)
                 outcome = await review.change(who, uuid, operation, version, key=key)
-                version = outcome.changed.version
+                version = outcome.version
                 saved.append(operation)
             match form.text("do"):
                 case "confirm":
@@ -169,13 +169,12 @@ def _place(form: Form) -> RowsPlace:
     return place_of(form.text("place")) or FIRST_ROWS
 
 
-def _done(outcome: ChangeOutcome) -> str:
-    effect = outcome.changed.effect
-    rows = counted("%(count)s row", "%(count)s rows", effect.rows)
+def _done(outcome: ChangeEffect) -> str:
+    rows = counted("%(count)s row", "%(count)s rows", outcome.changed_rows)
     return counted(
         "%(count)s cell changed in %(rows)s.",
         "%(count)s cells changed in %(rows)s.",
-        effect.cells,
+        outcome.changed_cells,
         rows=rows,
     )
 

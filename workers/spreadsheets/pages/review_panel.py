@@ -10,19 +10,12 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
-from activities.spreadsheets.records import SpreadsheetRow
+from activities.spreadsheets.records import ChangeEffect, ReviewColumn, ReviewRow, SpreadsheetRow
 from workers.shared.gateway.pages.renderer import N_, counted, gettext, localised
 from workers.shared.gateway.pages.site import Form
 from workers.shared.services.errors import Refused
 from workers.shared.services.identity import Identity
 from workers.spreadsheets.review_files import RowFilter
-from workers.spreadsheets.review_schemas import (
-    ReviewEffectView,
-    ReviewRowView,
-    effect_view,
-    row_views,
-)
-from workers.spreadsheets.reviews import ChangeOutcome, ReviewColumn
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.upload_form import problems_of
 from workflows.spreadsheets.reviews import (
@@ -327,7 +320,7 @@ class Proposed:
     """A change that was looked at, and is not made yet."""
 
     operation: Operation
-    outcome: ChangeOutcome
+    outcome: ChangeEffect
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,25 +390,24 @@ async def review(
     overview = await service.review.overview(who, uuid)
     columns = overview.columns
     size = min(_ROWS, max(_FEWEST, _CELLS // max(len(columns), 1)))
-    state, _, found = await service.review.rows(
+    version, found = await service.review.rows(
         who, uuid, wanted=place.wanted, column=place.column, page=place.page, size=size
     )
     last = max((found.total - 1) // size, 0)
     if place.page > last:
         place = replace(place, page=last)
-        state, _, found = await service.review.rows(
+        version, found = await service.review.rows(
             who, uuid, wanted=place.wanted, column=place.column, page=last, size=size
         )
-    headers, operations = await service.review.operations(who, uuid, size=_CHANGES)
+    operations = await service.review.operations(who, uuid, size=_CHANGES)
     fields = {each.name: each.title for each in await service.fields(who, uuid)}
-    rows = row_views(found.items, [each.column.id for each in columns])
+    headers = {each.id: each.header for each in columns}
+    rows = found.items
     remembered = await service.review.remembered(who, uuid)
     return {
-        "version": state.version,
+        "version": version,
         "form_key": uuid4().hex,
         "review": overview,
-        "counts": state.counts,
-        "is_checked": state.counts.checked >= state.version,
         "columns": columns,
         "grid": [_grid_row(each, columns, request.kept) for each in rows],
         "elsewhere": _elsewhere(request.kept, rows, headers),
@@ -428,11 +420,11 @@ async def review(
         "missing": [fields.get(name, name) for name in overview.missing],
         "changes": [
             Change(
-                each.operation.version,
-                operation_words(each.operation.operation, headers, fields),
-                each.operation.by,
-                each.operation.at,
-                each.effect.cells,
+                each.version,
+                operation_words(each.operation, headers, fields),
+                each.by,
+                each.at,
+                each.changed_cells,
                 each.undone_by is None,
                 each.undone_by is not None,
             )
@@ -441,8 +433,8 @@ async def review(
         "more_changes": operations.total > _CHANGES,
         "remembered": [
             (
-                operation_words(each.operation.operation, headers, fields),
-                OPERATION.dump_json(each.operation.operation).decode(),
+                operation_words(each.operation, headers, fields),
+                OPERATION.dump_json(each.operation).decode(),
                 each.why,
             )
             for each in remembered
@@ -452,10 +444,10 @@ async def review(
 
 
 def _elsewhere(
-    kept: Corrected, rows: Sequence[ReviewRowView], headers: Mapping[int, str]
+    kept: Corrected, rows: Sequence[ReviewRow], headers: Mapping[int, str]
 ) -> Sequence[str]:
     """Corrections of a form that was not taken, of rows that another page shows by now."""
-    here = {row.row_number for row in rows}
+    here = {row.line for row in rows}
     return [
         gettext(
             "row %(row)s, %(column)s: %(text)s",
@@ -471,17 +463,16 @@ def _elsewhere(
 def _proposed(
     proposed: Proposed, headers: Mapping[int, str], fields: Mapping[str, str]
 ) -> dict[str, Any]:
-    effect: ReviewEffectView = effect_view(proposed.outcome)
     return {
         "words": operation_words(proposed.operation, headers, fields),
-        "effect": effect,
+        "effect": proposed.outcome,
         "json": OPERATION.dump_json(proposed.operation).decode(),
         "headers": headers,
     }
 
 
-def _grid_row(row: ReviewRowView, columns: Sequence[ReviewColumn], kept: Corrected) -> GridRow:
-    number = row.row_number
+def _grid_row(row: ReviewRow, columns: Sequence[ReviewColumn], kept: Corrected) -> GridRow:
+    number = row.line
     cells: list[GridCell] = []
     for cell, column in zip(row.cells, columns, strict=True):
         seen = cell.value or ""
@@ -491,11 +482,11 @@ def _grid_row(row: ReviewRowView, columns: Sequence[ReviewColumn], kept: Correct
             hint = gettext(
                 "Was %(before)s; corrected by %(who)s", before=before, who=cell.corrected_by
             )
-        text = kept.cells.get((number, cell.column_id), seen)
+        text = kept.cells.get((number, cell.column), seen)
         cells.append(
             GridCell(
-                cell.column_id,
-                column.title or column.column.header,
+                cell.column,
+                column.title or column.header,
                 text,
                 seen,
                 cell.problem or "",
@@ -504,13 +495,13 @@ def _grid_row(row: ReviewRowView, columns: Sequence[ReviewColumn], kept: Correct
                 len(seen) >= min(LONGEST, 500),
             )
         )
-    is_out = row.excluded_by is not None
+    is_out = row.excluded is not None
     selected = number in kept.left_out or (is_out and number not in kept.taken_in)
     seen = {str(cell.column): cell.seen for cell in cells if not cell.is_long}
     return GridRow(
         number,
         row.problems,
-        row.excluded_by or "",
+        row.excluded or "",
         selected,
         cells,
         json.dumps({**seen, "out": is_out}, ensure_ascii=False),

@@ -889,7 +889,7 @@ def upgrade() -> None:
     sa.Column('error', sa.BigInteger(), nullable=False),
     sa.Column('parked', sa.BigInteger(), nullable=False),
     sa.Column('values_total', sa.BigInteger(), nullable=False),
-    sa.Column('values_open', sa.BigInteger(), nullable=False),
+    sa.Column('open_values', sa.BigInteger(), nullable=False),
     sa.Column('mark_round', sa.BigInteger(), nullable=False),
     sa.Column('mark_chunk', sa.BigInteger(), nullable=False),
     sa.Column('mark_cursor', sa.BigInteger(), nullable=False),
