@@ -186,7 +186,9 @@ class Catalogue:
             found = await self._found(where, order, decision, place, backwards, limit + 1)
         except DBAPIError as error:
             if str(getattr(error.orig, "sqlstate", "")).startswith(_UNUSABLE):
-                raise RuleViolation("the search is not valid: it has a token or an id that no page gave") from error
+                raise RuleViolation(
+                    "the search is not valid: a token or an id has another form"
+                ) from error
             raise
         more = len(found) > limit
         page = found[:limit]
