@@ -8,8 +8,7 @@ from typing import Annotated, Final, Generic, Self, TypeVar
 
 from pydantic import PlainSerializer, SerializationInfo, computed_field
 
-from activities.spreadsheets.review_rules import PROBLEMS
-from workflows.shared.contracts import NOT_SERVED, BlobRef, Record, served, served_as
+from workflows.shared.contracts import BlobRef, Record, not_served, served, served_as
 from workflows.spreadsheets.decisions import record_title
 from workflows.spreadsheets.mappings import (
     Alternative,
@@ -25,8 +24,8 @@ from workflows.spreadsheets.mappings import (
     SpreadsheetState,
     UndoState,
 )
-from workflows.spreadsheets.reviews import Operation, ReviewExample, described
-from workflows.spreadsheets.runs import RowCounts
+from workflows.spreadsheets.reviews import Operation, described
+from workflows.spreadsheets.runs import RowCounts, UndoCounts
 
 T = TypeVar("T")
 
@@ -297,7 +296,9 @@ class SpreadsheetRow(Record):
     uuid: Annotated[
         str, served("UUID of the import", "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11", "identifier")
     ]
-    workflow_id: Annotated[str, NOT_SERVED]
+    workflow_id: Annotated[
+        str, served("Id of its run", "spreadsheet/0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11")
+    ]
     organisation_id: Annotated[int, served("Organisation that it belongs to", 1)]
     import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
     context_id: Annotated[int | None, served("Event, membership period or race; null: none", 7)]
@@ -308,9 +309,9 @@ class SpreadsheetRow(Record):
     by: Annotated[str, served("Who uploaded it", "anna@example.org", "createdBy")]
     auto_start: Annotated[bool, served("It stops only if a person is needed", False)]
     dry_run: Annotated[bool, served("Rows are checked and nothing is written", False)]
-    fingerprint: Annotated[str | None, NOT_SERVED]
+    fingerprint: Annotated[str | None, not_served()]
     state: Annotated[SpreadsheetState, served("Where it stands", "COLUMN_MAPPING", "status")]
-    state_since: Annotated[datetime, NOT_SERVED]
+    state_since: Annotated[datetime, served("Since when it stands there", "2026-01-03T10:00:01Z")]
     step: Annotated[str, served("What is being done now; empty: nothing", "process rows")]
     reason: Annotated[
         str | None,
@@ -324,17 +325,16 @@ class SpreadsheetRow(Record):
         served("Since when it waits for a person; null: it does not", "2026-01-03T10:00:01Z"),
     ]
     version: Annotated[int, served("Of the mappings: the value of the ETag", 3)]
-    revision: Annotated[int, NOT_SERVED]
-    """Rises with every change of the row: id of an event."""
+    revision: Annotated[int, served("Rises with every change: id of an event", 12)]
     total: Annotated[
         int | None, served("Rows of the file; null until they are counted", 150, "totalRows")
     ]
-    counts: Annotated[RowCounts, NOT_SERVED]
+    counts: Annotated[RowCounts, served("Outcome of the rows so far", {"created": 100})]
     parked: Annotated[int, served("Rows that wait for the meaning of a value", 2, "parkedRows")]
-    values_total: Annotated[int, NOT_SERVED]
+    values_total: Annotated[int, served("Values that have to have a meaning", 4)]
     open_values: Annotated[int, served("Values without a meaning so far", 1)]
-    layout: Annotated[Layout, NOT_SERVED]
-    report: Annotated[BlobRef | None, NOT_SERVED]
+    layout: Annotated[Layout, not_served()]
+    report: Annotated[BlobRef | None, not_served()]
     undo_state: Annotated[
         UndoState | None,
         served("How far an undo has come; null: none was asked for", None, "undoStatus"),
@@ -348,7 +348,7 @@ class SpreadsheetRow(Record):
         datetime | None,
         served("When rows and mappings were removed; null: they were not", None),
     ]
-    mark_round: Annotated[int, NOT_SERVED] = 0
+    mark_round: Annotated[int, not_served()] = 0
     """0: every row is processed for the first time; later: rows that had waited."""
     context_name: Annotated[
         str | None, served("Name of the event, period or race; in lists alone", "City Marathon")
@@ -507,7 +507,7 @@ class ResultCell(Record):
 
     column: Annotated[str, served("Header, as it stands in the file", "Vorname")]
     field: Annotated[str, served("Field that the column fills", "FIRST_NAME", "targetField")]
-    title: Annotated[str, NOT_SERVED]
+    title: Annotated[str, not_served()]
     """What people call the field."""
     value: Annotated[str, served("What stands in the cell", "Anna")]
 
@@ -568,13 +568,11 @@ class Difference(Record):
     title: Annotated[str, served("As people call the column", "First name")] = ""
 
 
-class SummaryView(Record):
+class SummaryView(RowCounts):
     """Rows per outcome."""
 
-    created: Annotated[int, served("Rows that are new", 100)]
-    updated: Annotated[int, served("Rows that changed what was there", 40)]
-    skipped: Annotated[int, served("Rows with nothing to change", 7)]
-    error: Annotated[int, served("Rows that did not go in", 1)]
+    model_config = served_as()
+
     parked: Annotated[int, served("Rows that wait for the meaning of a value", 2)]
     differences: Annotated[
         Sequence[Difference],
@@ -585,7 +583,7 @@ class SummaryView(Record):
     @property
     def total(self) -> int:
         """All of them."""
-        return self.created + self.updated + self.skipped + self.error + self.parked
+        return self.done + self.parked
 
 
 class UndoConflict(Record):
@@ -593,7 +591,7 @@ class UndoConflict(Record):
 
     line: Annotated[int, served("Line of the file that had written it", 17, "rowNumber")]
     table: Annotated[str, served("Table of the row", "events")]
-    row_id: Annotated[int, NOT_SERVED]
+    row_id: Annotated[int, not_served()]
     reason: Annotated[str, served("Why; follows the row", "was changed since")]
 
     @computed_field(
@@ -605,14 +603,11 @@ class UndoConflict(Record):
         return record_title(self.table)
 
 
-class UndoPreview(Record):
+class UndoPreview(UndoCounts):
     """What an undo would do now."""
 
-    deleted: Annotated[int, served("Rows that are deleted", 100)] = 0
-    restored: Annotated[int, served("Rows that get their values back", 40)] = 0
-    left_alone: Annotated[
-        int, served("Rows that were changed since, or that others refer to", 2)
-    ] = 0
+    model_config = served_as()
+
     conflicts: Annotated[
         Sequence[UndoConflict], served("The first of the rows that are left alone", [])
     ] = ()
@@ -622,7 +617,7 @@ class UndoView(UndoPreview):
     """How far an undo has come."""
 
     state: Annotated[UndoState, served("How far it has come", "RUNNING", "status")]
-    by: Annotated[str | None, NOT_SERVED]
+    by: Annotated[str | None, served("Who asked for it", "anna@example.org")]
     requested_at: Annotated[
         datetime | None, served("When it was asked for", "2026-01-05T09:00:00Z")
     ]
@@ -654,7 +649,7 @@ class FieldView(Record):
         Sequence[str], served("Other headers that mean it", ["Vorname", "given name"])
     ] = ()
     examples: Annotated[Sequence[str], served("Cells that are right", ["Anna", "Jean-Luc"])] = ()
-    either: Annotated[str | None, NOT_SERVED] = None
+    either: Annotated[str | None, not_served()] = None
     """A file with a column for this other field can do without."""
 
 
@@ -687,159 +682,3 @@ class SkippedRowView(Record):
     cells: Annotated[Sequence[str], served("Its cells, as a person sees them", ["Total", "12"])]
     reason: Annotated[str, served("Why, in words", "is a total")]
     is_skipped: Annotated[bool, served("The row is not imported", True, "leftOut")]
-
-
-class ReviewColumn(Record):
-    """A column of a review."""
-
-    id: Annotated[int, served("Number of the column", 3, "columnId")]
-    header: Annotated[str, served("The header, as it stands in the file", "E-Mail")]
-    target: Annotated[
-        str | None, served("Field that the column fills; null: none", "EMAIL", "targetField")
-    ]
-    title: Annotated[
-        str | None, served("As people call the field; null: the column fills none", "Email")
-    ] = None
-    problems: Annotated[int, served("Cells of the column with a problem", 3, "problemCount")] = 0
-    made: Annotated[bool, served("A change has made the column", False)] = False
-
-
-class ReviewOverview(Record):
-    """A review as a whole."""
-
-    version: Annotated[
-        int, served("Of the mappings and their corrections: the value of the ETag", 7)
-    ]
-    is_open: Annotated[bool, served("Corrections are accepted", True)]
-    is_checked: Annotated[
-        bool,
-        served("All rows were checked against each other and people at this version", True),
-    ]
-    check_failure: Annotated[
-        str | None,
-        served(
-            "Why all rows could not be checked at this version: POST …/retry checks them again; "
-            "null: they are, or they are being checked",
-            None,
-        ),
-    ] = None
-    rows: Annotated[int, served("Rows of the file", 150, "rowCount")]
-    wrong: Annotated[int, served("Rows with a problem", 3, "wrongRows")]
-    excluded: Annotated[int, served("Rows that are left out", 1, "excludedRows")]
-    row_problems: Annotated[int, served("Problems of rows as a whole, as duplicates", 1)]
-    missing: Annotated[
-        Sequence[str], served("Required fields without a column", ["FIRST_NAME"], "missingFields")
-    ]
-    dry_run: Annotated[
-        bool, served("Nothing is written unless it is imported from the review", False)
-    ]
-    columns: Annotated[Sequence[ReviewColumn], served("The columns, by place", [])]
-
-    @computed_field(
-        alias="moreProblems",
-        description="Only the first 200,000 problems are known: rows further down may have more",
-        examples=[False],
-    )
-    @property
-    def is_cut(self) -> bool:
-        """Whether rows further down may have problems that are not stored."""
-        return self.row_problems + sum(each.problems for each in self.columns) >= PROBLEMS
-
-
-class ReviewCell(Record):
-    """A cell of a row."""
-
-    column: Annotated[int, served("Number of the column", 3, "columnId")]
-    value: Annotated[
-        str | None, served("What stands in the cell; null: nothing", "anna(at)example.org")
-    ]
-    problem: Annotated[
-        str | None,
-        served("What is wrong with the cell, in words; null: nothing", "is not a mail address"),
-    ]
-    remark: Annotated[
-        str | None,
-        served(
-            "What to look at in the cell, which is imported as it stands; null: nothing",
-            "is a name with digits",
-        ),
-    ]
-    original: Annotated[
-        str | None, served("What stands in the file, if the cell was corrected; else null", "anna@")
-    ] = None
-    corrected_by: Annotated[
-        str | None, served("Who corrected it last; null: it was not corrected", "ben@example.org")
-    ] = None
-    corrected_at: Annotated[
-        datetime | None, served("When; null: it was not corrected", "2026-01-03T10:02:00Z")
-    ] = None
-
-
-class ReviewRow(Record):
-    """A row as it is now."""
-
-    line: Annotated[
-        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
-    ]
-    excluded: Annotated[
-        str | None, served("Who left the row out; null: it is imported", None, "excludedBy")
-    ]
-    problems: Annotated[
-        Sequence[str],
-        served("What is wrong with the row as a whole, in words", ["duplicate of row 4"]),
-    ]
-    cells: Annotated[Sequence[ReviewCell], served("The cells, by place", [])]
-
-
-class ReviewExampleView(ReviewExample):
-    """A cell before and after a change."""
-
-    model_config = served_as(row="rowNumber", column="columnId")
-
-
-class ChangeEffect(Record):
-    """What a change does, or would do."""
-
-    version: Annotated[
-        int, served("Of the mappings and their corrections: the value of the ETag", 7)
-    ]
-    changed_rows: Annotated[int, served("Rows that it changes", 12)] = 0
-    changed_cells: Annotated[int, served("Cells that it changes", 12)] = 0
-    problems_before: Annotated[int, served("Problems of the changed columns before", 12)] = 0
-    problems_after: Annotated[int, served("Problems of the changed columns afterwards", 0)] = 0
-    wrong_rows: Annotated[int, served("Rows with a problem", 3)]
-    examples: Annotated[
-        Sequence[ReviewExampleView], served("Some of the changed cells; at most 5", [])
-    ] = ()
-
-
-class ChangeRecord(Record):
-    """A change to the rows of a review, in words and as it can be requested."""
-
-    operation: Annotated[
-        Operation, served("The change, as it can be requested", {"kind": "EXCLUDE", "rows": [4]})
-    ]
-    by: Annotated[str, served("Who made it", "ben@example.org")]
-    at: Annotated[datetime, served("When", "2026-01-03T10:02:00Z")]
-    subject: Annotated[str, served("What the change is about, in words", "row 17, E-Mail")]
-    decision: Annotated[str, served("What it does, in words", "corrected")]
-
-
-class ReviewOperationView(ChangeRecord):
-    """A change of the list."""
-
-    version: Annotated[int, served("Of the mappings that it has made", 7)]
-    changed_rows: Annotated[int, served("Rows that it changes", 12)]
-    changed_cells: Annotated[int, served("Cells that it changes", 12)]
-    undone_by: Annotated[
-        int | None, served("Version of the change that takes it back; null: it counts", None)
-    ]
-
-
-class RememberedOperation(ChangeRecord):
-    """A change to an earlier file, as it can be requested for this one."""
-
-    headers: Annotated[
-        Sequence[str], served("Headers of the columns that it is about", ["Date of birth"])
-    ]
-    why: Annotated[str, served("Why it is suggested", "done in an earlier file to Date of birth")]

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+from pydantic import computed_field
 
 from workflows.shared.cells import Cell
-from workflows.shared.contracts import Problem
+from workflows.shared.contracts import Problem, Record, served, served_as
 from workflows.spreadsheets.edits import Correction
 from workflows.spreadsheets.mappings import ColumnMapping, ReviewCounts
-from workflows.spreadsheets.reviews import ReviewEffect, ReviewExample, ReviewOperation
+from workflows.spreadsheets.reviews import Operation, ReviewEffect, ReviewExample, ReviewOperation
 
 if TYPE_CHECKING:
     # Commands know reviews, and need nothing of what checks rows.
@@ -113,6 +115,162 @@ class StoredOperation:
     effect: ReviewEffect
     examples: Sequence[ReviewExample]
     undone_by: int | None = None
+
+
+class ReviewColumn(Record):
+    """A column of a review."""
+
+    id: Annotated[int, served("Number of the column", 3, "columnId")]
+    header: Annotated[str, served("The header, as it stands in the file", "E-Mail")]
+    target: Annotated[
+        str | None, served("Field that the column fills; null: none", "EMAIL", "targetField")
+    ]
+    title: Annotated[
+        str | None, served("As people call the field; null: the column fills none", "Email")
+    ] = None
+    problems: Annotated[int, served("Cells of the column with a problem", 3, "problemCount")] = 0
+    made: Annotated[bool, served("A change has made the column", False)] = False
+
+
+class ReviewOverview(Record):
+    """A review as a whole."""
+
+    version: Annotated[
+        int, served("Of the mappings and their corrections: the value of the ETag", 7)
+    ]
+    is_open: Annotated[bool, served("Corrections are accepted", True)]
+    is_checked: Annotated[
+        bool,
+        served("All rows were checked against each other and people at this version", True),
+    ]
+    check_failure: Annotated[
+        str | None,
+        served(
+            "Why all rows could not be checked at this version: POST …/retry checks them again; "
+            "null: they are, or they are being checked",
+            None,
+        ),
+    ] = None
+    rows: Annotated[int, served("Rows of the file", 150, "rowCount")]
+    wrong: Annotated[int, served("Rows with a problem", 3, "wrongRows")]
+    excluded: Annotated[int, served("Rows that are left out", 1, "excludedRows")]
+    row_problems: Annotated[int, served("Problems of rows as a whole, as duplicates", 1)]
+    missing: Annotated[
+        Sequence[str], served("Required fields without a column", ["FIRST_NAME"], "missingFields")
+    ]
+    dry_run: Annotated[
+        bool, served("Nothing is written unless it is imported from the review", False)
+    ]
+    columns: Annotated[Sequence[ReviewColumn], served("The columns, by place", [])]
+
+    @computed_field(
+        alias="moreProblems",
+        description="Only the first 200,000 problems are known: rows further down may have more",
+        examples=[False],
+    )
+    @property
+    def is_cut(self) -> bool:
+        """Whether rows further down may have problems that are not stored."""
+        return self.row_problems + sum(each.problems for each in self.columns) >= PROBLEMS
+
+
+class ReviewCell(Record):
+    """A cell of a row."""
+
+    column: Annotated[int, served("Number of the column", 3, "columnId")]
+    value: Annotated[
+        str | None, served("What stands in the cell; null: nothing", "anna(at)example.org")
+    ]
+    problem: Annotated[
+        str | None,
+        served("What is wrong with the cell, in words; null: nothing", "is not a mail address"),
+    ]
+    remark: Annotated[
+        str | None,
+        served(
+            "What to look at in the cell, which is imported as it stands; null: nothing",
+            "is a name with digits",
+        ),
+    ]
+    original: Annotated[
+        str | None, served("What stands in the file, if the cell was corrected; else null", "anna@")
+    ] = None
+    corrected_by: Annotated[
+        str | None, served("Who corrected it last; null: it was not corrected", "ben@example.org")
+    ] = None
+    corrected_at: Annotated[
+        datetime | None, served("When; null: it was not corrected", "2026-01-03T10:02:00Z")
+    ] = None
+
+
+class ReviewRow(Record):
+    """A row as it is now."""
+
+    line: Annotated[
+        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
+    ]
+    excluded: Annotated[
+        str | None, served("Who left the row out; null: it is imported", None, "excludedBy")
+    ]
+    problems: Annotated[
+        Sequence[str],
+        served("What is wrong with the row as a whole, in words", ["duplicate of row 4"]),
+    ]
+    cells: Annotated[Sequence[ReviewCell], served("The cells, by place", [])]
+
+
+class ReviewExampleView(ReviewExample):
+    """A cell before and after a change."""
+
+    model_config = served_as(row="rowNumber", column="columnId")
+
+
+class ChangeEffect(Record):
+    """What a change does, or would do."""
+
+    version: Annotated[
+        int, served("Of the mappings and their corrections: the value of the ETag", 7)
+    ]
+    changed_rows: Annotated[int, served("Rows that it changes", 12)] = 0
+    changed_cells: Annotated[int, served("Cells that it changes", 12)] = 0
+    problems_before: Annotated[int, served("Problems of the changed columns before", 12)] = 0
+    problems_after: Annotated[int, served("Problems of the changed columns afterwards", 0)] = 0
+    wrong_rows: Annotated[int, served("Rows with a problem", 3)]
+    examples: Annotated[
+        Sequence[ReviewExampleView], served("Some of the changed cells; at most 5", [])
+    ] = ()
+
+
+class ChangeRecord(Record):
+    """A change to the rows of a review, in words and as it can be requested."""
+
+    operation: Annotated[
+        Operation, served("The change, as it can be requested", {"kind": "EXCLUDE", "rows": [4]})
+    ]
+    by: Annotated[str, served("Who made it", "ben@example.org")]
+    at: Annotated[datetime, served("When", "2026-01-03T10:02:00Z")]
+    subject: Annotated[str, served("What the change is about, in words", "row 17, E-Mail")]
+    decision: Annotated[str, served("What it does, in words", "corrected")]
+
+
+class ReviewOperationView(ChangeRecord):
+    """A change of the list."""
+
+    version: Annotated[int, served("Of the mappings that it has made", 7)]
+    changed_rows: Annotated[int, served("Rows that it changes", 12)]
+    changed_cells: Annotated[int, served("Cells that it changes", 12)]
+    undone_by: Annotated[
+        int | None, served("Version of the change that takes it back; null: it counts", None)
+    ]
+
+
+class RememberedOperation(ChangeRecord):
+    """A change to an earlier file, as it can be requested for this one."""
+
+    headers: Annotated[
+        Sequence[str], served("Headers of the columns that it is about", ["Date of birth"])
+    ]
+    why: Annotated[str, served("Why it is suggested", "done in an earlier file to Date of birth")]
 
 
 def numbered(columns: Sequence[ColumnMapping]) -> list[ColumnMapping]:

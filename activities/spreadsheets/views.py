@@ -261,7 +261,7 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
         async with self._database.reading() as connection:
             row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None:
-                return SummaryView(created=0, updated=0, skipped=0, error=0, parked=0)
+                return SummaryView(parked=0)
             query = select(differences).where(differences.c.import_id == row.id)
             rows = await connection.execute(query.order_by(differences.c.place))
             found = [

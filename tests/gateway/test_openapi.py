@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from activities.spreadsheets import records
+from activities.spreadsheets import records, review_rules
 from tests.support.gateway import HEADER, Stack, import_in, sheet
-from workers.spreadsheets import bodies, mapping_api
+from workers.spreadsheets import bodies, mapping_api, upload_form
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -38,9 +38,11 @@ async def test_properties_are_described_with_examples(stack: Stack) -> None:
         document = (await anonymous.get("/openapi.json")).json()
     own = {
         each.__name__
-        for module in (records, bodies, mapping_api)
+        for module in (records, review_rules, bodies, upload_form, mapping_api)
         for each in vars(module).values()
-        if isinstance(each, type) and issubclass(each, BaseModel)
+        if isinstance(each, type)
+        and issubclass(each, BaseModel)
+        and each.__module__ == module.__name__
     }
     found = document["components"]["schemas"]
     served = {"SpreadsheetRow", "ColumnView", "CellView", "ResultRow", "LearntValueBody"}

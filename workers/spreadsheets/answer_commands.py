@@ -222,7 +222,7 @@ def to_json(value: object) -> Any:
     """A result of the service, for programs; times are ISO 8601."""
     from pydantic_core import to_jsonable_python
 
-    return to_jsonable_python(value)
+    return to_jsonable_python(value, by_alias=False)
 
 
 ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the decisions.")]

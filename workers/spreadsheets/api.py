@@ -71,7 +71,7 @@ def still_open(error: StillOpen) -> Problem:
         {"etag": f'"{error.answer.version}"'},
         saved=error.saved,
         **AnswerView.of("", error.answer).model_dump(
-            mode="json", exclude={"identifier", "status", "version"}
+            mode="json", by_alias=True, exclude={"identifier", "status", "version"}
         ),
     )
 

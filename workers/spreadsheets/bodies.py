@@ -191,6 +191,7 @@ def _sent_as(**names: str) -> ConfigDict:
     """Configure the body of a contract: its fields have the names that the API gives them."""
     config = Body.model_config.copy()
     config["alias_generator"] = lambda name: names.get(name) or to_camel(name)
+    config["populate_by_name"] = False
     return config
 
 

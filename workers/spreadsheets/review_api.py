@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from activities.spreadsheets.records import (
+from activities.spreadsheets.records import SpreadsheetRow
+from activities.spreadsheets.review_rules import (
     ChangeEffect,
     RememberedOperation,
     ReviewOperationView,
     ReviewOverview,
     ReviewRow,
-    SpreadsheetRow,
 )
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload

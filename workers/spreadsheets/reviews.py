@@ -10,22 +10,17 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.spreadsheets.records import (
+from activities.spreadsheets.records import Page, ResultRow, RowCorrection, SpreadsheetRow
+from activities.spreadsheets.review_rules import (
     ChangeEffect,
-    Page,
     RememberedOperation,
-    ResultRow,
     ReviewCell,
     ReviewColumn,
+    ReviewedRow,
     ReviewExampleView,
     ReviewOperationView,
     ReviewOverview,
     ReviewRow,
-    RowCorrection,
-    SpreadsheetRow,
-)
-from activities.spreadsheets.review_rules import (
-    ReviewedRow,
     ReviewState,
     StoredOperation,
 )

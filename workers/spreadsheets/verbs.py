@@ -60,7 +60,7 @@ class SpreadsheetVerbs:
                 since=row.waiting_since or row.updated_at,
                 note=row.reason or row.filename,
                 is_open=row.state not in FINAL,
-                row=to_jsonable_python(row),
+                row=to_jsonable_python(row, by_alias=False),
             )
             for row in page.items
         ]

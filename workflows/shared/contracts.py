@@ -63,8 +63,9 @@ def served_as(**names: str) -> ConfigDict:
     )
 
 
-NOT_SERVED: Final = Field(exclude=True)
-"""Annotates a field of a record that people and programs outside don't see."""
+def not_served() -> Any:
+    """Keep a field of a record from people and programs outside, for its annotation."""
+    return Field(exclude=True)
 
 
 class Record(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from workflows.shared.contracts import BlobRef, Contract, OperatorAnswer, Person
+from workflows.shared.contracts import BlobRef, Contract, OperatorAnswer, Person, served
 from workflows.shared.dependencies import Dependency
 from workflows.spreadsheets.mappings import (
     COLUMNS,
@@ -177,10 +177,10 @@ class DecideCells(Contract):
 class RowCounts(Contract):
     """Outcome of the rows so far."""
 
-    created: int = 0
-    updated: int = 0
-    skipped: int = 0
-    error: int = 0
+    created: Annotated[int, served("Rows that are new", 100)] = 0
+    updated: Annotated[int, served("Rows that changed what was there", 40)] = 0
+    skipped: Annotated[int, served("Rows with nothing to change", 7)] = 0
+    error: Annotated[int, served("Rows that did not go in", 1)] = 0
 
     @property
     def done(self) -> int:
@@ -406,10 +406,11 @@ class UndoOrder(Contract):
 class UndoCounts(Contract):
     """What an undo did."""
 
-    deleted: int = 0
-    restored: int = 0
-    left_alone: int = 0
-    """Rows of the file of which anything was changed since, or is referred to by others."""
+    deleted: Annotated[int, served("Rows that are deleted", 100)] = 0
+    restored: Annotated[int, served("Rows that get their values back", 40)] = 0
+    left_alone: Annotated[
+        int, served("Rows that were changed since, or that others refer to", 2)
+    ] = 0
 
 
 class UndoResult(Contract):

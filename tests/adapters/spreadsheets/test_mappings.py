@@ -84,7 +84,8 @@ async def test_an_analysis_is_shown_as_it_was_saved(
         *(1, 0, "EMAIL"),
         MappingStatus.AUTO_MATCHED,
     )
-    assert (second.header, second.alternatives) == ("Größe \ufffd", COLUMNS[1].alternatives)
+    assert second.header == "Größe \ufffd"
+    assert [each.name for each in second.alternatives] == ["CLUB"]
     assert (list(first.samples), list(second.samples)) == (["a@b.c"], ["L", "half \ufffd"])
     preview = await views.preview(sheet.uuid)
     assert preview is not None

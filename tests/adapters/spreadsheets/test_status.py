@@ -1,6 +1,5 @@
 """The status row of an import: written in order, read by those it belongs to."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -77,7 +76,8 @@ async def test_records_count_in_their_order_only(
     await sheets.record(mapping)
     again = await views.get(new.uuid, {1})
     assert again is not None
-    assert replace(again, revision=row.revision, updated_at=row.updated_at) == row
+    moved = {"revision": row.revision, "updated_at": row.updated_at}
+    assert again.model_copy(update=moved) == row
     await sheets.record(record(new, 3, "COLUMN_MAPPING", version=2))
     later = await views.get(new.uuid, {1})
     assert later is not None
@@ -133,8 +133,9 @@ async def test_a_trail_keeps_each_decision_once(
     await sheets.record(record(new, 1, "COLUMN_MAPPING", trail=lines[:1]))
     await sheets.record(record(new, 2, "COLUMN_MAPPING", trail=lines))
     page = await views.decisions(new.uuid, size=1)
-    assert (page.total, list(page.items)) == (2, [lines[1]])
-    assert list((await views.decisions(new.uuid, page=1, size=1)).items) == [lines[0]]
+    older = await views.decisions(new.uuid, page=1, size=1)
+    shown = [each.model_dump() for each in (*page.items, *older.items)]
+    assert (page.total, shown) == (2, [lines[1].model_dump(), lines[0].model_dump()])
 
 
 async def test_an_import_that_was_never_opened_is_missed(
@@ -149,7 +150,7 @@ async def test_an_import_that_was_never_opened_is_missed(
     assert await views.preview(new.uuid) is None
     assert await views.undo(new.uuid) is None
     assert (await views.results(new.uuid)).total == 0
-    assert (await views.summary(new.uuid)).counts == RowCounts()
+    assert (await views.summary(new.uuid)).total == 0
     assert (await views.cells(new.uuid)).total == 0
     assert (await views.columns(new.uuid)).columns == ()
     assert (await views.decisions(new.uuid)).total == 0

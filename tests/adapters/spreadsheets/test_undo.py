@@ -59,7 +59,7 @@ async def test_created_rows_are_deleted_and_changed_ones_are_restored(
     assert await everything(database) == before
     view = await views.undo(sheet.uuid)
     assert view is not None
-    assert (view.state, view.counts, view.by) == (UndoState.UNDONE, result.counts, "berta")
+    assert (view.state, view.deleted, view.restored, view.by) == (UndoState.UNDONE, 3, 2, "berta")
     assert view.finished_at is not None
     assert await sheets.end_undo(sheet.uuid) == result
     assert not await sheets.undo_chunk(sheet.uuid)
@@ -133,13 +133,16 @@ async def test_an_undo_is_previewed_and_repeated_once_a_later_import_was_undone(
     await second.write(replace(ANNA, city="Ulm"))
     await second.end()
     before = await everything(database)
-    preview, conflicts = await sheets.preview_undo(first.uuid)
-    assert preview.counts == UndoCounts(deleted=2, left_alone=1)
-    assert [(each.line, each.reason) for each in conflicts] == [(2, "was changed since")]
+    preview = await sheets.preview_undo(first.uuid)
+    assert (preview.deleted, preview.restored, preview.left_alone) == (2, 0, 1)
+    assert [(each.line, each.reason) for each in preview.conflicts] == [(2, "was changed since")]
     assert await everything(database) == before
 
     partly = await first.undo()
-    assert (partly.state, partly.counts) == (UndoState.UNDONE_PARTLY, preview.counts)
+    assert (partly.state, partly.counts) == (
+        UndoState.UNDONE_PARTLY,
+        UndoCounts(deleted=2, left_alone=1),
+    )
     assert (await second.undo()).state is UndoState.UNDONE
     again = undo_order(first.order, requested_at=NOW + timedelta(days=2), by="carl")
     assert await sheets.begin_undo(again) is None

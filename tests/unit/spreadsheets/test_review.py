@@ -7,9 +7,8 @@ import pytest
 from sqlalchemy import insert
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.records import ReviewColumn, ReviewOverview
 from activities.spreadsheets.review import SpreadsheetReview
-from activities.spreadsheets.review_rules import PROBLEMS
+from activities.spreadsheets.review_rules import PROBLEMS, ReviewColumn, ReviewOverview
 from adapters.database.models.spreadsheets import races
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (

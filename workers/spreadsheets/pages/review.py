@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from activities.spreadsheets.records import ChangeEffect
+from activities.spreadsheets.review_rules import ChangeEffect
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.renderer import counted, gettext
 from workers.shared.gateway.pages.site import Alert, Form, Site, Visitor, sentence

@@ -10,7 +10,8 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
-from activities.spreadsheets.records import ChangeEffect, ReviewColumn, ReviewRow, SpreadsheetRow
+from activities.spreadsheets.records import SpreadsheetRow
+from activities.spreadsheets.review_rules import ChangeEffect, ReviewColumn, ReviewRow
 from workers.shared.gateway.pages.renderer import N_, counted, gettext, localised
 from workers.shared.gateway.pages.site import Form
 from workers.shared.services.errors import Refused
