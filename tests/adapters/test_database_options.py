@@ -133,8 +133,6 @@ def test_an_option_of_the_url_takes_the_place_of_a_variable(tmp_path: Path) -> N
     url = "postgresql://ada:p%40ss@host/name?sslmode=require"
     read = DatabaseSettings.read({"DATABASE_URL": url, **named}).url
     assert read == f"{url}&sslrootcert={quote(named['PGSSLROOTCERT'], safe='')}"
-    sqlite = "postgresql://nobody@127.0.0.1:1/docflow"
-    assert DatabaseSettings.read({"DATABASE_URL": sqlite, **named}).url == sqlite
 
 
 async def test_no_more_connections_are_opened_than_are_set(database_url: str) -> None:

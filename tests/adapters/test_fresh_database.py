@@ -3,7 +3,7 @@
 import asyncpg
 import pytest
 
-from tests.support.fresh_database import FreshDatabase, administer, sibling
+from tests.support.fresh_database import TEMPLATE, FreshDatabase, administer, sibling
 
 EVERYTHING = """
 SELECT (SELECT count(*) FROM import_tasks), (SELECT count(*) FROM countries),
@@ -30,10 +30,8 @@ async def found(fresh: FreshDatabase) -> tuple[object, ...]:
         "DROP TABLE event_participants CASCADE",
     ],
 )
-async def test_what_a_test_left_is_gone(
-    postgres_url: str, postgres_template: str, left: str
-) -> None:
-    fresh = FreshDatabase(postgres_url, postgres_template, "left_behind")
+async def test_what_a_test_left_is_gone(postgres_url: str, left: str) -> None:
+    fresh = FreshDatabase(postgres_url, TEMPLATE, "left_behind")
     await fresh.prepare()
     before = await found(fresh)
     await administer(fresh.url, left)
@@ -47,8 +45,8 @@ async def test_what_a_test_left_is_gone(
         await open_session.execute("SELECT 1")
 
 
-async def test_ids_begin_anew(postgres_url: str, postgres_template: str) -> None:
-    fresh = FreshDatabase(postgres_url, postgres_template, "ids")
+async def test_ids_begin_anew(postgres_url: str) -> None:
+    fresh = FreshDatabase(postgres_url, TEMPLATE, "ids")
     ids: list[int] = []
     for _ in range(2):
         await fresh.prepare()

@@ -121,12 +121,12 @@ async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(open_folder: 
 
 
 async def test_an_interrupted_demo_leaves_nothing_behind(open_folder: Path) -> None:
-    demo = await _start(open_folder / "demo")
+    demo = await _start(open_folder / "interrupted")
     ended = asyncio.create_task(demo.communicate())
     started: list[psutil.Process] = []
     try:
         async with asyncio.timeout(120):
-            while not (open_folder / "demo" / "gateway.log").exists():
+            while not (open_folder / "interrupted" / "gateway.log").exists():
                 assert not ended.done(), "it ended before its gateway began"
                 await asyncio.sleep(0.05)
         started = psutil.Process(demo.pid).children(recursive=True)

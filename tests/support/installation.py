@@ -77,7 +77,7 @@ async def running_installation(
         folder: For all that is kept, and logs.
         workers: How many.
         gateways: How many.
-        database_url: Another database than a SQLite file in the folder.
+        database_url: Another database than a new one.
         settings: Further settings of the processes.
     """
     async with AsyncExitStack() as stack:

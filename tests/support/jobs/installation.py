@@ -124,7 +124,7 @@ async def job_installation(
         folder: For the database and temporary files.
         run_worker: The fixture.
         types: Job types beside `hello_world`.
-        url: Of the database; None: an SQLite file.
+        url: Of a database with tables; None: a new one.
     """
     url = url or fresh_url()
     async with AsyncExitStack() as stack:

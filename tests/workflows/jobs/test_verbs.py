@@ -36,8 +36,9 @@ async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_paramete
     kind = pieces(name="by_verbs")
     kind.act = staticmethod(act)
     order = order_of(kind, {"pieces": 1})
-    environment = {"DATABASE_URL": fresh_url()}
-    async with job_installation(server.client, tmp_path, run_worker, kind) as jobs:
+    url = fresh_url()
+    environment = {"DATABASE_URL": url}
+    async with job_installation(server.client, tmp_path, run_worker, kind, url=url) as jobs:
         handle = await jobs.start(order)
 
         async def is_parked() -> bool:
