@@ -96,7 +96,7 @@ def postgres_part(folder: Path, port: int, password: str) -> Part:
 
     Args:
         folder: Takes its data and its log. If the server runs under another account, which cannot
-            enter the folder, its data lie in `/var/tmp`.
+            enter the folder, its data lie in `/var/lib/docflow`.
         port: Where it listens.
         password: Of its user, since the first start in the folder.
     """
@@ -104,7 +104,7 @@ def postgres_part(folder: Path, port: int, password: str) -> Part:
     async def is_up() -> bool:
         try:
             connection = cast(Any, await asyncpg.connect(postgres_at(port, password), timeout=5))
-        except (OSError, TimeoutError, asyncpg.PostgresError):
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return False
         await connection.close()
         return True
@@ -129,18 +129,19 @@ def _data_folder(folder: Path) -> Path:
 
     PostgreSQL refuses to run as root, and the account that it runs under instead may not be allowed
     to enter the folder, such as one in the home of root. Then there is a link in the folder. If the
-    folder was emptied meanwhile, its old data go.
+    folder was emptied meanwhile, its old data are removed.
     """
     place = folder / "postgres"
     folder.mkdir(parents=True, exist_ok=True)
     if place.is_symlink() or _run(["test", "-x", folder.absolute()]).returncode == 0:
-        place.mkdir(exist_ok=True)
-        return place.resolve()
+        found = place.resolve()
+        found.mkdir(parents=True, exist_ok=True)
+        return found
     digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()
-    elsewhere = Path("/var/tmp", f"docflow-postgres-{digest[:12]}")  # noqa: S108 - data are private
+    elsewhere = Path("/var/lib/docflow", digest[:12])
     if elsewhere.exists():
         shutil.rmtree(elsewhere)
-    elsewhere.mkdir()
+    elsewhere.mkdir(parents=True)
     place.symlink_to(elsewhere)
     print(f"the account of the server cannot enter {folder}: its data lie in {elsewhere}")
     return elsewhere
@@ -174,7 +175,7 @@ async def migrated_database(*, durable: bool = False) -> AsyncGenerator[str]:
 
 
 def postgis_programs() -> Path | None:
-    """Folder of the programs of this machine's server that has PostGIS; None: there is none."""
+    """Folder of the programs of a server with PostGIS; None if this machine has no such server."""
     for place in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
         extensions = Path("/usr/share/postgresql", place.parent.name, "extension")
         if (extensions / "postgis.control").exists() and (place / "postgres").exists():
@@ -221,6 +222,8 @@ def _wheel() -> Path | None:
 
 def _copy(wheel: Path, folder: Path) -> Path:
     """Copy PostgreSQL with its libraries, which lie beside the package and are found from there."""
+    # Of an earlier start, maybe of another release.
+    shutil.rmtree(folder, ignore_errors=True)
     package = wheel.parent
     libraries = package.with_suffix(".libs")
     if libraries.exists():

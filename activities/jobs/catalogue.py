@@ -133,12 +133,12 @@ class Catalogue:
             return [_loaded(each) for each in (await connection.execute(asked)).scalars()]
 
     async def collection(self, id: str) -> JsonObject | None:
-        """One collection; None: there is none."""
+        """One collection; None if there is no such collection."""
         async with self._database.reading() as connection:
             return None if _NUL in id else await _collection(connection, id)
 
     async def item(self, collection: str, id: str) -> JsonObject | None:
-        """One item; None: there is none."""
+        """One item; None if there is no such item."""
         if _NUL in collection + id:
             return None
         asked = text(

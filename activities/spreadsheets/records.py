@@ -142,7 +142,7 @@ class LearntColumn(Record):
     import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
     header: Annotated[str, served("The header, as it stands in files", "Alterskl.")]
     target: Annotated[
-        str | None, served("The field; null: the column is left out", "CLUB", "targetField")
+        str | None, served("The field; null: the column is ignored", "CLUB", "targetField")
     ]
     decided_by: Annotated[
         str | None,
@@ -311,7 +311,7 @@ class SpreadsheetRow(Record):
     dry_run: Annotated[bool, served("Rows are checked and nothing is written", False)]
     fingerprint: Annotated[str | None, not_served()]
     state: Annotated[SpreadsheetState, served("Where it stands", "COLUMN_MAPPING", "status")]
-    state_since: Annotated[datetime, served("Since when it stands there", "2026-01-03T10:00:01Z")]
+    state_since: Annotated[datetime, served("Since when it has this state", "2026-01-03T10:00:01Z")]
     step: Annotated[str, served("What is being done now; empty: nothing", "process rows")]
     reason: Annotated[
         str | None,

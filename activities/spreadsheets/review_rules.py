@@ -153,7 +153,7 @@ class ReviewOverview(Record):
     ] = None
     rows: Annotated[int, served("Rows of the file", 150, "rowCount")]
     wrong: Annotated[int, served("Rows with a problem", 3, "wrongRows")]
-    excluded: Annotated[int, served("Rows that are left out", 1, "excludedRows")]
+    excluded: Annotated[int, served("Rows that a person has excluded", 1, "excludedRows")]
     row_problems: Annotated[int, served("Problems of rows as a whole, as duplicates", 1)]
     missing: Annotated[
         Sequence[str], served("Required fields without a column", ["FIRST_NAME"], "missingFields")

@@ -96,7 +96,9 @@ class Database:
 
     @asynccontextmanager
     async def session(self) -> AsyncGenerator[Self]:
-        """The same database through one session, which keeps its temporary tables.
+        """The same database through one session, which sees its own temporary tables alone.
+
+        If the session is lost, the one that takes its place sees no table at all.
 
         Raises:
             Denied: A pooler gives connections to another client after each transaction.
@@ -161,8 +163,17 @@ def open_database(url: str, options: DatabaseOptions | None = None) -> Database:
     if (context := urls.context_of(address.query)) is not None:
         arguments["ssl"] = context
         address = address.difference_update_query([*urls.FILES, "ssl"])
-    made = partial(create_async_engine, address, connect_args=arguments)
+    made = partial(create_async_engine, address)
+    temporary = {**arguments["server_settings"], "search_path": "pg_temp"}
+    alone = {**arguments, "server_settings": temporary}
     return Database(
-        made(pool_size=kept, max_overflow=options.connections - kept, pool_recycle=3600),
-        partial(made, pool_size=1, max_overflow=0) if options.statements else None,
+        made(
+            pool_size=kept,
+            max_overflow=options.connections - kept,
+            pool_recycle=3600,
+            connect_args=arguments,
+        ),
+        partial(made, pool_size=1, max_overflow=0, connect_args=alone)
+        if options.statements
+        else None,
     )

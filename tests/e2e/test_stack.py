@@ -177,6 +177,7 @@ async def test_every_part_may_be_killed(stack: Stack) -> None:
         "ministack": "MiniStack",
         "worker": "the worker",
         "start-dev": "the Temporal dev server",
+        "-D": "PostgreSQL",
     }
     killed = {name: stack.child(name) for name in names}
     for process in killed.values():
@@ -185,6 +186,14 @@ async def test_every_part_may_be_killed(stack: Stack) -> None:
     for name in names.values():
         assert f"{name} ended with -9; starting it again" in said
     await _submit(stack, "all")
+    headers = {"Authorization": f"Bearer {stack.said['token']}"}
+    async with httpx.AsyncClient(base_url=stack.said["gateway"], headers=headers) as api:
+        first = await api.get("/api/imports")
+        # A session of the gateway that was lost with the server costs one request.
+        assert (first.status_code, (await api.get("/api/imports")).status_code) in (
+            (503, 200),
+            (200, 200),
+        )
 
 
 async def test_the_token_it_prints_opens_the_gateway(stack: Stack) -> None:

@@ -187,6 +187,14 @@ def test_a_server_runs_from_a_copy_where_its_user_cannot_enter_the_wheel(
     assert not seen[-1].exists()
 
 
+def test_a_copy_of_the_wheel_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    wheel = postgres._wheel()
+    assert wheel is not None
+    for _ in range(2):
+        copy = postgres._copy(wheel, tmp_path / "wheel")
+    assert (copy / "bin" / "postgres").exists()
+
+
 def test_a_missing_postgresql_is_named_with_its_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_wheels: None
 ) -> None:

@@ -1,7 +1,7 @@
 """An import that is tried without anything being written: on a copy of the rows that it meets.
 
-The copies are temporary tables of one session, which hide the tables of the same name from it.
-PostgreSQL removes them with the session, however that ends.
+The copies are temporary tables of one session, which sees no others. PostgreSQL removes them with
+the session, however that ends.
 """
 
 from collections.abc import AsyncGenerator, Generator, Sequence
@@ -9,9 +9,9 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import MetaData, Table, insert, select
+from sqlalchemy import MetaData, Table, insert, select, text
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -36,6 +36,12 @@ from workflows.imports.runs import Handler, HandlerInput, HandlerOutcome, Import
 from workflows.imports.types import REGISTRY
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import UNAVAILABLE
+
+_SCHEMA: Final = text(
+    "SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
+    " WHERE pg_class.oid = to_regclass('import_answers')"
+)
+"""Where the tables of docflow are."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +95,22 @@ async def rehearsed(
             folder = Path(held.enter_context(TemporaryDirectory(prefix="docflow-dry-run-")))
             (folder / "blobs").mkdir()
             blobs = FolderBlobs(folder / "blobs")
+        async with database.reading() as connection:
+            schema = (await connection.execute(_SCHEMA)).scalar_one()
         async with database.session() as session:
-            await _copy(session, message)
+            await _copy(session, schema, message)
             yield await _tried(session, blobs, folder, message, file)
 
 
-async def _copy(session: Database, message: ImportMessage) -> None:
-    """Hide every table by an empty copy, and fill those that decide with the rows of the project.
+async def _copy(session: Database, schema: str, message: ImportMessage) -> None:
+    """Make an empty copy of every table, and fill those that decide with the project's rows.
 
-    Of a message that has a service only its rows are copied.
+    If the message has a service, only the rows of the service are copied.
+
+    Args:
+        session: Takes the copies.
+        schema: Of the tables.
+        message: What would be imported.
     """
     scope = {"project_id": message.project_id}
     if (service := getattr(message, "service_id", None)) is not None:
@@ -105,12 +118,10 @@ async def _copy(session: Database, message: ImportMessage) -> None:
     async with session.transaction() as connection:
         for table in metadata.sorted_tables:
             if table.schema is None:
-                made = (
-                    f'CREATE TEMP TABLE "{table.name}" (LIKE public."{table.name}" INCLUDING ALL)'
-                )
-                await connection.exec_driver_sql(made)
+                like = f'(LIKE "{schema}"."{table.name}" INCLUDING ALL)'
+                await connection.exec_driver_sql(f'CREATE TEMP TABLE "{table.name}" {like}')
         for table in _met_by(message):
-            stored = table.to_metadata(MetaData(), schema="public")
+            stored = table.to_metadata(MetaData(), schema=schema)
             mine = (stored.c[name] == value for name, value in scope.items() if name in stored.c)
             rows = select(stored).where(*mine)
             await connection.execute(insert(table).from_select([*stored.c.keys()], rows))

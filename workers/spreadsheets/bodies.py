@@ -169,7 +169,7 @@ learnt_column: Final[dict[str, Example]] = {
         },
     },
     "left out": {
-        "summary": "Such columns are left out",
+        "summary": "Such columns are ignored",
         "value": {"importType": "EVENT_PARTICIPANT", "header": "IBAN", "ignore": True},
     },
 }
@@ -208,12 +208,12 @@ class ColumnDecisionBody(ColumnDecision):
 
 
 class RowDecisionsBody(Body):
-    """Rows that are imported although they look like no people, or that are left out."""
+    """Rows that are imported although they do not look like people, or that are skipped."""
 
     rows: Annotated[list[RowNumber], Field(min_length=1, max_length=ROWS)] = Field(
         description="Numbers of the rows", examples=[[13]]
     )
-    keep: Annotated[bool, served("The rows are imported; else they are left out", True)] = False
+    keep: Annotated[bool, served("The rows are imported; false: they are skipped", True)] = False
 
 
 class CellDecisionBody(CellDecision):
@@ -269,7 +269,7 @@ class LearntColumnBody(Body):
         min_length=1
     )
     target_field: Annotated[FieldName | None, served("Field that it fills", "CLUB")] = None
-    ignore: Annotated[bool, served("Such columns are left out", False)] = False
+    ignore: Annotated[bool, served("Such columns are ignored", False)] = False
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:

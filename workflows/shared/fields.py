@@ -187,7 +187,7 @@ class FieldSpec:
     def title_words(self) -> Sequence[str]:
         """The longest word of each header.
 
-        A word that holds another one of them is left out: where it stands, that one does.
+        A word that holds another one of them is omitted: the shorter word finds it as well.
         """
         words = sorted({max(each.split(), key=len) for each in self.wordings if each})
         return [word for word in words if not any(each in word for each in words if each != word)]

@@ -32,7 +32,7 @@ _TITLES: Final = 2
 
 
 class Left(Enum):
-    """Why a row is left out."""
+    """Why a row is skipped."""
 
     TOTAL = "totals"
     FOOTER = "page footers"
@@ -196,7 +196,7 @@ class RowSorter:
             values: Converted columns by field.
 
         Returns:
-            Why a row is left out, by its index; rows that are data are not among them.
+            Why a row is skipped, by its index; rows that are data are not among them.
         """
         found = dict.fromkeys(self._repetitions(rows, columns), Left.HEADER)
         if not self._words:

@@ -171,7 +171,7 @@ class ColumnDecision(Contract):
         FieldName | None, served("Field that the column fills", "EVENT_CATEGORY_NAME")
     ] = None
     confirm: Annotated[bool, served("The match is right", True)] = False
-    ignore: Annotated[bool, served("The column is left out", True)] = False
+    ignore: Annotated[bool, served("The column is ignored", True)] = False
     reset: Annotated[
         bool, served("The decision is taken back: the column is as docflow matched it", False)
     ] = False
@@ -254,7 +254,8 @@ class CellMapping(Contract):
         served("Kind of a question about a person, which have one answer; null: none", "BIRTHDATE"),
     ] = None
     reason: Annotated[
-        CellText | None, served("Why a person is asked; null: nobody is", "the birthdate differs")
+        CellText | None,
+        served("Why a person is asked; null: no question is open", "the birthdate differs"),
     ] = None
 
 
@@ -267,7 +268,7 @@ class CellDecision(Contract):
         bool, served("The match is right; about a person: it is the first alternative", True)
     ] = False
     ignore: Annotated[
-        bool, served("The cell counts as empty; about a person: the row is left out", True)
+        bool, served("The cell counts as empty; about a person: the row is skipped", True)
     ] = False
     create: Annotated[
         bool,
@@ -308,7 +309,7 @@ class CellRule(Contract):
     ] = Field(default=0, ge=0, le=1)
     target_id: Annotated[EntityId | None, served("Row that all mean", 43)] = None
     confirm: Annotated[
-        bool, served("The match is right; if there is none, the first alternative is", True)
+        bool, served("The match is right; without a match, the first alternative is right", True)
     ] = False
     ignore: Annotated[bool, served("They count as empty", False)] = False
     create: Annotated[bool, served("A row is made for each", False)] = False
