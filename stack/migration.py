@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from adapters.database.engine import open_database
 from adapters.database.models.base import Box, ExactDecimal, UtcDateTime
 from adapters.database.models.every import metadata
+from adapters.database.models.runs import FOLLOWED, is_followed, trigger_of
 from adapters.database.schema import MIGRATIONS, revisions, upgrade
 from stack.postgres import postgres_server
 
@@ -75,7 +76,12 @@ def _rendered(connection: Connection) -> str:
     code = render_python_code(operations, render_item=_type, migration_context=context)
     code = re.sub(r"op\.f\(('[^']*')\)", r"\1", code)
     code = code.replace("postgresql.JSONB(astext_type=sa.Text())", "JSONB()")
-    return "\n".join(line for line in code.splitlines() if "###" not in line).strip()
+    lines = [line for line in code.splitlines() if "###" not in line]
+    changed = [table for table in FOLLOWED if not is_followed(connection, table)]
+    for statement in (each for table in changed for each in trigger_of(table)):
+        lines += [f"    op.get_bind().exec_driver_sql({statement!r})"]
+    body = "\n".join(lines).strip()
+    return body.removeprefix("pass").strip() or "pass"
 
 
 def _is_ours(name: str | None, kind: str, _parents: object) -> bool:

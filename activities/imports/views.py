@@ -12,7 +12,7 @@ from activities.imports.status_store import counts_of
 from adapters.database.engine import Database
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.imports import FINAL, HAS_PROBLEMS, import_tasks, rejected_messages
-from adapters.database.records import SqlOldRows, literals, load_problems
+from adapters.database.records import SqlOldRows, load_problems
 from workflows.imports.messages import DocumentType, Strategy
 from workflows.imports.runs import Correction, Counts, ImportState
 from workflows.imports.types import TableSpec
@@ -64,42 +64,11 @@ class SqlImportTasks:
 
     async def get(self, project_id: str, task_id: str) -> ImportTaskRow | None:
         """One import."""
-        rows = await self._read(
-            import_tasks.c.project_id == project_id, import_tasks.c.task_id == task_id, limit=1
-        )
-        return rows[0] if rows else None
-
-    async def find(self, task_id: str) -> Sequence[ImportTaskRow]:
-        """The imports of this task id, at most one per project, the newest first."""
-        return await self._read(import_tasks.c.task_id == task_id)
-
-    async def list(
-        self,
-        limit: int,
-        state: ImportState | None = None,
-        document_type: DocumentType | None = None,
-        project_id: str | None = None,
-    ) -> Sequence[ImportTaskRow]:
-        """The newest first."""
-        conditions: list[Any] = []
-        if state is not None:
-            # In the text of the statement: the index of states covers those that are not completed.
-            conditions.append(import_tasks.c.state.in_(literals([state.value])))
-        if document_type is not None:
-            conditions.append(import_tasks.c.document_type == document_type.value)
-        if project_id is not None:
-            conditions.append(import_tasks.c.project_id == project_id)
-        return await self._read(*conditions, limit=limit)
-
-    async def _read(self, *conditions: Any, limit: int | None = None) -> Sequence[ImportTaskRow]:
-        query = (
-            select(import_tasks)
-            .where(*conditions)
-            .order_by(import_tasks.c.created_at.desc(), import_tasks.c.task_id)
-            .limit(limit)
-        )
+        tasks = import_tasks
+        query = select(tasks).where(tasks.c.project_id == project_id, tasks.c.task_id == task_id)
         async with self._database.reading() as connection:
-            return [_row(row) for row in await connection.execute(query)]
+            row = (await connection.execute(query)).one_or_none()
+        return None if row is None else _row(row)
 
 
 def _row(row: Any) -> ImportTaskRow:

@@ -6,11 +6,12 @@ import random
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -18,8 +19,18 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.shared.scratch import disk_full, scratch_folder
 from adapters.ports.errors import PortError, Unavailable
 from adapters.ports.records import Outages
-from workflows.shared.dependencies import Awaited, Dependency, OutageOrder, Recovery, label_of
+from workflows.shared.dependencies import (
+    Awaited,
+    Dependency,
+    OutageOrder,
+    Recovery,
+    label_of,
+    outage_id,
+)
 from workflows.shared.errors import UNAVAILABLE
+
+if TYPE_CHECKING:
+    from adapters.database.runs import SqlRuns
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +58,7 @@ class Dependencies:
         outages: Shows operators that something is down.
         scratch: Folder for temporary files.
         named: How to check each dependency of which there are many.
+        runs: Where it is noted that a run waits; None: only Temporal knows it.
     """
 
     def __init__(
@@ -56,8 +68,9 @@ class Dependencies:
         outages: Outages,
         scratch: Path,
         named: Mapping[Dependency, NamedProbe] | None = None,
+        runs: "SqlRuns | None" = None,
     ) -> None:
-        self._scratch = scratch
+        self._scratch, self._runs = scratch, runs
         self._settings, self._outages = settings, outages
         self._named = named or {}
         self._checks: dict[_Which, _Check] = {
@@ -101,6 +114,7 @@ class Dependencies:
             now = check.outage(failure)
             if (now.problem, now.settings) != (awaited.problem, awaited.settings):
                 return Recovery(was_down=True, problem=now.problem, settings=now.settings)
+        await self._note(info, awaited, waits=failure is not None)
         if failure is not None:
             raise ApplicationError(
                 str(failure),
@@ -110,6 +124,20 @@ class Dependencies:
                 category=ApplicationErrorCategory.BENIGN,
             )
         return Recovery(was_down=info.attempt > 1)
+
+    async def _note(self, info: activity.Info, awaited: Awaited, *, waits: bool) -> None:
+        """Let lists show that a run waits, once, or that it does no longer.
+
+        While the database itself cannot be used, nothing lists runs.
+        """
+        run, is_first = info.workflow_id, info.attempt == 1
+        if self._runs is None or run is None or awaited.dependency is Dependency.DATABASE:
+            return
+        with suppress(PortError):
+            if waits and is_first:
+                await self._runs.wait(run, outage_id(awaited.dependency, awaited.name))
+            elif not (waits or is_first):
+                await self._runs.resume(run)
 
     def _missing_room(self, awaited: Awaited, free: int | None) -> Unavailable | None:
         room = awaited.room

@@ -117,12 +117,12 @@ class RunSweep:
     """Finds rows whose run is over, and closes them.
 
     Args:
-        rows: The rows of each pipeline that this worker serves and that keeps any.
+        rows: The rows of each pipeline that this worker serves.
         runs: What Temporal knows of runs.
         scratch: Folder for temporary files.
     """
 
-    def __init__(self, rows: Mapping[str, OpenRows], runs: Runs, scratch: Path) -> None:
+    def __init__(self, rows: Mapping[str, Sequence[OpenRows]], runs: Runs, scratch: Path) -> None:
         self._rows = rows
         self._runs = runs
         self._scratch = scratch
@@ -135,15 +135,20 @@ class RunSweep:
         A second run finds what the first one left. Scratch folders that no process of this machine
         holds are removed as well.
         """
-        rows, closed = self._rows[order.pipeline], list[str]()
+        closed = list[str]()
         async with Heartbeater():
             folders = await asyncio.to_thread(sweep, self._scratch)
-            now, after = datetime.now(UTC), ""
-            before = now - timedelta(seconds=order.closed_for)
-            while page := await rows.open_rows(before, after, PAGE):
-                closed += [row.id for row in page if await self._is_closed(rows, row, order, now)]
-                after = page[-1].id
+            for rows in self._rows[order.pipeline]:
+                closed += await self._closed(rows, order)
         return RunsSwept(terminated=len(closed), runs=tuple(closed[:NAMED]), folders=folders)
+
+    async def _closed(self, rows: OpenRows, order: RunSweepOrder) -> Sequence[str]:
+        now, after, closed = datetime.now(UTC), "", list[str]()
+        before = now - timedelta(seconds=order.closed_for)
+        while page := await rows.open_rows(before, after, PAGE):
+            closed += [row.id for row in page if await self._is_closed(rows, row, order, now)]
+            after = page[-1].id
+        return closed
 
     async def _is_closed(
         self, rows: OpenRows, row: OpenRow, order: RunSweepOrder, now: datetime

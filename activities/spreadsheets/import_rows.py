@@ -106,21 +106,6 @@ class SqlSpreadsheetStatuses:
             items = [_status(row) for row in rows]
         return Page(items, min(total, most_counted), has_more=total > most_counted)
 
-    async def waiting(self, organisations: Collection[int], by: str) -> Sequence[str]:
-        """Imports that a person has uploaded and that wait for an answer; at most 1,000."""
-        imports = spreadsheet_imports
-        query = (
-            select(imports.c.uuid)
-            .where(
-                *_conditions(organisations, ImportFilter(by=by)),
-                imports.c.waiting_since.is_not(None),
-            )
-            .order_by(imports.c.created_at)
-            .limit(_MOST_WAITING)
-        )
-        async with self._database.reading() as connection:
-            return list((await connection.execute(query)).scalars())
-
     async def undo(self, uuid: str) -> UndoView | None:
         """Progress of an undo; None: none has begun."""
         row = await self._status(uuid)

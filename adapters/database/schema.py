@@ -86,6 +86,11 @@ async def require_current(database: Database) -> None:
     )
 
 
+def statements_of(file: str) -> list[str]:
+    """SQL that stands beside the migrations, statement by statement; `;;` is between them."""
+    return (MIGRATIONS / "versions" / file).read_text(encoding="utf-8").split("\n;;\n")
+
+
 def revisions() -> tuple[str, ...]:
     """The revisions that this release knows, the newest last; each file begins with its own."""
     files = (MIGRATIONS / "versions").glob("[0-9]*_*.py")

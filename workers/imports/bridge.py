@@ -13,6 +13,7 @@ from workers.shared.bridges.service_bus import ServiceBusBridge
 from workers.shared.connect import connect, read_config
 from workers.shared.register import Context
 from workers.shared.resources import RESOURCE_SETTINGS, open_resources
+from workers.shared.services.accepted import noting_starts
 from workers.shared.services.bodies import Verdict
 from workers.shared.services.dead_letters import DeadLetters
 from workers.shared.services.requirements import Requirement
@@ -82,7 +83,7 @@ class LazyHandler:
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(open_resources(self._environment))
             intake = ImportIntake(
-                await connect(),
+                noting_starts(await connect(), resources.database),
                 resources.rejected,
                 queue=queue.queue_name,
                 park_for_days=runs.park_for_days,

@@ -39,8 +39,8 @@ from workers.shared.cli.output import (
 )
 from workers.shared.cli.runs import is_left_open, outage_pairs
 from workers.shared.cli.standard_output import OutputLost
-from workers.shared.register import Pipeline, Run
-from workers.shared.services.status import AwaitingRun, Check
+from workers.shared.register import Run
+from workers.shared.services.status import Check
 from workers.shared.text import one_line
 from workflows.imports.messages import DocumentType, ImportMessage, workflow_id
 from workflows.imports.runs import (
@@ -470,25 +470,6 @@ def row_as_json(row: "ImportTaskRow") -> dict[str, Any]:
 
 
 MESSAGES_PEEKED: Final = 100
-
-
-async def parked(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
-    """Imports that their status rows say are parked, with the reasons that these keep."""
-    async with open_tasks(context) as tasks:
-        rows = await tasks.list(limit, ImportState.PARKED)
-    return [
-        AwaitingRun(
-            pipeline=pipeline.name,
-            workflow_id=row.workflow_id,
-            id=name_of(row),
-            type=row.document_type,
-            state=row.state,
-            since=row.updated_at,
-            reason=row.reason,
-            row=row_as_json(row),
-        )
-        for row in rows
-    ]
 
 
 async def checks(context: CliContext) -> Sequence[Check]:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from workers.shared.register import Bridge, Context, Pipeline, Resubmission, RunKind
+from workers.shared.register import Bridge, Context, Pipeline, Resubmission, RunKind, RunRow
 from workflows.imports.messages import workflow_id
 from workflows.imports.runs import TASK_QUEUE, ImportState, ImportStatus, Retry, TaskKey
 from workflows.shared.contracts import Answer
@@ -104,6 +104,11 @@ def _key(found: re.Match[str]) -> TaskKey:
     return TaskKey(unquote(found["project"]), unquote(found["task"]))
 
 
+def _row(key: TaskKey) -> RunRow:
+    id = workflow_id(key.project_id, key.task_id)
+    return RunRow(id, id.partition("/")[2], key.task_id)
+
+
 def _page(key: TaskKey) -> str:
     return f"/documents?id={quote(workflow_id(key.project_id, key.task_id), safe='/')}"
 
@@ -128,6 +133,7 @@ IMPORTS = Pipeline(
             pattern=_pattern(),
             parse=_key,
             page=_page,
+            row=_row,
             status=ImportStatus,
             answers=_ANSWERS,
             report=True,
@@ -171,6 +177,5 @@ IMPORTS = Pipeline(
     show="workers.imports.commands:show_run",
     commands={"export": "workers.imports.commands:app"},
     submit="workers.imports.submit_command:app",
-    parked="workers.imports.commands:parked",
     checks="workers.imports.commands:checks",
 )

@@ -120,9 +120,11 @@ async def open_service(
     """
     from workers.shared.connect import connect
     from workers.shared.resources import open_resources
+    from workers.shared.services.accepted import noting_starts
 
     async with open_resources(environment) as resources:
-        service = job_service(environment, await connect(), resources)
+        client = noting_starts(await connect(), resources.database)
+        service = job_service(environment, client, resources)
         yield service, Identity("operator", (), frozenset({OPERATOR}))
 
 

@@ -472,7 +472,6 @@ def part_of(service: JobService, scratch: Path, *further: APIRouter) -> GatewayP
             routes=routes,
             templates=TEMPLATES,
             names={"job_words": labels},
-            questions=service.queries.parked,
             answer_at="#answer",
             menu=(MenuEntry("/jobs", N_("Jobs"), operators=True),),
         ),

@@ -12,6 +12,7 @@ from workers.shared.register import (
     Pipeline,
     Resubmission,
     RunKind,
+    RunRow,
     scheduled,
 )
 from workflows.jobs.definitions import HEAVY_MEMORY, TASK_QUEUE
@@ -186,6 +187,7 @@ JOBS = Pipeline(
             parse=_id,
             title=_title,
             page=_page,
+            row=lambda job_id: RunRow(f"job/{job_id}", job_id, job_id),
             status=JobView,
             answers=_ANSWERS,
             states=(

@@ -186,16 +186,6 @@ class JobQueries:
         except RuleViolation as error:
             raise Refused(str(error)) from error
 
-    async def parked(self, who: Identity) -> Mapping[str, str]:
-        """Why jobs are parked, by workflow id; those that changed last, where there are many."""
-        require_operator(who, "jobs")
-        found = await self._store.jobs(limit=LARGEST_PAGE, status=JobStatus.PARKED)
-        return {
-            job_workflow_id(each.job_id): each.error_details
-            for each in found
-            if each.error_details is not None
-        }
-
     async def deliveries(self, who: Identity, name: str) -> Sequence[WebhookDelivery]:
         """What was sent to the receivers of a job, the newest first."""
         record = await self.record(who, name)

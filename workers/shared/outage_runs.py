@@ -46,6 +46,5 @@ OUTAGE_RUNS: Final = RunGroup(
             states=tuple(OutageState),
         ),
     ),
-    verbs="workers.shared.services.outages:VERBS",
     show="workers.shared.cli.runs:show_run",
 )

@@ -25,6 +25,7 @@ from workers.shared.metrics import measuring, process_runtime
 from workers.shared.register import Bridge, Context, Pipeline, ReadSettings, load
 from workers.shared.resources import CommonSettings, make_folders, open_resources
 from workers.shared.schedules import Change, declared_schedules, delete_undeclared, reconcile
+from workers.shared.services.accepted import noting_starts
 from workers.shared.services.readiness import Readiness
 from workers.shared.services.run_notices import read_addresses
 from workers.shared.services.setup import open_requirements
@@ -315,7 +316,10 @@ async def run_bridge(
             if bridge.needs_resources
             else None
         )
-        context = Context(environment, await temporal.client(), resources, health)
+        client = await temporal.client()
+        if resources is not None:
+            client = noting_starts(client, resources.database)
+        context = Context(environment, client, resources, health)
         if metrics_port is not None:
             rejected = None if resources is None else resources.rejected
             start_gauges(stack, context.client, environment, rejected)

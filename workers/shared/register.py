@@ -35,6 +35,15 @@ _ACTIVITY: Final = "__temporal_activity_definition"
 
 
 @dataclass(frozen=True)
+class RunRow:
+    """What names the row of a run in the table of runs, as in `adapters/database/models`."""
+
+    id: str
+    key: str
+    short: str
+
+
+@dataclass(frozen=True)
 class RunKind:
     """One kind of run of a pipeline, recognised by its workflow id."""
 
@@ -61,14 +70,14 @@ class RunKind:
     states: Sequence[str] = ()
     """Values of the search attribute `State` that `docflow status` counts, most urgent first."""
     closed_may_need_attention: bool = False
-    """A run that has ended stays in the inbox while it needs attention, until its id runs again.
-
-    Its ids must need no quoting in a query.
-    """
+    """A run that has ended stays in the inbox while it needs attention, until its id runs again."""
     parks_alike: bool = False
     """Many of its runs may be parked for one cause: their notices are sent as few."""
     scheduled: bool = False
     """A schedule starts it: only Temporal knows of it."""
+    row: Callable[[Any], RunRow] | None = None
+    """What names its row in the table of runs, by its key; None: it has none, or one that is
+    written before it is started."""
     is_document: bool = True
     """Its runs are documents, or what is made for them, and counted when they end."""
 
@@ -211,6 +220,11 @@ class RunGroup:
         return tuple(dict.fromkeys(str(state) for kind in self.runs for state in kind.states))
 
     @property
+    def has_rows(self) -> bool:
+        """Whether its runs are in the table of runs; else Temporal alone knows them."""
+        return False
+
+    @property
     def kinds(self) -> Sequence[RunKind]:
         """Every kind of run, by which ids are recognised."""
         return self.runs
@@ -292,11 +306,6 @@ class Pipeline(RunGroup):
     requirements: str | None = None
     """Entry point of a function that opens what its workers need (`Requirement`), from the
     environment, as an asynchronous context; None: nothing beyond what all pipelines need."""
-    parked: str | None = None
-    """Entry point of a function that reads the rows of parked runs for `docflow status`: reasons.
-
-    None: it shows what Temporal knows of them.
-    """
     checks: str | None = None
     """Entry point of a function that yields further checks of `docflow status`."""
     gateway: str | None = None
@@ -333,6 +342,11 @@ class Pipeline(RunGroup):
     def available(self, environment: Mapping[str, str]) -> bool:
         """Whether a worker of all pipelines works on this one."""
         return self.left_out(environment) is None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether its runs are in the table of runs; else Temporal alone knows them."""
+        return self.open_rows is not None
 
     @property
     def sweep_id(self) -> str | None:

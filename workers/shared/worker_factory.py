@@ -22,6 +22,8 @@ from temporalio.worker import (
 from activities.shared.dependencies import Dependencies, NamedProbe, Probe, scratch_probe
 from activities.shared.notices import NoticeSending
 from activities.shared.records import Rejections, RowRemoval, RunSweep
+from adapters.database.runs import AcceptedRows, SqlRuns
+from adapters.ports.records import OpenRows
 from adapters.temporal import TemporalOutages, TemporalRunEnds
 from workers.shared.machine import Slots
 from workers.shared.register import Lane, Pipeline, activities_of
@@ -110,7 +112,10 @@ def run_sweep(client: Client, common: Resources, pipeline: Pipeline, own: Any) -
         pipeline: The register.
         own: What the pipeline opened for itself.
     """
-    rows = {} if pipeline.open_rows is None else {pipeline.name: pipeline.open_rows(own)}
+    rows: dict[str, Sequence[OpenRows]] = {}
+    if pipeline.open_rows is not None:
+        accepted = AcceptedRows(common.database, pipeline.name)
+        rows[pipeline.name] = (pipeline.open_rows(own), accepted)
     return RunSweep(rows, TemporalRunEnds(client), common.scratch)
 
 
@@ -144,7 +149,8 @@ def open_dependencies(
     for pipeline, own in opened:
         probes.update(pipeline.probes(own))
         named.update(pipeline.named_probes(own))
-    return Dependencies(probes, SETTINGS, TemporalOutages(client), common.scratch, named)
+    outages, runs = TemporalOutages(client), SqlRuns(common.database)
+    return Dependencies(probes, SETTINGS, outages, common.scratch, named, runs)
 
 
 _POLLERS: Final = PollerBehaviorAutoscaling(minimum=1, maximum=10, initial=2)

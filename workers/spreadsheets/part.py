@@ -1,6 +1,6 @@
 """What the gateway serves of spreadsheets."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +9,6 @@ from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.pages.renderer import N_, MenuEntry
 from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
 from workers.shared.register import Context
-from workers.shared.services.identity import Identity
 from workers.spreadsheets import api, mapping_api, review_api
 from workers.spreadsheets.api import still_open
 from workers.spreadsheets.pages import labels
@@ -25,7 +24,6 @@ from workers.spreadsheets.resources import spreadsheet_resources
 from workers.spreadsheets.runs import StillOpen
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.settings import SpreadsheetSettings
-from workflows.spreadsheets.runs import workflow_id
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _DESCRIPTION: Final = (
@@ -70,9 +68,6 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
     def type_titles() -> Mapping[str, str]:
         return {each.name: each.title for each in service.types()}
 
-    async def started_by(who: Identity) -> Collection[str]:
-        return [workflow_id(uuid) for uuid in await service.waiting_of(who)]
-
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
@@ -90,7 +85,6 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
             *("/imports", "/imports/{uuid}/review/upload", "/imports/{uuid}/values/upload"),
         ),
         problems={StillOpen: still_open},
-        started_by=started_by,
         pages=PipelinePages(
             routes=routes,
             templates=TEMPLATES,

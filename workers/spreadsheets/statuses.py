@@ -1,7 +1,6 @@
 """What the status rows of spreadsheet imports show; needs the database alone."""
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from activities.spreadsheets.import_rows import EVERY_IMPORT, SqlSpreadsheetStatuses
@@ -48,12 +47,6 @@ class SpreadsheetStatuses:
         if organisation is not None:
             mine = tuple(id for id in mine if id == organisation)
         return await self._rows.list(mine, wanted, page=page, size=min(size, LARGEST_PAGE))
-
-    async def waiting_of(self, who: Identity) -> Sequence[str]:
-        """Imports that this person has uploaded and that wait for an answer; at most 1,000."""
-        if not who.may_read:
-            raise no_role()
-        return await self._rows.waiting(who.organisations, who.subject)
 
     async def get(self, who: Identity, uuid: str) -> SpreadsheetRow:
         """The status of an import; answered for purged ones as well."""

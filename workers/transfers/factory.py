@@ -235,10 +235,11 @@ async def _opened(
     environment: Mapping[str, str],
 ) -> AsyncGenerator[tuple["Client", Database]]:
     from workers.shared.connect import connect
+    from workers.shared.services.accepted import noting_starts
     from workers.shared.tables import open_tables
 
     async with open_tables(environment) as database:
-        yield await connect(), database
+        yield noting_starts(await connect(), database), database
 
 
 def _operator(user: str | None) -> Identity:

@@ -469,7 +469,6 @@ def part_of(
             names={"transfer_words": labels},
             menu=(MenuEntry("/routes", N_("Routes"), operators=True),),
             type_titles=lambda: {name: f"queue {name}" for name in service.queues},
-            questions=service.parked,
             command=_command,
             alike=_alike,
             answer_at="#answer",

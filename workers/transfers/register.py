@@ -15,6 +15,7 @@ from workers.shared.register import (
     Pipeline,
     Resubmission,
     RunKind,
+    RunRow,
     load,
     scheduled,
 )
@@ -383,6 +384,10 @@ def _id(found: re.Match[str]) -> str:
     return found["transfer"]
 
 
+def _row(transfer_id: str) -> RunRow:
+    return RunRow(f"transfer/{transfer_id}", transfer_id, transfer_id)
+
+
 def _page(transfer_id: str) -> str:
     return f"/transfers/{transfer_id}"
 
@@ -408,6 +413,7 @@ TRANSFERS = Pipeline(
             parse=_id,
             title=_event_title,
             page=_page,
+            row=_row,
             status=TransferView,
             answers={"retry": Retry, "skip": Answer, "fail": Answer},
             states=(
@@ -429,6 +435,7 @@ TRANSFERS = Pipeline(
             parse=_id,
             title=_job_title,
             page=_page,
+            row=_row,
             status=TransferView,
             answers={"retry": TransferRetry, "skip": Answer, "fail": Answer, "cancel": Answer},
             states=(
@@ -470,7 +477,6 @@ TRANSFERS = Pipeline(
     submit="workers.transfers.submit_command:app",
     verbs="workers.transfers.verbs:VERBS",
     show="workers.transfers.commands:show_run",
-    parked="workers.transfers.status:parked",
     gateway="workers.transfers.pages:open_part",
     bridges=(
         Bridge(

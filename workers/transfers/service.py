@@ -290,12 +290,6 @@ class TransferService:
             behind=before and before.id,
         )
 
-    async def parked(self, who: Identity) -> Mapping[str, str]:
-        """Why transfers wait for a person, by workflow id; those that changed last, of many."""
-        require_operator(who, "transfers")
-        found = await self.parked_rows(who, MOST)
-        return {run_of(row): reason for row in found if (reason := parked_reason(row))}
-
     async def parked_rows(self, who: Identity, limit: int) -> Sequence[StatusRow]:
         """Transfers that wait for a person; of more than the limit, those that changed last."""
         require_operator(who, "transfers")

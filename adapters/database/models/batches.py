@@ -2,9 +2,26 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Table, Text, text, true
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    Table,
+    Text,
+    case,
+    func,
+    literal,
+    text,
+    true,
+)
 
 from adapters.database.models.base import UtcDateTime, metadata
+from adapters.database.models.runs import completed, counted, follow, state_of
+from workflows.batches.names import LoaderStatus
+from workflows.shared.runs import RunState
 
 
 def _key(name: str, kind: Any = Text) -> Column[Any]:
@@ -234,3 +251,36 @@ same in `digest`."""
 
 TEMPORARY = (doc_dedupe, tag_dedupe, process_checkpoints)
 """Emptied when a batch ends."""
+
+
+def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
+    states = {
+        LoaderStatus.WAITING: RunState.WAITING,
+        LoaderStatus.PROCESSING: RunState.RUNNING,
+        LoaderStatus.COMPLETE: completed(own.dead_letters),
+        LoaderStatus.INCOMPLETE: RunState.COMPLETED_WITH_PROBLEMS,
+        LoaderStatus.CANCELLED: RunState.CANCELLED,
+        LoaderStatus.FAILED: RunState.FAILED,
+        LoaderStatus.SKIPPED: RunState.SKIPPED,
+        LoaderStatus.TERMINATED: RunState.CANCELLED,
+    }
+    is_open = own.loader_status.in_([LoaderStatus.WAITING, LoaderStatus.PROCESSING])
+    id = func.concat("batch/", own.case_id, "/", own.batch_id)
+    return {
+        "id": id,
+        "pipeline": literal("batches"),
+        "kind": literal("batch"),
+        "key": id,
+        "short": id,
+        "state": state_of(own.loader_status, states),
+        "own_state": own.loader_status,
+        "reason": own.reason,
+        "counts": counted(documents=own.job_documents, dead_letters=own.dead_letters),
+        "answers_at": id,
+        "created_at": own.created_at,
+        "changed_at": own.updated_at,
+        "ended_at": case((~is_open, own.loader_status_updated_at)),
+    }
+
+
+follow(batches, _as_run)

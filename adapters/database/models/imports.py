@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Date,
     DateTime,
     Index,
@@ -14,8 +15,13 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    case,
+    cast,
+    func,
+    literal,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from adapters.database.models.base import (
     UtcDateTime,
@@ -26,8 +32,10 @@ from adapters.database.models.base import (
     staged_twin,
     text_column,
 )
+from adapters.database.models.runs import completed, counted, follow, linked, state_of
 from workflows.imports.messages import LEVELS
 from workflows.imports.runs import Counts, ImportState
+from workflows.shared.runs import RunState
 
 FINAL: Final = (
     ImportState.COMPLETED,
@@ -88,10 +96,6 @@ import_tasks = Table(
     Column("started_at", UtcDateTime),
     Column("finished_at", UtcDateTime),
     Column("updated_at", UtcDateTime, nullable=False),
-    Index(None, "task_id"),
-    Index(None, "created_at"),
-    Index(None, "project_id", "created_at"),
-    Index(None, "document_type", "created_at"),
     Index(
         "ix_import_tasks_not_completed",
         *("state", "created_at"),
@@ -114,8 +118,7 @@ import_tasks = Table(
 release that kept neither. `problems_removed_at` says when problems and report were removed because
 their time was over.
 
-Lists are short and sorted by time, so each filter has an index with the time. Nearly all rows are
-completed, and these are not in the index of states."""
+Nearly all rows are completed, and these are not in the index of states."""
 
 import_progress = Table(
     "import_progress",
@@ -416,3 +419,39 @@ schedule_seen = Table(
     Column("key", Text, primary_key=True),
 )
 """Which keys the file of an open load has held so far, the unchanged rows among them."""
+
+
+def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
+    final = [state.value for state in FINAL]
+    return {
+        "id": own.workflow_id,
+        "pipeline": literal("imports"),
+        "kind": own.document_type,
+        "key": func.substr(own.workflow_id, len("import/") + 1),
+        "short": own.task_id,
+        "title": func.coalesce(own.filename, own.source_name),
+        "state": state_of(
+            own.state,
+            {
+                ImportState.RUNNING: RunState.RUNNING,
+                ImportState.PARKED: RunState.NEEDS_ATTENTION,
+                ImportState.COMPLETED: completed(own.problem_count),
+                ImportState.SKIPPED: RunState.SKIPPED,
+                ImportState.FAILED: RunState.FAILED,
+                ImportState.CANCELLED: RunState.CANCELLED,
+                ImportState.TERMINATED: RunState.CANCELLED,
+            },
+        ),
+        "own_state": own.state,
+        "reason": func.coalesce(own.reason, own.note),
+        "counts": counted(**{name: own[name] for name in COUNTS}, problems=own.problem_count),
+        "project": own.project_id,
+        "links": linked(report=cast(own.report, JSONB)["name"].astext),
+        "answers_at": own.workflow_id,
+        "created_at": own.created_at,
+        "changed_at": own.updated_at,
+        "ended_at": case((own.state.in_(final), func.coalesce(own.finished_at, own.updated_at))),
+    }
+
+
+follow(import_tasks, _as_run)

@@ -1,10 +1,11 @@
 """Jobs, their tasks and their webhooks, and the catalogue of spatial data."""
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -12,10 +13,16 @@ from sqlalchemy import (
     LargeBinary,
     Table,
     Text,
+    case,
+    func,
+    literal,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
 from adapters.database.models.base import Box, UtcDateTime, metadata
+from adapters.database.models.runs import completed, counted, follow, state_of
+from workflows.jobs.records import JobStatus
+from workflows.shared.runs import RunState
 
 SCHEMA: Final = "app"
 
@@ -143,3 +150,38 @@ stac_items: Final = Table(
     Index(None, "starts", "collection", "id"),
     Index(None, "area", postgresql_using="gist"),
 )
+
+
+def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
+    states = {
+        JobStatus.QUEUED: RunState.WAITING,
+        JobStatus.PROCESSING: RunState.RUNNING,
+        JobStatus.PARKED: RunState.NEEDS_ATTENTION,
+        JobStatus.COMPLETED: completed(own.failed_count),
+        JobStatus.FAILED: RunState.FAILED,
+        JobStatus.CANCELLED: RunState.CANCELLED,
+        JobStatus.TERMINATED: RunState.CANCELLED,
+    }
+    is_open = own.status.in_([JobStatus.QUEUED, JobStatus.PROCESSING, JobStatus.PARKED])
+    id = literal("job/") + own.job_id
+    return {
+        "id": id,
+        "pipeline": literal("jobs"),
+        "kind": own.job_type,
+        "key": own.job_id,
+        "short": func.coalesce(own.alias, own.job_id),
+        "state": state_of(own.status, states),
+        "own_state": own.status,
+        "reason": own.error_details,
+        "counts": counted(
+            stage=own.stage, total_stages=own.total_stages, failed_tasks=own.failed_count
+        ),
+        "project": own.project,
+        "answers_at": id,
+        "created_at": own.created_at,
+        "changed_at": own.updated_at,
+        "ended_at": case((~is_open, own.updated_at)),
+    }
+
+
+follow(jobs, _as_run)

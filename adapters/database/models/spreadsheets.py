@@ -12,6 +12,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Date,
     Float,
     ForeignKey,
@@ -21,8 +22,13 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    case,
+    cast,
+    func,
+    literal,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from adapters.database.models.base import (
     UtcDateTime,
@@ -31,6 +37,9 @@ from adapters.database.models.base import (
     metadata,
     text_column,
 )
+from adapters.database.models.runs import completed, counted, follow, linked, state_of
+from workflows.shared.runs import RunState
+from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
 from workflows.spreadsheets.runs import RowCounts
 
 
@@ -580,3 +589,48 @@ remembered_edits = Table(
 `about` names kind and headers; `headers` is a JSON object: column id of the body to its header.
 `shape` is a JSON list: all headers of the file, for one that is about no column.
 """
+
+
+def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
+    awaited = case(
+        (own.waiting_since.is_not(None), str(RunState.NEEDS_ATTENTION)),
+        else_=str(RunState.RUNNING),
+    )
+    states = {
+        SpreadsheetState.UPLOADED: awaited,
+        SpreadsheetState.COLUMN_MAPPING: awaited,
+        SpreadsheetState.CELL_MAPPING: awaited,
+        SpreadsheetState.PROCESSING: awaited,
+        SpreadsheetState.COMPLETED: completed(own.error + own.parked),
+        SpreadsheetState.FAILED: RunState.FAILED,
+        SpreadsheetState.CANCELLED: RunState.CANCELLED,
+        SpreadsheetState.TERMINATED: RunState.CANCELLED,
+    }
+    ended = own.state.in_(sorted(FINAL))
+    return {
+        "id": own.workflow_id,
+        "pipeline": literal("spreadsheets"),
+        "kind": own.import_type,
+        "key": own.uuid,
+        "short": own.uuid,
+        "title": own.filename,
+        "state": state_of(own.state, states),
+        "own_state": own.state,
+        "reason": own.reason,
+        "counts": counted(
+            rows=own.total,
+            **{name: own[name] for name in COUNTS},
+            parked=own.parked,
+            open_values=own.open_values,
+        ),
+        "organisation_id": own.organisation_id,
+        "owner": own.by,
+        "links": linked(report=cast(own.report, JSONB)["name"].astext),
+        "answers_at": own.workflow_id,
+        "created_at": own.created_at,
+        "changed_at": own.updated_at,
+        "ended_at": case((ended, func.coalesce(own.finished_at, own.updated_at))),
+    }
+
+
+follow(spreadsheet_imports, _as_run)

@@ -1,8 +1,31 @@
 """Transfers: their states, turns, routes, partners, and what watches saw."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Date, Index, Integer, Table, Text
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Date,
+    Index,
+    Integer,
+    Table,
+    Text,
+    case,
+    cast,
+    func,
+    literal,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 
 from adapters.database.models.base import UtcDateTime, metadata
+from adapters.database.models.runs import follow, linked, state_of
+from workflows.shared.runs import RunState
+from workflows.transfers.events import TransferStatus
+
+PARKED: Final = "parked: "
+"""Begins the reason of a transfer whose run is parked."""
 
 transfers = Table(
     "transfers",
@@ -127,3 +150,45 @@ expected_days = Table(
     Column("record", Text, nullable=False),
 )
 """What came for each day of an expectation."""
+
+
+def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
+    parked = case(
+        (func.left(own.reason, len(PARKED)) == PARKED, str(RunState.NEEDS_ATTENTION)),
+        else_=str(RunState.RUNNING),
+    )
+    states = {
+        TransferStatus.READ_MESSAGE: parked,
+        TransferStatus.ASSIGNED: RunState.RUNNING,
+        TransferStatus.NO_ASSIGNED: RunState.NEEDS_ATTENTION,
+        TransferStatus.SUCCEEDED: RunState.COMPLETED,
+        TransferStatus.FAILED: RunState.FAILED,
+        TransferStatus.INVALID: RunState.FAILED,
+        TransferStatus.GARBAGE: RunState.FAILED,
+    }
+    of_event = [TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED]
+    is_open = own.status.in_(
+        [TransferStatus.READ_MESSAGE, TransferStatus.ASSIGNED, TransferStatus.NO_ASSIGNED]
+    )
+    id = literal("transfer/") + own.transfer_id
+    by_default = case((own.status.in_(of_event), id), else_=id + literal("/job"))
+    return {
+        "id": id,
+        "pipeline": literal("transfers"),
+        "kind": func.coalesce(own.queue, "event"),
+        "key": own.transfer_id,
+        "short": own.transfer_id,
+        "title": func.coalesce(own.file, own.subject),
+        "state": state_of(own.status, states),
+        "own_state": own.status,
+        "reason": func.regexp_replace(own.reason, f"^{PARKED}", ""),
+        "project": own.account_id,
+        "links": linked(receipt=cast(own.receipt, JSONB)["name"].astext),
+        "answers_at": func.coalesce(own.run, by_default),
+        "created_at": own.at,
+        "changed_at": own.at,
+        "ended_at": case((~is_open, own.at)),
+    }
+
+
+follow(transfers, _as_run)

@@ -1,6 +1,6 @@
 """`docflow list`, `show`, `report`: runs of every pipeline by id, and outages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -29,7 +29,7 @@ from workflows.shared.records import TERMINATED
 
 if TYPE_CHECKING:
     from workers.shared.services.runs import RunView
-    from workers.shared.services.verbs import Filters, RunEntry
+    from workflows.shared.runs import RunFilter, RunRecord
 
 
 Group = TypeVar("Group", bound=RunGroup)
@@ -116,12 +116,17 @@ def list_runs(
         str | None, typer.Option(metavar="NAME", help="Only runs of this pipeline.")
     ] = None,
     state: Annotated[
-        str | None, typer.Option(metavar="STATE", help="Only runs in this state.")
+        str | None,
+        typer.Option(
+            metavar="STATE", help="Only runs in this state, for people or of the pipeline."
+        ),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Only documents of this type.")
+        str | None, typer.Option("--type", metavar="TYPE", help="Only runs of this type.")
     ] = None,
-    project: Annotated[str | None, typer.Option(help="Only runs of this project.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="Only runs of this project, or account.")
+    ] = None,
     needs_attention: Annotated[
         bool, typer.Option("--needs-attention", help="Only runs that wait for a person.")
     ] = False,
@@ -130,9 +135,8 @@ def list_runs(
 ) -> None:
     """List runs of all pipelines, the newest change first, and outages.
 
-    Outages are left out while no run is open; --pipeline outages lists them in any case. A filter
-    that only some pipelines have leaves the others out; a list of one pipeline shows its own
-    columns.
+    Outages are left out while no run is open; --pipeline outages lists them in any case. A list of
+    one pipeline shows its own states and counts.
 
     \b
     Examples:
@@ -141,127 +145,70 @@ def list_runs(
       docflow list --pipeline batches
       docflow list --project P1 --type equipment --json
     """
-    given = {"type": kind, "project": project}
-    more = {name: value for name, value in given.items() if value is not None}
-    from workers.shared.services.verbs import Filters
+    from workflows.shared.runs import RunFilter
 
-    filters = Filters(limit, state, more, needs_attention)
-    run(_list(cli_context(context), pipeline, filters, as_json=as_json))
+    wanted = RunFilter(limit, state=state, kind=kind, project=project)
+    listing = _list(cli_context(context), pipeline, wanted, needs_attention, as_json=as_json)
+    run(listing)
 
 
 async def _list(
-    cli: CliContext, pipeline: str | None, filters: "Filters", *, as_json: bool
+    cli: CliContext,
+    pipeline: str | None,
+    wanted: "RunFilter",
+    needs_attention: bool,
+    *,
+    as_json: bool,
 ) -> None:
-    limit = filters.limit
-    chosen = _chosen(pipeline, filters.state, filters.more)
-    entries: list[RunEntry] = []
-    for each in chosen:
-        if each is catalogue.OUTAGE_RUNS and len(chosen) > 1:
-            entries += await _outages(cli, filters, entries)
-        else:
-            entries += await _entries(cli, each, filters)
-    entries = sorted(entries, key=lambda entry: entry.since, reverse=True)[:limit]
+    from workers.shared.services.known_runs import list_runs
+
+    groups = by_name(pipeline, catalogue.run_groups())
+    listed = await list_runs(cli.environment, groups, wanted, needs_attention=needs_attention)
+    if listed.problem is not None:
+        typer.echo(f"open runs are shown by their rows alone: {listed.problem}", err=True)
     if as_json:
-        print_json([_as_json(entry) for entry in entries])
+        print_json([each.model_dump(mode="json") for each in listed.runs])
         return
-    if not entries:
-        typer.echo(_no_runs(pipeline, filters))
+    if not listed.runs:
+        typer.echo(_no_runs(pipeline, wanted, needs_attention))
         return
-    _show_list(entries, of_one=len(chosen) == 1)
-    if len(entries) == limit:
-        typer.echo(f"the newest {limit}; --limit shows more", err=True)
+    _show_list(listed.runs, of_one=len(groups) == 1)
+    if len(listed.runs) == wanted.limit:
+        typer.echo(f"the newest {wanted.limit}; --limit shows more", err=True)
 
 
-async def _outages(
-    cli: CliContext, filters: "Filters", others: "Sequence[RunEntry]"
-) -> "Sequence[RunEntry]":
-    """Outages, where other runs are open: else nothing waits, and Temporal is not asked.
-
-    That Temporal does not answer has been reported for those runs.
-    """
-    from workers.shared.errors import TemporalUnreachable
-    from workers.shared.services import known_runs
-    from workers.shared.services.errors import TemporalUnavailable
-
-    if not filters.needs_attention and not any(entry.is_open for entry in others):
-        return []
-    try:
-        return await known_runs.list_runs(catalogue.OUTAGE_RUNS, cli.environment, filters)
-    except (TemporalUnreachable, TemporalUnavailable):
-        return []
-
-
-async def _entries(cli: CliContext, pipeline: RunGroup, filters: "Filters") -> "Sequence[RunEntry]":
-    """Runs of one pipeline, as Temporal knows them where it answers."""
-    from workers.shared.errors import TemporalUnreachable
-    from workers.shared.services import known_runs
-    from workers.shared.services.errors import TemporalUnavailable
-
-    entries = await known_runs.list_runs(pipeline, cli.environment, filters)
-    if filters.needs_attention:
-        return entries
-    try:
-        return await known_runs.as_in_temporal(pipeline, cli.environment, entries, filters)
-    except (TemporalUnreachable, TemporalUnavailable) as error:
-        typer.echo(f"{pipeline.name}: open runs are shown by their rows alone: {error}", err=True)
-        return entries
-
-
-def _no_runs(pipeline: str | None, filters: "Filters") -> str:
-    given = {"pipeline": pipeline, "state": filters.state, **filters.more}
+def _no_runs(pipeline: str | None, wanted: "RunFilter", needs_attention: bool) -> str:
+    given = {
+        "pipeline": pipeline,
+        "state": wanted.state,
+        "type": wanted.kind,
+        "project": wanted.project,
+    }
     named = [f"--{name} {value}" for name, value in given.items() if value is not None]
-    if filters.needs_attention:
+    if needs_attention:
         return f"no runs{''.join(f' with {each}' for each in named)} wait for a person"
     if not named:
         return "no runs yet; `docflow submit --help` starts one"
     return f"no runs with {' '.join(named)}"
 
 
-def _chosen(pipeline: str | None, state: str | None, more: Mapping[str, str]) -> Sequence[RunGroup]:
-    """The pipelines that have all filters, and the state."""
-    from workers.shared.services import known_runs
+def _show_list(runs: "Sequence[RunRecord]", *, of_one: bool) -> None:
+    from workers.shared.services.known_runs import name_of
 
-    every = by_name(pipeline, catalogue.run_groups())
-    chosen = [each for each in every if known_runs.of(each).filters.issuperset(more)]
-    if not chosen:
-        named = ", ".join(f"--{name}" for name in more)
-        raise UsageError(f"--pipeline {pipeline} cannot be combined with {named}")
-    if state is None:
-        return chosen
-    states = {each.name: {one.lower() for one in known_runs.states(each)} for each in chosen}
-    every_state = set[str]().union(*states.values())
-    if state.lower() not in every_state:
-        raise UsageError(f"--state {state}: there are {', '.join(sorted(every_state))}")
-    return [each for each in chosen if state.lower() in states[each.name]]
-
-
-def _as_json(entry: "RunEntry") -> dict[str, Any]:
-    """What is known of a run; what a pipeline knows itself keeps its own names."""
-    return {
-        "pipeline": entry.pipeline,
-        "workflow_id": entry.workflow_id,
-        "type": entry.type,
-        "state": entry.state,
-        "updated_at": entry.since.isoformat(),
-        **entry.row,
-    }
-
-
-def _show_list(entries: "Sequence[RunEntry]", *, of_one: bool) -> None:
-    # Some runs of a pipeline have no row, and so none of its columns.
-    known = (name for entry in entries for name in entry.columns)
-    numbers = tuple(dict.fromkeys(known)) if of_one else ()
-    every = () if of_one else ("pipeline",)
-    made = table("state", "run", "type", *every, *numbers, "since", "what to know", numbers=numbers)
-    for entry in entries:
+    counted = (name for each in runs for name in each.counts) if of_one else ()
+    counts = tuple(dict.fromkeys(counted))
+    every = ("state of the pipeline",) if of_one else ("pipeline",)
+    names = [name.replace("_", " ") for name in counts]
+    made = table("state", "run", "type", *every, *names, "since", "what to know", numbers=names)
+    for each in runs:
         made.add_row(
-            state_text(entry.state),
-            plain(entry.name),
-            plain(entry.type),
-            *(() if of_one else (plain(entry.pipeline),)),
-            *(plain(entry.columns.get(name, "")) for name in numbers),
-            plain(moment(entry.since)),
-            plain(entry.note),
+            state_text(each.state),
+            plain(name_of(each)),
+            plain(each.kind),
+            plain(each.own_state if of_one else each.pipeline),
+            *(plain(f"{each.counts[name]:,}" if name in each.counts else "") for name in counts),
+            plain(moment(each.changed_at)),
+            plain(each.reason or each.title),
         )
     console().print(made)
 

@@ -3,8 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -22,7 +21,8 @@ from workers.shared.cli.output import (
     text,
 )
 from workers.shared.register import Pipeline, load
-from workers.shared.services.status import AwaitingRun, Check, PipelineView
+from workers.shared.services.status import Check, PipelineView
+from workflows.shared.runs import RunFilter, RunRecord
 
 if TYPE_CHECKING:
     from workers.shared.services.outages import OutageView
@@ -34,8 +34,6 @@ app = typer.Typer(rich_markup_mode=None)
 
 SHOWN: Final = 10
 """Runs that wait for a person, of each pipeline."""
-_ROWS_READ: Final = 1000
-"""Rows of parked runs, for their reasons."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class _Seen:
     pipeline: Pipeline
     view: PipelineView | None = None
     checks: Sequence[Check] = ()
-    awaiting: Sequence[AwaitingRun] = ()
+    awaiting: Sequence[RunRecord] = ()
 
 
 @app.command()
@@ -109,7 +107,7 @@ def _says(outage: "OutageView") -> str:
 
 async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _Seen:
     view, awaiting, further = await asyncio.gather(
-        _view(runs, pipeline), _awaiting(context, pipeline, runs), _further(context, pipeline)
+        _view(runs, pipeline), _awaiting(context, pipeline), _further(context, pipeline)
     )
     checks: list[Check] = []
     if isinstance(view, Failure):
@@ -117,22 +115,7 @@ async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _
     elif view is not None:
         checks.append(_check(pipeline, view))
     found = view if isinstance(view, PipelineView) else None
-    if found is not None and found.workers and not isinstance(runs, Failure):
-        from workers.shared.services.inbox import gathered
-
-        awaiting = await gathered(awaiting, partial(_with_reason, runs, pipeline))
     return _Seen(pipeline, found, [*checks, *further], awaiting)
-
-
-async def _with_reason(runs: "TemporalRuns", pipeline: Pipeline, one: AwaitingRun) -> AwaitingRun:
-    """A run with why it waits, where its worker alone knows that, and answers."""
-    from workers.shared.services.inbox import reason_of, reports_reason
-
-    run = pipeline.recognise(one.workflow_id)
-    if one.reason is not None or run is None or not reports_reason(run):
-        return one
-    reason = await attempt(reason_of(runs, run))
-    return one if isinstance(reason, Failure) else replace(one, reason=reason or None)
 
 
 async def _view(runs: "_Runs", pipeline: Pipeline) -> PipelineView | Failure | None:
@@ -140,21 +123,16 @@ async def _view(runs: "_Runs", pipeline: Pipeline) -> PipelineView | Failure | N
     return None if isinstance(runs, Failure) else await attempt(runs.pipeline(pipeline))
 
 
-async def _awaiting(
-    context: CliContext, pipeline: Pipeline, runs: "_Runs"
-) -> Sequence[AwaitingRun]:
-    """The runs that Temporal counts, with what rows know of them; rows alone where it is down.
+async def _awaiting(context: CliContext, pipeline: Pipeline) -> Sequence[RunRecord]:
+    """The runs that wait for a person, the longest wait first.
 
     Whatever cannot be reached for them has a check of its own.
     """
-    rows: Sequence[AwaitingRun] | Failure = ()
-    if pipeline.parked is not None:
-        rows = await attempt(load(pipeline.parked)(context, pipeline, _ROWS_READ))
-    known = {} if isinstance(rows, Failure) else {row.workflow_id: row for row in rows}
-    found = runs if isinstance(runs, Failure) else await attempt(runs.awaiting_of(pipeline, SHOWN))
-    if isinstance(found, Failure):
-        return [*known.values()][:SHOWN]
-    return [known.get(run.workflow_id, run) for run in found]
+    from workers.shared.services.known_runs import list_runs
+
+    wanted = RunFilter(SHOWN)
+    listed = await attempt(list_runs(context.environment, [pipeline], wanted, needs_attention=True))
+    return () if isinstance(listed, Failure) else [*reversed(listed.runs)]
 
 
 async def _further(context: CliContext, pipeline: Pipeline) -> Sequence[Check]:
@@ -186,8 +164,6 @@ def _lanes(names: Sequence[str]) -> str:
 def _as_json(
     checks: Sequence[Check], seen: Sequence[_Seen], outages: "Sequence[OutageView]"
 ) -> Mapping[str, Any]:
-    from workers.shared.services.runs import PARKED
-
     awaiting = [run for each in seen for run in each.awaiting]
     counts = Counter[str]()
     for each in seen:
@@ -197,16 +173,9 @@ def _as_json(
         "checks": [asdict(check) for check in checks],
         "counts": counts,
         "outages": [{**asdict(each), "since": each.since.isoformat()} for each in outages],
-        "needs_attention": [_row(run) for run in awaiting],
-        "parked": [_row(run) for run in awaiting if run.state == PARKED],
+        "needs_attention": [run.model_dump(mode="json") for run in awaiting],
         "pipelines": {each.pipeline.name: each.view and asdict(each.view) for each in seen},
     }
-
-
-def _row(run: AwaitingRun) -> Mapping[str, Any]:
-    own = {**asdict(run), "since": run.since.isoformat()}
-    del own["row"]
-    return {**own, **run.row}
 
 
 def _show(checks: Sequence[Check], seen: Sequence[_Seen]) -> None:
@@ -221,14 +190,16 @@ def _show(checks: Sequence[Check], seen: Sequence[_Seen]) -> None:
             out.print(_counts(each.pipeline, each.view))
     awaiting = [run for each in seen for run in each.awaiting]
     if awaiting:
+        from workers.shared.services.known_runs import name_of
+
         waiting = table("waits for you", "of", "type", "state", "since", "reason")
         for each in awaiting:
             waiting.add_row(
-                text(each.id),
+                text(name_of(each)),
                 text(each.pipeline),
-                text(each.type),
-                state_text(each.state),
-                text(moment(each.since)),
+                text(each.kind),
+                state_text(each.own_state),
+                text(moment(each.changed_at)),
                 text(each.reason),
             )
         out.print(waiting)

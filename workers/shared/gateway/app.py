@@ -1,7 +1,7 @@
 """The application: API, pages, health, and what surrounds every answer."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,15 +27,10 @@ from workers.shared.gateway.pages.site import PipelinePages
 from workers.shared.health_server import live, readiness_answer
 from workers.shared.register import Audience, Context, load
 from workers.shared.services.errors import ServiceError
-from workers.shared.services.identity import Identity
-from workers.shared.services.inbox import Inbox, StartedBy
+from workers.shared.services.inbox import Inbox
 from workers.shared.services.readiness import Readiness
 from workers.shared.settings.base import Settings
 from workers.shared.settings.gateway import GatewaySettings
-
-
-async def _none_of_them(who: Identity) -> Collection[str]:
-    return ()
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,6 @@ class GatewayPart:
         default_factory=dict[type[ServiceError], MakeProblem]
     )
     """Refusals of its own that say more than every problem does."""
-    started_by: StartedBy = _none_of_them
-    """Workflow ids of the runs that wait for a person and that this one has started."""
     pages: PipelinePages | None = None
 
 
@@ -116,7 +109,6 @@ def create_app(
     )
     app.state.services = {name: part.service for name, part in parts.items()}
     app.state.inbox = inbox
-    app.state.started_by = started_by = [part.started_by for part in parts.values()]
     app.state.tokens = tokens
     app.state.stopping = stopping
     for part in parts.values():
@@ -138,7 +130,7 @@ def create_app(
     errors = ErrorPages(site, _first_parts(parts))
     handle_problems(app, problems, partial(refusal_of, importing=importing), errors.instead_of)
     _describe(app)
-    pages = pages_router(site, own, inbox, started_by, namespace=namespace)
+    pages = pages_router(site, own, inbox, namespace=namespace)
     app.include_router(pages, include_in_schema=False)
     return app
 

@@ -1,6 +1,5 @@
 """The inbox of all pipelines over HTTP."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, cast
 
@@ -9,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import Who
 from workers.shared.services.bodies import Body
-from workers.shared.services.inbox import Inbox, StartedBy
+from workers.shared.services.inbox import Inbox
 
 router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
 
@@ -28,25 +27,22 @@ class InboxView(Body):
     filename: str | None
     identifier: str | None
     """Of a spreadsheet import."""
+    reason: str | None
+    """Why it waits."""
 
 
 def _inbox_of(request: Request) -> Inbox:
     return cast("Inbox", request.app.state.inbox)
 
 
-def _started_by(request: Request) -> Sequence[StartedBy]:
-    return cast("Sequence[StartedBy]", request.app.state.started_by)
-
-
 @router.get("/inbox", tags=["inbox"])
 async def read_inbox(
     inbox: Annotated[Inbox, Depends(_inbox_of)],
-    started_by: Annotated[Sequence[StartedBy], Depends(_started_by)],
     who: Who,
     response: Response,
     mine: Annotated[bool, Query(description="Only those that the caller has started")] = False,
 ) -> list[InboxView]:
     """Runs that wait for a person, the longest wait first; at most 1,000."""
-    entries = await inbox.read(who, started_by if mine else None)
+    entries = await inbox.read(who, mine=mine)
     response.headers["x-total-count"] = str(len(entries))
     return [InboxView.model_validate(entry, from_attributes=True) for entry in entries]

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from adapters.database.runs import SqlRuns
 from workers.shared.connect import connect, read_config
 from workers.shared.gateway.app import create_app, open_parts, part_settings
 from workers.shared.gateway.http.answers import SecurityHeaders
@@ -30,6 +31,7 @@ from workers.shared.health_server import HOST_SETTING, authority, listener, live
 from workers.shared.metrics import measuring, process_runtime
 from workers.shared.register import Context
 from workers.shared.resources import RESOURCE_SETTINGS, CommonSettings, make_folders, open_resources
+from workers.shared.services.accepted import noting_starts
 from workers.shared.services.errors import ServiceUnavailable
 from workers.shared.services.inbox import Inbox
 from workers.shared.services.readiness import Readiness
@@ -192,10 +194,10 @@ async def run_gateway(
             if not await readiness.until_met(stop):
                 return
             resources = await stack.enter_async_context(open_resources(environment))
-            client = await temporal.client()
+            client = noting_starts(await temporal.client(), resources.database)
             app = create_app(
                 open_parts(Context(environment, client, resources), of_parts),
-                Inbox(client),
+                Inbox(client, SqlRuns(resources.database)),
                 readiness,
                 Tokens(settings.tokens),
                 settings,

@@ -1,23 +1,28 @@
 """Runs of every pipeline that wait for a person, and those that are answered together."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
+from adapters.ports.errors import PortError
 from workers import catalogue
 from workers.shared.register import Audience, Pipeline, Run, recognise
 from workers.shared.services.errors import TemporalUnavailable, no_role
 from workers.shared.services.identity import Identity
 from workers.shared.services.outages import OutageView, open_outages
-from workers.shared.services.runs import PARKED, TemporalRuns, needing_attention
-from workers.shared.services.verbs import quoted
+from workers.shared.services.runs import PARKED, TemporalRuns, needing_attention, quoted
 from workflows.shared import attributes
+from workflows.shared.runs import RunRecord
+
+if TYPE_CHECKING:
+    from adapters.database.runs import SqlRuns
 
 AT_ONCE: Final = 10
 """Runs that are asked, or answered, at a time."""
@@ -118,9 +123,6 @@ async def gathered(
     return await asyncio.gather(*map(one, items))
 
 
-StartedBy = Callable[[Identity], Awaitable[Collection[str]]]
-"""Finds the workflow ids of the waiting runs of a pipeline that a person has started."""
-
 MOST: Final = 1000
 """Runs that an inbox names."""
 
@@ -151,6 +153,10 @@ class InboxEntry:
     """Path of its page in the gateway."""
     ended: bool = False
     """The run has ended and left something that needs attention."""
+    reason: str | None = None
+    """Why it waits, as its row says; None: it has no row, or the row does not say."""
+    owner: str | None = None
+    """Subject of the person who started it; None: not known."""
 
 
 class Inbox:
@@ -158,21 +164,21 @@ class Inbox:
 
     Args:
         client: Of Temporal.
+        rows: The table of runs.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, rows: "SqlRuns") -> None:
         self._client = client
+        self._rows = rows
 
-    async def read(
-        self, who: Identity, started_by: Sequence[StartedBy] | None = None
-    ) -> Sequence[InboxEntry]:
+    async def read(self, who: Identity, *, mine: bool = False) -> Sequence[InboxEntry]:
         """The runs that need attention and that this person may see; the longest wait first.
 
         Operators see those of every pipeline, others those of their organisations.
 
         Args:
             who: The person.
-            started_by: Only runs that one of these finds; None: all.
+            mine: Only runs that the person has started.
 
         Raises:
             Forbidden: The person has no role.
@@ -191,10 +197,21 @@ class Inbox:
             raise TemporalUnavailable(
                 "the inbox cannot be read at the moment; try again"
             ) from error
-        if started_by is not None:
-            own = {id for find in started_by for id in await find(who)}
-            found = [entry for entry in found if entry.workflow_id in own]
+        found = await self._with_rows(found)
+        if mine:
+            found = [entry for entry in found if entry.owner == who.subject]
         return sorted(found, key=lambda entry: (entry.waiting_since, entry.workflow_id))
+
+    async def _with_rows(self, entries: Sequence[InboxEntry]) -> Sequence[InboxEntry]:
+        """What rows add; what waits is shown also while the database cannot say why."""
+        rows: Mapping[str, RunRecord] = {}
+        with suppress(PortError):
+            rows = await self._rows.of([each.workflow_id for each in entries])
+        return [
+            replace(each, reason=row.reason, owner=row.owner) if row else each
+            for each in entries
+            for row in [rows.get(each.workflow_id)]
+        ]
 
     async def outages(self, who: Identity) -> Sequence[OutageView]:
         """What cannot be used at the moment, for operators; runs that need it wait by themselves.

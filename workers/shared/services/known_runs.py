@@ -1,30 +1,34 @@
 """The runs of all pipelines by the ids that people know them by, and what can be done to each.
 
-Whatever handles runs of all pipelines asks this module, and names none of them.
+Whatever handles runs of all pipelines asks this module, and names none of them. A run's row says
+where it stands; Temporal says as well what has no row, and what was ended from outside.
 """
 
-from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
-from dataclasses import replace
-from typing import Final
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from workers import catalogue
 from workers.shared.register import Run, RunGroup, load, recognise
-from workers.shared.services.errors import InvalidRequest, NotFound, TemporalUnavailable
-from workers.shared.services.verbs import (
-    Filters,
-    RegisteredVerbs,
-    RunEntry,
-    RunVerbs,
-    list_in_temporal,
-)
+from workers.shared.services.errors import InvalidRequest, NotFound
+from workers.shared.services.verbs import RegisteredVerbs, RunVerbs
 from workflows.shared.dependencies import WAITING
-from workflows.shared.notices import DELIVERY_PREFIX
-from workflows.shared.records import REJECTION_PREFIX, TERMINATED
+from workflows.shared.records import TERMINATED
+from workflows.shared.runs import RunFilter, RunRecord, RunState
 
-_PARKED: Final = "parked"
-_MOST_WAITING: Final = 10_000
-"""Runs of one pipeline that are looked for; the limit of a list."""
+if TYPE_CHECKING:
+    from temporalio.client import WorkflowExecution
+
+    from adapters.database.runs import SqlRuns
+    from workers.shared.services.runs import TemporalRuns
+
+PARKED: Final = "parked"
+"""What people may also call the state of a run that waits for a person."""
+_AWAITING: Final = (PARKED, RunState.NEEDS_ATTENTION)
+_SHOWN: Final = 12
+"""Characters of an id that is a digest, for people."""
+_DIGEST: Final = 64
 
 
 def of(pipeline: RunGroup) -> RunVerbs:
@@ -32,194 +36,252 @@ def of(pipeline: RunGroup) -> RunVerbs:
     return RegisteredVerbs(pipeline) if pipeline.verbs is None else load(pipeline.verbs)
 
 
-def states(pipeline: RunGroup) -> Sequence[str]:
-    """The states that runs of a pipeline can be listed by, each as it is spelled there."""
-    return tuple(dict.fromkeys((*of(pipeline).states, *pipeline.states)))
+@asynccontextmanager
+async def _open_table(environment: Mapping[str, str]) -> AsyncGenerator["SqlRuns"]:
+    from adapters.database.runs import SqlRuns
+    from workers.shared.tables import open_tables
+
+    async with open_tables(environment) as database:
+        yield SqlRuns(database)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Runs, the newest change first."""
+
+    runs: Sequence[RunRecord]
+    problem: str | None = None
+    """Why they are shown by their rows alone; None: as Temporal knows them as well."""
 
 
 async def list_runs(
-    pipeline: RunGroup, environment: Mapping[str, str], filters: Filters
-) -> Sequence[RunEntry]:
-    """Runs of a pipeline, the newest change first; a state counts in upper and lower case.
-
-    Those in a state that only the register has, as `parked`, are the open runs that Temporal knows.
-    It knows as well which of them wait for a person; rows say why.
-    """
-    verbs = of(pipeline)
-    if filters.needs_attention:
-        return await _needing_attention(pipeline, environment, filters)
-    if filters.state is None:
-        return await verbs.list(environment, filters)
-    wanted = filters.state.lower()
-    own = [state for state in verbs.states if state.lower() == wanted]
-    entries = [e for s in own for e in await verbs.list(environment, replace(filters, state=s))]
-    if own and wanted not in (WAITING, _PARKED):
-        return entries
-    # A row may not have been written, and some pipelines call it waiting as well when a run's turn
-    # has not come.
-    spelled = next(state for state in (*pipeline.states, WAITING) if state.lower() == wanted)
-    filters = replace(filters, state=spelled)
-    known = {entry.workflow_id for entry in entries}
-    found = await list_in_temporal(pipeline, environment, filters, verbs.name, execution="Running")
-    return [*entries, *(entry for entry in found if entry.workflow_id not in known)]
-
-
-async def _needing_attention(
-    pipeline: RunGroup, environment: Mapping[str, str], filters: Filters
-) -> Sequence[RunEntry]:
-    verbs = of(pipeline)
-    wanted = (filters.state or "").lower()
-    spelled = next((state for state in pipeline.states if state.lower() == wanted), filters.state)
-    filters = replace(filters, state=spelled)
-    if isinstance(verbs, RegisteredVerbs):
-        return await verbs.list(environment, filters)
-    found = await list_in_temporal(pipeline, environment, filters, verbs.name)
-    parked = next((state for state in verbs.states if state.lower() == _PARKED), None)
-    if not found or parked is None:
-        return await _explained(pipeline, environment, found)
-    of_rows = replace(filters, limit=_MOST_WAITING, state=parked, needs_attention=False)
-    rows = {entry.workflow_id: entry for entry in await verbs.list(environment, of_rows)}
-    return [rows.get(entry.workflow_id, entry) for entry in found]
-
-
-async def _explained(
-    pipeline: RunGroup, environment: Mapping[str, str], entries: Sequence[RunEntry]
-) -> Sequence[RunEntry]:
-    """Entries of a pipeline whose rows do not say why a run waits, with what the runs say."""
-    from workers.shared.services.inbox import reason_of
-    from workers.shared.services.runs import open_runs
-
-    runs, notes = await open_runs(environment), dict[str, str]()
-    # No worker may answer: what waits is listed all the same.
-    with suppress(TemporalUnavailable):
-        for entry in entries:
-            run = None if entry.note else pipeline.recognise(entry.workflow_id)
-            status = run and run.kind.status
-            if run is not None and status is not None and "reason" in status.model_fields:
-                notes[entry.workflow_id] = await reason_of(runs, run)
-    return [
-        replace(each, note=note, row={**each.row, "reason": note})
-        if (note := notes.get(each.workflow_id))
-        else each
-        for each in entries
-    ]
-
-
-async def as_in_temporal(
-    pipeline: RunGroup,
     environment: Mapping[str, str],
-    entries: Sequence[RunEntry],
-    filters: Filters,
-) -> Sequence[RunEntry]:
-    """Entries from rows in the states that Temporal knows; those with another state left out.
-
-    A run that waits for a dependency writes no row: that might be what it waits for. One that is
-    parked may not have been able to, and one that was terminated is not: until the sweep its row
-    says what it was.
-
-    Raises:
-        ServiceError: Temporal does not answer.
-    """
-    known = {entry.workflow_id for entry in entries if entry.is_open}
-    states: dict[str, str] = {}
-    notes: dict[str, str] = {}
-    found: Sequence[RunEntry] = ()
-    wanted = (filters.state or "").lower()
-    if known or wanted == TERMINATED:
-        found = await _terminated(pipeline, environment, filters)
-        states = await _confirmed(environment, found, known, anyway=wanted == TERMINATED)
-    if known:
-        others = await _not_shown_by_rows(pipeline, environment)
-        states = {**{id: state for id, (state, _) in others.items()}, **states}
-        notes = {id: note for id, (_, note) in others.items() if note is not None}
-    seen = [
-        _in_state(entry, state, notes.get(entry.workflow_id))
-        if entry.is_open and state is not None
-        else entry
-        for entry in entries
-        for state in [states.get(entry.workflow_id)]
-    ]
-    if not wanted:
-        return seen
-    if wanted == TERMINATED:
-        listed = {entry.workflow_id for entry in entries}
-        seen += [
-            entry
-            for entry in found
-            if entry.workflow_id in states and entry.workflow_id not in listed
-        ]
-    return [entry for entry in seen if entry.state.lower() == wanted]
-
-
-async def _not_shown_by_rows(
-    pipeline: RunGroup, environment: Mapping[str, str]
-) -> Mapping[str, tuple[str, str | None]]:
-    """Open runs that wait, or are parked where rows know that state, to state and reason."""
-    verbs = of(pipeline)
-    states = [WAITING, *(state for state in verbs.states if state == _PARKED)]
-    return {
-        entry.workflow_id: (state, entry.note)
-        for state in states
-        for entry in await list_in_temporal(
-            pipeline,
-            environment,
-            Filters(limit=_MOST_WAITING, state=state),
-            verbs.name,
-            execution="Running",
-        )
-    }
-
-
-async def _terminated(
-    pipeline: RunGroup, environment: Mapping[str, str], filters: Filters
-) -> Sequence[RunEntry]:
-    """Runs that have states and were terminated; their ids may have run again since."""
-    verbs = of(pipeline)
-    spelled = next((state for state in verbs.states if state.lower() == TERMINATED), TERMINATED)
-    filters = replace(filters, limit=_MOST_WAITING, state=None)
-    found = await list_in_temporal(
-        pipeline, environment, filters, verbs.name, execution="Terminated"
-    )
-    return [
-        replace(entry, state=spelled)
-        for entry in {entry.workflow_id: entry for entry in found}.values()
-        if (run := pipeline.recognise(entry.workflow_id)) is not None and run.kind.states
-    ]
-
-
-async def _confirmed(
-    environment: Mapping[str, str], found: Sequence[RunEntry], known: Set[str], *, anyway: bool
-) -> dict[str, str]:
-    """Those whose newest run was terminated, to their state.
+    groups: Sequence[RunGroup],
+    wanted: RunFilter,
+    *,
+    needs_attention: bool = False,
+) -> Listed:
+    """List runs of some groups.
 
     Args:
         environment: Settings.
-        found: Runs that were terminated.
-        known: Ids of rows that are open.
-        anyway: Look also at those whose row is not known.
+        groups: Whose runs.
+        wanted: Which of them; its pipelines are those of the groups that have rows.
+        needs_attention: Only runs that wait for a person, as the inbox shows them.
+
+    Raises:
+        InvalidRequest: No run can be in the state.
+        Unavailable: The database does not answer.
     """
-    from workers.shared.services.inbox import gathered
+    wanted = replace(wanted, pipelines=[each.name for each in groups if each.has_rows])
+    if needs_attention or (wanted.state or "").lower() in _AWAITING:
+        return await _listed_awaiting(environment, groups, wanted)
+    async with _open_table(environment) as table:
+        if wanted.state is not None:
+            _refuse_unknown(groups, wanted.state, await table.states())
+        known = await table.list(wanted) if wanted.pipelines else ()
+    try:
+        known = await _as_in_temporal(environment, groups, wanted, known)
+    except _temporal_is_down() as error:
+        if not wanted.pipelines:
+            raise
+        return Listed(known, str(error))
+    newest = sorted(known, key=lambda each: each.changed_at, reverse=True)
+    return Listed(newest[: wanted.limit])
+
+
+async def _listed_awaiting(
+    environment: Mapping[str, str], groups: Sequence[RunGroup], wanted: RunFilter
+) -> Listed:
+    try:
+        found = await _awaiting(environment, groups, wanted)
+    except _temporal_is_down() as error:
+        async with _open_table(environment) as table:
+            wanted = replace(wanted, state=str(RunState.NEEDS_ATTENTION))
+            return Listed(await table.list(wanted), str(error))
+    newest = sorted(found, key=lambda each: each.changed_at, reverse=True)
+    return Listed(newest[: wanted.limit])
+
+
+def _temporal_is_down() -> tuple[type[Exception], ...]:
+    from workers.shared.errors import TemporalUnreachable
+    from workers.shared.services.errors import TemporalUnavailable
+
+    return TemporalUnreachable, TemporalUnavailable
+
+
+async def rows_of(environment: Mapping[str, str], ids: Collection[str]) -> Mapping[str, RunRecord]:
+    """The rows of runs, by the workflow id that takes their answers and by their own.
+
+    Raises:
+        Unavailable: The database does not answer.
+    """
+    async with _open_table(environment) as table:
+        return await table.of(ids)
+
+
+def _refuse_unknown(groups: Sequence[RunGroup], state: str, seen: Collection[str]) -> None:
+    of_registers = {each for group in groups for each in group.states}
+    known = sorted({each.lower() for each in (*RunState, PARKED, *of_registers, *seen)})
+    if state.lower() not in known:
+        raise InvalidRequest(f"no run can be {state}; there are {', '.join(known)}")
+
+
+async def _awaiting(
+    environment: Mapping[str, str], groups: Sequence[RunGroup], wanted: RunFilter
+) -> Sequence[RunRecord]:
+    """Runs that wait for a person, or ended and left something to one; rows say why."""
+    from adapters.ports.errors import PortError
     from workers.shared.services.runs import open_runs
 
-    asked = [entry for entry in found if anyway or entry.workflow_id in known]
-    if not asked:
-        return {}
+    runs, found = await open_runs(environment), list[RunRecord]()
+    for group in groups:
+        executions = await runs.awaiting(_scope(group, wanted), wanted.limit)
+        known: Mapping[str, RunRecord] = {}
+        if executions and group.has_rows:
+            # What waits is listed also while the database cannot say why.
+            with suppress(PortError):
+                known = await rows_of(environment, [each.id for each in executions])
+        for each in executions:
+            record = await record_of(each, group)
+            if row := known.get(each.id):
+                record = row.model_copy(update={"changed_at": record.changed_at})
+            found.append(await _explained(runs, group, record))
+    return found
+
+
+async def _explained(runs: "TemporalRuns", group: RunGroup, record: RunRecord) -> RunRecord:
+    """A run whose row does not say why it waits, with what its worker says, if that answers."""
+    from workers.shared.services.errors import TemporalUnavailable
+    from workers.shared.services.inbox import reason_of, reports_reason
+
+    run = None if record.reason else group.recognise(record.answers_at)
+    if run is None or not reports_reason(run):
+        return record
+    with suppress(TemporalUnavailable):
+        return record.model_copy(update={"reason": await reason_of(runs, run)})
+    return record
+
+
+async def _as_in_temporal(
+    environment: Mapping[str, str],
+    groups: Sequence[RunGroup],
+    wanted: RunFilter,
+    known: Sequence[RunRecord],
+) -> Sequence[RunRecord]:
+    """What rows say, and what Temporal alone knows: runs without a row, and those ended outside."""
+    without_rows = [each for each in groups if not each.has_rows]
+    is_open = any(each.is_open for each in known)
+    # While no run of a pipeline is open, none waits for an outage, and Temporal is not asked.
+    if not is_open and without_rows != groups and wanted.state != WAITING:
+        return known
+    from workers.shared.services.runs import open_runs
+
     runs = await open_runs(environment)
-    views = await gathered(asked, lambda entry: runs.look(entry.workflow_id))
-    return {
-        entry.workflow_id: entry.state
-        for entry, view in zip(asked, views, strict=True)
-        if view is not None and view.status == TERMINATED
-    }
+    gone = await runs.terminated([each.answers_at for each in known if each.is_open])
+    seen = [_terminated(each) if each.answers_at in gone else each for each in known]
+    if wanted.state is not None:
+        seen = [each for each in seen if _is_in(each, wanted.state.lower())]
+    ids = {each.answers_at for each in seen}
+    asked = groups if wanted.state == WAITING else without_rows
+    more = [each for group in asked for each in await _in_temporal(runs, group, wanted)]
+    return [*seen, *(each for each in more if each.id not in ids)]
 
 
-def _in_state(entry: RunEntry, state: str, note: str | None) -> RunEntry:
-    row = {**entry.row, "state": state} if "state" in entry.row else entry.row
-    return replace(entry, state=state, row=row, note=note or entry.note)
+def _terminated(record: RunRecord) -> RunRecord:
+    """A run that was ended from outside, before the sweep has closed its row."""
+    return record.model_copy(update={"state": RunState.CANCELLED, "own_state": TERMINATED})
+
+
+def _is_in(record: RunRecord, state: str) -> bool:
+    return state in (record.state, record.own_state.lower())
+
+
+async def _in_temporal(
+    runs: "TemporalRuns", group: RunGroup, wanted: RunFilter
+) -> Sequence[RunRecord]:
+    """Runs that Temporal knows within its retention, the newest first."""
+    from workers.shared.services.outages import noted
+    from workers.shared.services.runs import is_in
+
+    scope = _scope(group, wanted)
+    if wanted.state is not None:
+        spelled = (each for each in group.states if each.lower() == wanted.state.lower())
+        scope += f" AND {is_in(next(spelled, wanted.state))}"
+    found = await runs.list(scope, wanted.limit)
+    records = [await record_of(each, group) for each in found]
+    return await noted(runs, records) if group is catalogue.OUTAGE_RUNS else records
+
+
+def _scope(group: RunGroup, wanted: RunFilter) -> str:
+    """A condition on visibility."""
+    from workers.shared.services.runs import quoted
+
+    named = {"Pipeline": group.name, "DocumentType": wanted.kind, "ProjectId": wanted.project}
+    given = (f"{name} = {quoted(each)}" for name, each in named.items() if each is not None)
+    return " AND ".join(given)
+
+
+async def record_of(run: "WorkflowExecution", group: RunGroup) -> RunRecord:
+    """A run as Temporal knows it, where it has no row."""
+    from workers.shared.services.runs import reason_in_memo
+    from workflows.shared import attributes
+
+    found = run.typed_search_attributes
+    own = found.get(attributes.STATE) or ""
+    state = _state_of(run, own)
+    return RunRecord(
+        id=run.id,
+        pipeline=group.name,
+        kind=found.get(attributes.DOCUMENT_TYPE) or run.workflow_type,
+        key=run.id,
+        short=run.id,
+        state=state,
+        own_state=TERMINATED if _was_terminated(run) else own,
+        needs_attention=bool(found.get(attributes.NEEDS_ATTENTION)),
+        reason=await reason_in_memo(run),
+        waits_for=found.get(attributes.WAITING_FOR) if state is RunState.WAITING else None,
+        project=found.get(attributes.PROJECT_ID),
+        answers_at=run.id,
+        created_at=run.start_time,
+        changed_at=found.get(attributes.WAITING_SINCE) or run.start_time,
+        ended_at=run.close_time,
+    )
+
+
+def _was_terminated(run: "WorkflowExecution") -> bool:
+    from temporalio.client import WorkflowExecutionStatus
+
+    return run.status is WorkflowExecutionStatus.TERMINATED
+
+
+def _state_of(run: "WorkflowExecution", own: str) -> RunState:
+    from temporalio.client import WorkflowExecutionStatus as Status
+
+    match run.status:
+        case Status.COMPLETED:
+            return RunState.COMPLETED
+        case Status.FAILED | Status.TIMED_OUT:
+            return RunState.FAILED
+        case Status.CANCELED | Status.TERMINATED:
+            return RunState.CANCELLED
+        case _:
+            states = {PARKED: RunState.NEEDS_ATTENTION, WAITING: RunState.WAITING}
+            return states.get(own, RunState.RUNNING)
+
+
+def name_of(record: RunRecord) -> str:
+    """How people name a run: by its key, or its id where the key could be of another run."""
+    if record.key.partition("/")[0] in prefixes():
+        return record.id
+    return record.key[:_SHOWN] if len(record.key) == _DIGEST else record.key
 
 
 def prefixes() -> frozenset[str]:
     """What workflow ids begin with, up to the first slash."""
+    from workflows.shared.notices import DELIVERY_PREFIX
+    from workflows.shared.records import REJECTION_PREFIX
+
     kinds = (kind for group in catalogue.run_groups() for kind in group.runs)
     return frozenset((DELIVERY_PREFIX, REJECTION_PREFIX, *(kind.prefix for kind in kinds)))
 
@@ -233,29 +295,41 @@ async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run
     Raises:
         InvalidRequest: It has the form of no id, or fits several runs.
         NotFound: It has the form of one, and there is no such run.
+        ServiceError: The database does not answer.
     """
     text = text.strip()
     if (run := recognise(catalogue.run_groups(), text)) is not None:
         return of(run.pipeline), run
-    every = [of(group) for group in catalogue.run_groups()]
-    found: list[Run] = []
-    is_form = False
-    for verbs in every:
-        runs = await verbs.resolve(text, environment)
-        is_form = is_form or runs is not None
-        found += runs or ()
+    if not text or not text.isprintable():
+        raise InvalidRequest(f"{text!r} names no run; write {_naming()}")
+    found = await _known(text, environment) or _unfinished(text)
     if len(found) == 1:
         return of(found[0].pipeline), found[0]
     if found:
         candidates = ", ".join(run.workflow_id for run in found)
         raise InvalidRequest(f"{text} names several runs: write one of {candidates}")
-    naming = "; ".join(verbs.naming for verbs in every)
-    if is_form:
-        raise NotFound(
-            f"there is no run {text}: `docflow list` shows what there is; one that has just begun "
-            "is known by its workflow id only"
-        )
-    raise InvalidRequest(f"{text!r} names no run; write {naming}")
+    raise NotFound(f"there is no run {text}: `docflow list` shows what there is; write {_naming()}")
+
+
+def _naming() -> str:
+    return "; ".join(of(group).naming for group in catalogue.run_groups())
+
+
+async def _known(text: str, environment: Mapping[str, str]) -> Sequence[Run]:
+    """The runs whose row has this short form."""
+    async with _open_table(environment) as table:
+        records = await table.find(text)
+    found = (recognise(catalogue.PIPELINES, record.answers_at) for record in records)
+    return [run for run in found if run is not None]
+
+
+def _unfinished(text: str) -> Sequence[Run]:
+    """The runs whose id is the text after its prefix: their row may not have been written."""
+    if "/" not in text and "-" not in text:
+        return ()
+    kinds = {kind.prefix for pipeline in catalogue.PIPELINES for kind in pipeline.runs}
+    found = (recognise(catalogue.PIPELINES, f"{prefix}/{text}") for prefix in sorted(kinds))
+    return [run for run in found if run is not None]
 
 
 def refuse_reason(verbs: RunVerbs, run: Run, verb: str) -> None:

@@ -1,14 +1,14 @@
 """Outages of what docflow itself needs, as operators see them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from workers import catalogue
-from workers.shared.services.verbs import Filters, RegisteredVerbs, RunEntry
 from workflows.shared.dependencies import OUTAGE, PROBLEM, SETTINGS, WAITING, OutageState
+from workflows.shared.runs import RunRecord
 
 if TYPE_CHECKING:
     from temporalio.client import WorkflowExecution
@@ -73,25 +73,16 @@ async def view_of(runs: "TemporalRuns", execution: "WorkflowExecution") -> Outag
     )
 
 
-class OutageVerbs(RegisteredVerbs):
-    """Outages in lists: open ones with their reason, and with how many runs wait."""
+async def noted(runs: "TemporalRuns", records: Sequence[RunRecord]) -> Sequence[RunRecord]:
+    """Outages in lists, each with its reason and with how many runs wait for its end.
 
-    async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
-        """Those within Temporal's retention, the newest first."""
-        from workers.shared.services.runs import open_runs
-
-        entries = await super().list(environment, filters)
-        views = {
-            view.workflow_id: view for view in await open_outages(await open_runs(environment))
-        }
-        return [_noted(entry, views.get(entry.workflow_id)) for entry in entries]
-
-
-def _noted(entry: RunEntry, view: OutageView | None) -> RunEntry:
-    if view is None or entry.state != OutageState.OPEN:
-        return entry
-    row = {"problem": view.problem, "settings": list(view.settings), "waiting": view.waiting}
-    return replace(entry, note=view.note, row=row)
-
-
-VERBS: Final = OutageVerbs(catalogue.OUTAGE_RUNS)
+    Raises:
+        TemporalUnavailable: Temporal does not answer.
+    """
+    notes = {view.workflow_id: view.note for view in await open_outages(runs)}
+    return [
+        each.model_copy(update={"reason": notes.get(each.id, each.reason)})
+        if each.own_state == OutageState.OPEN
+        else each
+        for each in records
+    ]

@@ -1,7 +1,7 @@
 """Runs of every pipeline in Temporal: describe, query, answer, count; one translation of errors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,10 +35,10 @@ from workers.shared.services.errors import (
     TemporalRefused,
     TemporalUnavailable,
 )
-from workers.shared.services.status import AwaitingRun, PipelineView
+from workers.shared.services.status import PipelineView
 from workflows.shared import attributes
 from workflows.shared.contracts import Contract
-from workflows.shared.dependencies import WAITING
+from workflows.shared.dependencies import WAITING, WAITS
 from workflows.shared.records import TERMINATED
 
 _S = WorkflowExecutionStatus
@@ -138,10 +138,10 @@ def _is_kept(workflow_id: str) -> bool:
 
 
 async def _runs_of(client: Client, ids: Sequence[str]) -> AsyncIterator[WorkflowExecution]:
-    """Every run of these ids, which need no quoting."""
+    """Every run of these ids."""
     left = iter(ids)
     while chunk := list(islice(left, _IDS_PER_QUERY)):
-        names = ", ".join(f"'{each}'" for each in chunk)
+        names = ", ".join(map(quoted, chunk))
         async for run in client.list_workflows(f"WorkflowId IN ({names})"):
             yield run
 
@@ -344,10 +344,16 @@ class TemporalRuns:
         with temporal_errors():
             return await needing_attention(self.client, scope, limit)
 
-    async def awaiting_of(self, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
-        """Those of a pipeline, the longest wait first."""
-        runs = await self.awaiting(f"Pipeline = '{pipeline.name}'", limit)
-        return sorted((_awaiting(pipeline, run) for run in runs), key=lambda run: run.since)
+    async def terminated(self, ids: Collection[str]) -> Collection[str]:
+        """Those of some workflow ids whose newest run was ended from outside."""
+        states: dict[str, set[WorkflowExecutionStatus | None]] = {}
+        with temporal_errors():
+            async for run in _runs_of(self.client, list(ids)):
+                states.setdefault(run.id, set()).add(run.status)
+        # Of an id that has run again, the newest run is open.
+        return {
+            id for id, found in states.items() if _S.TERMINATED in found and _S.RUNNING not in found
+        }
 
     async def list(self, query: str, limit: int | None) -> Sequence[WorkflowExecution]:
         """Runs that fit a visibility query, the newest first; all of them without a limit."""
@@ -392,16 +398,20 @@ def page_in_temporal(
     return f"{ui}/namespaces/{namespace}/workflows/{'/'.join(parts)}"
 
 
-def _awaiting(pipeline: Pipeline, run: WorkflowExecution) -> AwaitingRun:
+def quoted(value: str) -> str:
+    """A text in a visibility query."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+async def reason_in_memo(run: WorkflowExecution) -> str | None:
+    """What an open run waits for; None: for nothing, or a person."""
     found = run.typed_search_attributes
-    return AwaitingRun(
-        pipeline=pipeline.name,
-        workflow_id=run.id,
-        id=run.id,
-        type=found.get(attributes.DOCUMENT_TYPE) or run.workflow_type,
-        state=found.get(attributes.STATE) or "",
-        since=found.get(attributes.WAITING_SINCE) or run.start_time,
-    )
+    if run.status is not _S.RUNNING or found.get(attributes.STATE) != WAITING:
+        return None
+    waits = (await run.memo()).get(WAITS)
+    outage = found.get(attributes.WAITING_FOR)
+    return waits if isinstance(waits, str) else outage and f"waits for {outage}"
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -13,23 +11,6 @@ class Check:
     part: str
     up: bool
     says: str
-
-
-@dataclass(frozen=True)
-class AwaitingRun:
-    """A run that waits for a person, or ended and left something to one."""
-
-    pipeline: str
-    workflow_id: str
-    id: str
-    """How people name it."""
-    type: str
-    state: str
-    since: datetime
-    reason: str | None = None
-    """None: only its worker knows."""
-    row: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What else programs are given."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
 from adapters.database.models.base import Box
-from adapters.database.schema import country_rows
+from adapters.database.schema import country_rows, statements_of
 
 revision = "0001"
 down_revision = None
@@ -414,13 +414,9 @@ def upgrade() -> None:
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
     sa.PrimaryKeyConstraint('project_id', 'task_id', name='pk_import_tasks')
     )
-    op.create_index('ix_import_tasks_created_at', 'import_tasks', ['created_at'], unique=False)
-    op.create_index('ix_import_tasks_document_type_created_at', 'import_tasks', ['document_type', 'created_at'], unique=False)
     op.create_index('ix_import_tasks_finished_at', 'import_tasks', ['finished_at'], unique=False)
     op.create_index('ix_import_tasks_not_completed', 'import_tasks', ['state', 'created_at'], unique=False, postgresql_where=sa.text("state <> 'completed'"))
     op.create_index('ix_import_tasks_problems', 'import_tasks', ['finished_at'], unique=False, postgresql_where=sa.text("(report IS NOT NULL OR problems <> '[]')"))
-    op.create_index('ix_import_tasks_project_id_created_at', 'import_tasks', ['project_id', 'created_at'], unique=False)
-    op.create_index('ix_import_tasks_task_id', 'import_tasks', ['task_id'], unique=False)
     op.create_index('uq_import_tasks_guard', 'import_tasks', ['project_id', 'document_type', 'guard'], unique=True, postgresql_where=sa.text("guard IS NOT NULL AND state IN ('running', 'parked', 'completed', 'failed')"))
     op.create_table('job_aliases',
     sa.Column('alias', sa.Text(), nullable=False),
@@ -607,6 +603,35 @@ def upgrade() -> None:
     sa.Column('decided_by', sa.Text(), server_default=sa.text("''"), nullable=False),
     sa.PrimaryKeyConstraint('organisation_id', 'import_type', 'field', 'value', name='pk_remembered_values')
     )
+    op.create_table('runs',
+    sa.Column('id', sa.Text(), nullable=False),
+    sa.Column('pipeline', sa.Text(), nullable=False),
+    sa.Column('kind', sa.Text(), nullable=False),
+    sa.Column('key', sa.Text(), nullable=False),
+    sa.Column('short', sa.Text(), nullable=False),
+    sa.Column('title', sa.Text(), nullable=True),
+    sa.Column('state', sa.Text(), nullable=False),
+    sa.Column('own_state', sa.Text(), nullable=False),
+    sa.Column('needs_attention', sa.Boolean(), nullable=False),
+    sa.Column('reason', sa.Text(), nullable=True),
+    sa.Column('waits_for', sa.Text(), nullable=True),
+    sa.Column('counts', JSONB(), nullable=False),
+    sa.Column('project', sa.Text(), nullable=True),
+    sa.Column('organisation_id', sa.BigInteger(), nullable=True),
+    sa.Column('owner', sa.Text(), nullable=True),
+    sa.Column('links', JSONB(), nullable=False),
+    sa.Column('answers_at', sa.Text(), nullable=False),
+    sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('changed_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('ended_at', sa.DateTime(timezone=True), nullable=True),
+    sa.PrimaryKeyConstraint('id', name='pk_runs')
+    )
+    op.create_index('ix_runs_changed_at_id', 'runs', ['changed_at', 'id'], unique=False)
+    op.create_index('ix_runs_key', 'runs', ['key'], unique=False, postgresql_ops={'key': 'text_pattern_ops'})
+    op.create_index('ix_runs_open', 'runs', ['changed_at', 'id'], unique=False, postgresql_where=sa.text('ended_at IS NULL'))
+    op.create_index('ix_runs_pipeline_changed_at_id', 'runs', ['pipeline', 'changed_at', 'id'], unique=False)
+    op.create_index('ix_runs_short', 'runs', ['short'], unique=False)
+    op.create_index('ix_runs_waits_for', 'runs', ['waits_for'], unique=False, postgresql_where=sa.text('waits_for IS NOT NULL'))
     op.create_table('schedule_activities',
     sa.Column('project_id', sa.Text(), nullable=False),
     sa.Column('schedule_id', sa.Text(), nullable=False),
@@ -1365,3 +1390,5 @@ def upgrade() -> None:
     )
     rows = country_rows()
     op.bulk_insert(sa.table("countries", *map(sa.Column, rows[0])), rows)
+    for statement in statements_of("0001_runs.sql"):
+        op.get_bind().exec_driver_sql(statement)

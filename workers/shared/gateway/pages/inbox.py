@@ -28,13 +28,12 @@ from workers.shared.gateway.pages.site import (
     PageRoute,
     PipelinePages,
     Site,
-    Visitor,
     own_address,
     page_route,
     read_form,
 )
 from workers.shared.services.errors import Forbidden
-from workers.shared.services.inbox import Inbox, InboxEntry, StartedBy
+from workers.shared.services.inbox import Inbox, InboxEntry
 from workers.shared.settings.gateway import GatewaySettings
 
 _LONGEST: Final = 3800
@@ -141,7 +140,6 @@ class InboxPage:
     Args:
         site: The context of the pages.
         inbox: What it shows.
-        started_by: Of each pipeline, what finds the runs that a person has started.
         namespace: Of Temporal, for addresses in its user interface.
         pages: Pages of each pipeline that has some, by name.
     """
@@ -150,13 +148,11 @@ class InboxPage:
         self,
         site: Site,
         inbox: Inbox,
-        started_by: Sequence[StartedBy],
         namespace: str,
         pages: Mapping[str, PipelinePages],
     ) -> None:
         self._site = site
         self._inbox = inbox
-        self._started_by = started_by
         self._namespace = namespace
         self._pages = pages
 
@@ -166,51 +162,38 @@ class InboxPage:
         With `mine` only those that the visitor has started.
         """
         visitor = await self._site.visitor(request)
-        found = await self._inbox.read(visitor.who, self._started_by if mine else None)
-        questions = await self._questions(visitor, found)
-        entries = self._lines(found, questions)
+        entries = self._lines(await self._inbox.read(visitor.who, mine=mine))
         outages = await self._inbox.outages(visitor.who)
         template = "inbox_entries.html" if is_fragment(request) else "inbox.html"
         return self._site.page(
             request, visitor, template, entries=entries, outages=outages, mine=mine
         )
 
-    async def _questions(
-        self, visitor: Visitor, entries: Sequence[InboxEntry]
-    ) -> Mapping[str, str]:
-        """What runs ask, by workflow id; of pipelines with a run in the inbox."""
-        questions: dict[str, str] = {}
-        for name in {entry.pipeline for entry in entries} & self._pages.keys():
-            questions |= await self._pages[name].questions(visitor.who)
-        return questions
-
-    def _lines(
-        self, entries: Sequence[InboxEntry], questions: Mapping[str, str]
-    ) -> Sequence[Waiting]:
+    def _lines(self, entries: Sequence[InboxEntry]) -> Sequence[Waiting]:
         """One for each run; one for all that are answered together, where the first of them is."""
         alike = {
             entry.workflow_id: found
             for entry in entries
-            if (found := self._alike(entry, questions.get(entry.workflow_id))) is not None
+            if (found := self._alike(entry)) is not None
         }
         counts = Counter(alike.values())
         lines: dict[str, Waiting] = {}
         for entry in entries:
             shared = alike.get(entry.workflow_id)
             if shared is None or counts[shared] < _FEW:
-                lines[entry.run_id] = self._waiting(entry, questions.get(entry.workflow_id))
+                lines[entry.run_id] = self._waiting(entry)
             elif shared.address not in lines:
                 lines[shared.address] = self._together(entry, shared, counts[shared])
         return [*lines.values()]
 
-    def _alike(self, entry: InboxEntry, question: str | None) -> Alike | None:
+    def _alike(self, entry: InboxEntry) -> Alike | None:
         pages = self._pages.get(entry.pipeline)
-        if question is None or pages is None or pages.alike is None:
+        if entry.reason is None or pages is None or pages.alike is None:
             return None
-        return pages.alike(entry.document_type, question)
+        return pages.alike(entry.document_type, entry.reason)
 
     def _together(self, first: InboxEntry, shared: Alike, count: int) -> Waiting:
-        line = self._waiting(first, shared.question)
+        line = self._waiting(replace(first, reason=shared.question))
         title = counted("%(count)s run for one cause", "%(count)s runs for one cause", count)
         return replace(
             line,
@@ -222,7 +205,7 @@ class InboxPage:
             answer_at=shared.address,
         )
 
-    def _waiting(self, entry: InboxEntry, question: str | None) -> Waiting:
+    def _waiting(self, entry: InboxEntry) -> Waiting:
         pages = self._pages.get(entry.pipeline)
         title = pages.type_titles().get(entry.document_type) if pages else None
         return Waiting(
@@ -235,11 +218,11 @@ class InboxPage:
             address=entry.page or self._temporal(entry),
             apart=entry.page is None,
             file=entry.filename if entry.filename != entry.title else None,
-            question=question,
+            question=entry.reason,
             command=pages.command(entry.workflow_id)
             if pages and pages.command and entry.page is None
             else None,
-            answer_at=entry.page + pages.answer_at if question and pages and entry.page else None,
+            answer_at=_answer_at(entry, pages),
         )
 
     def _temporal(self, entry: InboxEntry) -> str | None:
@@ -250,6 +233,12 @@ class InboxPage:
         namespace = quote(self._namespace, safe="")
         run = f"{quote(entry.workflow_id, safe='')}/{quote(entry.run_id, safe='')}"
         return f"{base}/namespaces/{namespace}/workflows/{run}"
+
+
+def _answer_at(entry: InboxEntry, pages: PipelinePages | None) -> str | None:
+    if entry.reason is None or entry.page is None or pages is None or not pages.answer_at:
+        return None
+    return entry.page + pages.answer_at
 
 
 def _state(entry: InboxEntry, pages: PipelinePages | None) -> str:
@@ -292,7 +281,6 @@ def pages_router(
     site: Site,
     pages: Mapping[str, PipelinePages],
     inbox: Inbox,
-    started_by: Sequence[StartedBy],
     *,
     namespace: str,
 ) -> APIRouter:
@@ -302,7 +290,6 @@ def pages_router(
         site: What they share.
         pages: Those of each pipeline that has some, by name.
         inbox: What waits for people.
-        started_by: Of each pipeline, what finds the runs that a person has started.
         namespace: Of Temporal, for links into its user interface.
     """
     session = SessionPages(site)
@@ -310,7 +297,7 @@ def pages_router(
         ("GET", "/sign-in", session.show),
         ("POST", "/sign-in", session.sign_in),
         ("POST", "/sign-out", session.sign_out),
-        ("GET", "/", InboxPage(site, inbox, started_by, namespace, pages).show),
+        ("GET", "/", InboxPage(site, inbox, namespace, pages).show),
     ]
     for each in pages.values():
         routes += each.routes(site)

@@ -323,10 +323,6 @@ def _none() -> Mapping[str, str]:
     return {}
 
 
-async def _no_questions(who: Identity) -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class PipelinePages:
     """The pages of one pipeline."""
@@ -341,8 +337,6 @@ class PipelinePages:
     """`DocumentType` of its runs to what the inbox calls it."""
     state_titles: Mapping[str, str] = field(default_factory=dict[str, str])
     """`State` of its runs to what the inbox calls it."""
-    questions: Callable[[Identity], Awaitable[Mapping[str, str]]] = _no_questions
-    """Workflow id of a run that waits for a person to what it asks, for the inbox."""
     command: Callable[[str], str] | None = None
     """Workflow id of a run without a page to the command that shows it, for the inbox."""
     alike: Callable[[str, str], Alike] | None = None

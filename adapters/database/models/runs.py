@@ -1,0 +1,181 @@
+"""The table `runs`: one row for each run of a pipeline, as people list, find and answer it.
+
+The row follows the row that the pipeline itself keeps of the run, by a trigger: whatever writes
+that one, a step, a sweep or an operator, has written this one in the same transaction. What a
+pipeline adds is a mapping of its columns, next to its table.
+"""
+
+from collections.abc import Callable, Mapping
+from string import Template
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    Table,
+    Text,
+    case,
+    cast,
+    func,
+    literal,
+    null,
+    text,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import JSONB
+
+from adapters.database.models.base import UtcDateTime, metadata
+from workflows.shared.runs import RunState
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("pipeline", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("short", Text, nullable=False),
+    Column("title", Text),
+    Column("state", Text, nullable=False),
+    Column("own_state", Text, nullable=False),
+    Column("needs_attention", Boolean, nullable=False),
+    Column("reason", Text),
+    Column("waits_for", Text),
+    Column("counts", JSONB, nullable=False),
+    Column("project", Text),
+    Column("organisation_id", BigInteger),
+    Column("owner", Text),
+    Column("links", JSONB, nullable=False),
+    Column("answers_at", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("changed_at", UtcDateTime, nullable=False),
+    Column("ended_at", UtcDateTime),
+    Index(None, "changed_at", "id"),
+    Index(None, "pipeline", "changed_at", "id"),
+    Index("ix_runs_open", "changed_at", "id", postgresql_where=text("ended_at IS NULL")),
+    Index("ix_runs_key", "key", postgresql_ops={"key": "text_pattern_ops"}),
+    Index("ix_runs_short", "short"),
+    Index("ix_runs_waits_for", "waits_for", postgresql_where=text("waits_for IS NOT NULL")),
+)
+"""`id` is the workflow id under which people know a run, and `answers_at` that of the run which
+takes its answers now. `key` and `short` are what they may write instead of the id."""
+
+_KEPT: Final = ("id", "created_at")
+"""What a later change of a run leaves as it is."""
+
+
+Mapped = Callable[[Any], Mapping[str, ColumnElement[Any]]]
+"""The columns of a row of a pipeline, as those of `runs`."""
+FOLLOWED: Final[dict[Table, Mapped]] = {}
+"""What the rows of `runs` follow."""
+
+
+def follow(table: Table, mapped: Mapped) -> None:
+    """Let the rows of `runs` follow those of a table.
+
+    Whoever changes a mapping writes a migration that executes `trigger_of`.
+    """
+    FOLLOWED[table] = mapped
+
+
+_DEFAULTS: Final[Mapping[str, ColumnElement[Any]]] = {
+    **dict.fromkeys(("title", "reason", "project", "owner"), cast(null(), Text)),
+    "organisation_id": cast(null(), BigInteger),
+    "counts": cast(literal("{}"), JSONB),
+    "links": cast(literal("{}"), JSONB),
+}
+
+
+def state_of(
+    own: ColumnElement[str], states: Mapping[Any, RunState | ColumnElement[str]]
+) -> ColumnElement[str]:
+    """The state for people that stands for each state of a pipeline."""
+    return case(
+        *(
+            (own == name, literal(str(state)) if isinstance(state, RunState) else state)
+            for name, state in states.items()
+        )
+    )
+
+
+def completed(problems: ColumnElement[Any]) -> ColumnElement[str]:
+    """The state of what has ended well: with problems, or without any."""
+    with_problems = literal(str(RunState.COMPLETED_WITH_PROBLEMS))
+    return case((problems > 0, with_problems), else_=literal(str(RunState.COMPLETED)))
+
+
+def counted(**counts: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Counts as JSON; those that are 0 or unknown are left out."""
+    return linked(**{name: func.nullif(value, 0) for name, value in counts.items()})
+
+
+def linked(**links: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Names of what belongs to a run, as JSON; those that are unknown are left out."""
+    pairs = [part for name, value in links.items() for part in (literal(name), value)]
+    return func.jsonb_strip_nulls(func.jsonb_build_object(*pairs))
+
+
+def trigger_of(table: Table) -> tuple[str, str]:
+    """The statements that let `runs` follow a table: its function, and the trigger."""
+    columns = {
+        name: _sql(column)
+        for name, column in {**_DEFAULTS, **FOLLOWED[table](table.alias("own").c)}.items()
+    }
+    mapped = ",\n      ".join(f"{column} AS {name}" for name, column in columns.items())
+    names = ", ".join(columns)
+    changes = ",\n      ".join(
+        f"{name} = excluded.{name}"
+        for name in (*columns, "needs_attention", "waits_for")
+        if name not in _KEPT
+    )
+    parts = {
+        "name": f"runs_follow_{table.name}",
+        "table": table.fullname,
+        "id": columns["id"],
+        "names": names,
+        "mapped": mapped,
+        "attention": str(RunState.NEEDS_ATTENTION),
+        "changes": changes,
+    }
+    return _FUNCTION.substitute(parts), _TRIGGER.substitute(parts)
+
+
+def is_followed(connection: Connection, table: Table) -> bool:
+    """Whether the trigger of a table in a database is that of its mapping."""
+    body = text("SELECT prosrc FROM pg_proc WHERE proname = :name")
+    found = connection.execute(body, {"name": f"runs_follow_{table.name}"}).scalar_one_or_none()
+    return found is not None and found.strip() in trigger_of(table)[0]
+
+
+_FUNCTION: Final = Template("""\
+CREATE OR REPLACE FUNCTION $name() RETURNS trigger LANGUAGE plpgsql AS $$$$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    DELETE FROM runs WHERE id = (SELECT $id FROM (SELECT OLD.*) AS own);
+  ELSE
+    INSERT INTO runs ($names, needs_attention)
+    SELECT *, mapped.state = '$attention' FROM (SELECT
+      $mapped
+      FROM (SELECT NEW.*) AS own) AS mapped
+    ON CONFLICT (id) DO UPDATE SET
+      $changes;
+  END IF;
+  RETURN NULL;
+END
+$$$$
+""")
+_TRIGGER: Final = Template("""\
+CREATE OR REPLACE TRIGGER $name AFTER INSERT OR UPDATE OR DELETE ON $table
+FOR EACH ROW EXECUTE FUNCTION $name()
+""")
+
+
+def _sql(column: ColumnElement[Any]) -> str:
+    compiled = column.compile(
+        dialect=postgresql.dialect(paramstyle="named"), compile_kwargs={"literal_binds": True}
+    )
+    return str(compiled)

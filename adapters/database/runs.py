@@ -1,0 +1,149 @@
+"""Runs of every pipeline: one list, one way to find one, and what they wait for."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, cast
+
+from sqlalchemy import ColumnElement, CursorResult, Select, and_, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from adapters.database.engine import Database
+from adapters.database.models.runs import runs
+from adapters.ports.records import OpenRow
+from workflows.shared.runs import ACCEPTED, RunFilter, RunRecord, RunState
+
+_FOUND: Final = 10
+_PREFIX: Final = 8
+"""Hex digits of an id that are enough to look for it."""
+_HEX: Final = frozenset("0123456789abcdef")
+
+
+class SqlRuns:
+    """The table of runs; every method raises `Unavailable` when the database is unavailable.
+
+    Args:
+        database: Where it is.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(self, wanted: RunFilter) -> Sequence[RunRecord]:
+        """Runs, the newest change first."""
+        query = select(runs).order_by(runs.c.changed_at.desc(), runs.c.id)
+        return await self._found(query.where(*_conditions(wanted)).limit(wanted.limit))
+
+    async def find(self, text: str) -> Sequence[RunRecord]:
+        """Runs that a person may mean by a text, the newest change first; at most 10.
+
+        Args:
+            text: A workflow id, a key or short form, or 8 hexadecimal digits or more that one
+                begins with.
+        """
+        named = or_(*(column == text for column in (runs.c.id, runs.c.key, runs.c.short)))
+        lower = text.lower()
+        if len(lower) >= _PREFIX and set(lower) <= _HEX:
+            named = or_(named, runs.c.key.like(f"{lower}%"))
+        query = select(runs).where(named).order_by(runs.c.changed_at.desc(), runs.c.id)
+        return await self._found(query.limit(_FOUND))
+
+    async def of(self, ids: Collection[str]) -> Mapping[str, RunRecord]:
+        """Runs by the workflow id that takes their answers, and by their own."""
+        wanted = list(ids)
+        query = select(runs).where(or_(runs.c.id.in_(wanted), runs.c.answers_at.in_(wanted)))
+        found = await self._found(query)
+        return {id: run for run in found for id in (run.answers_at, run.id)}
+
+    async def states(self) -> Collection[str]:
+        """The states of pipelines that there are runs in."""
+        async with self._database.reading() as connection:
+            return set((await connection.execute(select(runs.c.own_state).distinct())).scalars())
+
+    async def accept(self, run: RunRecord) -> None:
+        """Add a run that has not begun, unless it has a row."""
+        row = {**run.model_dump(), "state": str(run.state)}
+        async with self._database.transaction() as connection:
+            await connection.execute(insert(runs).values(row).on_conflict_do_nothing())
+
+    async def wait(self, id: str, waits_for: str) -> None:
+        """Note that a run waits for what it needs, by itself; one that awaits a person does not.
+
+        Args:
+            id: The workflow id.
+            waits_for: Workflow id of the outage.
+        """
+        waiting = {"state": str(RunState.WAITING), "waits_for": waits_for}
+        await self._change(_takes_answers(id) & (runs.c.state == str(RunState.RUNNING)), waiting)
+
+    async def resume(self, id: str) -> None:
+        """Note that a run has what it waited for."""
+        running = {"state": str(RunState.RUNNING), "waits_for": None}
+        await self._change(_takes_answers(id) & runs.c.waits_for.is_not(None), running)
+
+    async def _change(self, condition: ColumnElement[bool], values: Mapping[str, Any]) -> None:
+        # `changed_at` stays that of the row of its pipeline, by which a sweep closes it.
+        async with self._database.transaction() as connection:
+            await connection.execute(update(runs).where(condition).values(**values))
+
+    async def _found(self, query: Select[Any]) -> Sequence[RunRecord]:
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query)).mappings()
+            return [RunRecord.model_validate(dict(row)) for row in rows]
+
+
+class AcceptedRows:
+    """Rows of runs that were accepted and have not begun; they are closed as others are.
+
+    Args:
+        database: Where they are.
+        pipeline: Whose runs.
+    """
+
+    def __init__(self, database: Database, pipeline: str) -> None:
+        self._database = database
+        self._own = and_(runs.c.pipeline == pipeline, runs.c.own_state == ACCEPTED)
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Those that have not changed since, by the id of the run that would begin them."""
+        id = runs.c.answers_at
+        is_old = and_(runs.c.ended_at.is_(None), runs.c.changed_at <= before, id > after)
+        query = select(id, runs.c.changed_at).where(self._own, is_old).order_by(id).limit(limit)
+        async with self._database.reading() as connection:
+            return [OpenRow(*row) for row in await connection.execute(query)]
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close the row of a run that was ended before it began."""
+        own = and_(self._own, runs.c.answers_at == id, runs.c.ended_at.is_(None))
+        now = func.now()
+        closed = (
+            update(runs)
+            .where(own)
+            .values(state=str(RunState.CANCELLED), reason=reason, changed_at=now, ended_at=now)
+        )
+        async with self._database.transaction() as connection:
+            done = await connection.execute(closed)
+        return cast(CursorResult[Any], done).rowcount > 0
+
+
+def _takes_answers(id: str) -> ColumnElement[bool]:
+    return or_(runs.c.id == id, runs.c.answers_at == id)
+
+
+def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.pipelines is not None:
+        conditions.append(runs.c.pipeline.in_(list(wanted.pipelines)))
+    if wanted.state is not None:
+        state = wanted.state.lower()
+        conditions.append(or_(runs.c.state == state, func.lower(runs.c.own_state) == state))
+    if wanted.kind is not None:
+        conditions.append(runs.c.kind == wanted.kind)
+    if wanted.project is not None:
+        conditions.append(runs.c.project == wanted.project)
+    if wanted.before is not None:
+        at = runs.c.changed_at
+        same = and_(at == wanted.before, runs.c.id > wanted.behind) if wanted.behind else None
+        conditions.append(at < wanted.before if same is None else or_(at < wanted.before, same))
+    return conditions
