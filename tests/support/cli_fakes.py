@@ -1,7 +1,7 @@
 """Fakes of the services that `docflow` uses, and the command that reaches them."""
 
 import re
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,26 +18,20 @@ from activities.imports.views import ImportTaskRow
 from tests.support.cli import SETTINGS, run_docflow
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.memory.rejected import MemoryRejectedMessages
-from workers.batches import verbs as batch_verbs
 from workers.imports import access, runs
 from workers.imports.register import IMPORTS
 from workers.imports.settings import QueueSettings
-from workers.jobs import verbs as job_verbs
 from workers.shared import tables
 from workers.shared.cli.context import CliContext
 from workers.shared.errors import TemporalUnreachable
 from workers.shared.register import Pipeline
+from workers.shared.services import known_runs, service_bus
 from workers.shared.services import runs as all_runs
-from workers.shared.services import service_bus
 from workers.shared.services.errors import ServiceError
 from workers.shared.services.runs import RunView
 from workers.shared.services.service_bus import QueueSnapshot
-from workers.shared.services.status import AwaitingRun, PipelineView
-from workers.shared.services.verbs import Filters, RunEntry
+from workers.shared.services.status import PipelineView
 from workers.shared.settings.common import BlobSettings, DatabaseSettings
-from workers.spreadsheets import verbs as spreadsheet_verbs
-from workers.transfers import status as transfer_status
-from workers.transfers import verbs as transfer_verbs
 from workflows.imports.messages import DocumentType, Strategy
 from workflows.imports.runs import (
     Counts,
@@ -50,6 +44,7 @@ from workflows.imports.runs import (
 )
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
+from workflows.shared.runs import RunFilter, RunRecord, RunState
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
@@ -93,23 +88,74 @@ class FakeTasks:
         found = [row for row in self.rows if (row.project_id, row.task_id) == (project_id, task_id)]
         return found[0] if found else None
 
-    async def find(self, task_id: str) -> Sequence[ImportTaskRow]:
-        return [row for row in self.rows if row.task_id == task_id]
 
-    async def list(
-        self,
-        limit: int,
-        state: ImportState | None = None,
-        document_type: DocumentType | None = None,
-        project_id: str | None = None,
-    ) -> Sequence[ImportTaskRow]:
+@dataclass
+class FakeTable:
+    """The table of runs: what the status rows of imports make of it, and further rows."""
+
+    tasks: FakeTasks
+    more: list[RunRecord] = field(default_factory=list[RunRecord])
+
+    @property
+    def rows(self) -> list[RunRecord]:
+        return [*map(a_run_of, self.tasks.rows), *self.more]
+
+    async def list(self, wanted: RunFilter) -> Sequence[RunRecord]:
+        state = (wanted.state or "").lower()
+        rows = sorted(self.rows, key=lambda row: row.changed_at, reverse=True)
         return [
             row
-            for row in self.rows
-            if state in (None, row.state)
-            and document_type in (None, row.document_type)
-            and project_id in (None, row.project_id)
-        ][:limit]
+            for row in rows
+            if row.pipeline in (wanted.pipelines or ())
+            and state in ("", row.state, row.own_state.lower())
+            and wanted.kind in (None, row.kind)
+            and wanted.project in (None, row.project)
+        ][: wanted.limit]
+
+    async def find(self, text: str) -> Sequence[RunRecord]:
+        return [row for row in self.rows if text in (row.id, row.key, row.short)]
+
+    async def of(self, ids: Collection[str]) -> Mapping[str, RunRecord]:
+        return {row.id: row for row in self.rows if row.id in ids}
+
+    async def states(self) -> Collection[str]:
+        return {row.own_state for row in self.rows}
+
+
+_STATES = {
+    ImportState.RUNNING: RunState.RUNNING,
+    ImportState.PARKED: RunState.NEEDS_ATTENTION,
+    ImportState.COMPLETED: RunState.COMPLETED,
+    ImportState.SKIPPED: RunState.SKIPPED,
+    ImportState.FAILED: RunState.FAILED,
+    ImportState.CANCELLED: RunState.CANCELLED,
+    ImportState.TERMINATED: RunState.CANCELLED,
+}
+
+
+def a_run(id: str, pipeline: str, state: RunState, **changes: Any) -> RunRecord:
+    """A row of the table of runs."""
+    row = {"key": id, "short": id, "kind": "any", "own_state": state, "answers_at": id}
+    moments = {"created_at": NOW, "changed_at": NOW, "ended_at": None if state.is_open else NOW}
+    return RunRecord(
+        **{"id": id, "pipeline": pipeline, "state": state, **row, **moments, **changes}
+    )
+
+
+def a_run_of(row: ImportTaskRow) -> RunRecord:
+    """What the table of runs has of an import."""
+    return a_run(
+        row.workflow_id,
+        "imports",
+        _STATES[row.state],
+        key=row.workflow_id.partition("/")[2],
+        short=row.task_id,
+        kind=row.document_type,
+        own_state=row.state,
+        project=row.project_id,
+        reason=row.reason,
+        counts={name: value for name, value in row.counts.model_dump().items() if value},
+    )
 
 
 class FakeStore:
@@ -157,9 +203,10 @@ def an_execution(
     workflow_id: str,
     state: str,
     status: WorkflowExecutionStatus = WorkflowExecutionStatus.RUNNING,
+    pipeline: str = "imports",
 ) -> Any:
-    """A run of imports, as Temporal lists it."""
-    keywords = {"Pipeline": "imports", "DocumentType": "equipment", "State": state}
+    """A run, as Temporal lists it."""
+    keywords = {"Pipeline": pipeline, "DocumentType": "equipment", "State": state}
 
     async def memo() -> dict[str, Any]:
         return {"waits": "waits for the archive"} if state == "waiting" else {}
@@ -175,6 +222,7 @@ def an_execution(
             ]
         ),
         workflow_type="DocumentImport",
+        close_time=None if status is WorkflowExecutionStatus.RUNNING else NOW,
         memo=memo,
     )
 
@@ -209,7 +257,6 @@ class FakeRuns:
             "jobs": PipelineView(workers=1, open=7, waiting=2, lanes={"light": 1, "heavy": 2}),
             "transfers": PipelineView(workers=1, open=3, waiting=0),
         }
-        self.waiting: list[AwaitingRun] = []
         self.reasons: dict[str, str | ServiceError] = {}
         """What workers say of runs that wait, by workflow id."""
         self.executions: list[Any] = []
@@ -249,9 +296,6 @@ class FakeRuns:
         states = {str(state): self.counts.get(state, 0) for state in IMPORTS.runs[0].states}
         return PipelineView(self.polling, 41_001, 1, states)
 
-    async def awaiting_of(self, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
-        return [run for run in self.waiting if run.pipeline == pipeline.name][:limit]
-
     async def query(self, workflow_id: str, name: str, result_type: type[Any]) -> Any:
         assert name == "status"
         reason = self.reasons.get(workflow_id)
@@ -268,6 +312,12 @@ class FakeRuns:
         executions = self.outages if of_outages else self.executions
         return [each for each in executions if of_outages or _fits(each, query)]
 
+    async def newest(self, ids: Collection[str]) -> Mapping[str, WorkflowExecution]:
+        return {each.id: each for each in self.executions if each.id in ids}
+
+    async def pollers(self, task_queue: str) -> int:
+        return self.polling
+
     async def count_runs(self, query: str) -> int:
         self.queries.append(query)
         return self.counted
@@ -276,19 +326,13 @@ class FakeRuns:
 def _fits(execution: Any, query: str) -> bool:
     """Whether a run has the state and the status that a query names."""
     state = execution.typed_search_attributes.get(attributes.STATE)
-    has = {"State": state, "ExecutionStatus": execution.status.name.capitalize()}
+    pipeline = execution.typed_search_attributes.get(attributes.PIPELINE)
+    status = execution.status.name.capitalize()
+    has = {"State": state, "ExecutionStatus": status, "Pipeline": pipeline}
     return all(
         f"{name} = " not in query or re.search(rf"\b{name} = '{value}'", query)
         for name, value in has.items()
     )
-
-
-async def _no_rows(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
-    return ()
-
-
-async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
-    return []
 
 
 @dataclass
@@ -301,8 +345,8 @@ class FakeInstallation:
     rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     queue: FakeQueue = field(default_factory=FakeQueue)
-    listed: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What lists of other pipelines read, by pipeline."""
+    listed: list[RunRecord] = field(default_factory=list[RunRecord])
+    """Rows of other pipelines in the table of runs."""
     runs: FakeRuns | None = field(default_factory=FakeRuns)
     """None: Temporal is unavailable."""
 
@@ -318,6 +362,11 @@ class FakeInstallation:
     async def _tables(self, environment: Mapping[str, str]) -> AsyncGenerator["FakeInstallation"]:
         DatabaseSettings.read(environment)
         yield self
+
+    @asynccontextmanager
+    async def _table(self, environment: Mapping[str, str]) -> AsyncGenerator[FakeTable]:
+        DatabaseSettings.read(environment)
+        yield FakeTable(self.tasks, self.listed)
 
     @asynccontextmanager
     async def _tasks(self, environment: Mapping[str, str]) -> AsyncGenerator[FakeTasks]:
@@ -353,10 +402,7 @@ class FakeInstallation:
             patch.setattr(access, "open_tasks", self._tasks)
             patch.setattr(tables, "open_rejected", self._rejected)
             patch.setattr(tables, "open_tables", self._tables)
-            for module in (batch_verbs, spreadsheet_verbs, job_verbs, transfer_verbs):
-                verbs = module.VERBS
-                patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
-            patch.setattr(transfer_status, "parked", _no_rows)
+            patch.setattr(known_runs, "open_table", self._table)
             patch.setattr(service_bus, "open_queue", self._queue)
             for module in (runs, all_runs):
                 patch.setattr(module, "open_runs", self._runs)

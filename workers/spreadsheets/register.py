@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from workers.shared.register import Audience, Context, Pipeline, RunKind, scheduled
+from workers.shared.register import Audience, Context, Pipeline, RunKind, RunRow, scheduled
 from workflows.shared.dependencies import WAITING
 from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import (
@@ -117,6 +117,7 @@ SPREADSHEETS = Pipeline(
             pattern=re.compile(workflow_id(_UUID)),
             parse=_uuid,
             page=_page,
+            row=lambda uuid: RunRow(workflow_id(uuid), uuid, uuid),
             identifier=str,
             status=SpreadsheetStatus,
             answers=_ANSWERS,

@@ -139,9 +139,9 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 
 def test_a_wrong_option_is_a_usage_error() -> None:
-    done = docflow("list", "--state", "lost")
+    done = docflow("list", "--pipeline", "lost")
     assert done.returncode == 2
-    assert "--state" in done.stderr and "Traceback" not in done.stderr
+    assert "--pipeline" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_the_schema_is_upgraded_once(tmp_path: Path, empty_url: str) -> None:

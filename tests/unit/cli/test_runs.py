@@ -33,11 +33,17 @@ async def test_every_full_name_is_understood(project: str, task: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "/", "P1/", "/T1", "a b", "export/P1/T1", "import/P1/T1/x", "../T1", "P1/\x1b"]
+    "text", ["", "export/P1/T1", "import/P1/T1/x", "batch/7", "case/x", "P1/\x1b"]
 )
-def test_what_names_no_import_is_a_usage_error(text: str) -> None:
+def test_what_can_name_no_run_is_a_usage_error(text: str) -> None:
     done = FakeInstallation().docflow("show", text)
     assert done.exit_code == 2 and "names no run; write a task id, project/task" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["/", "P1/", "/T1", "a b", "../T1"])
+def test_what_names_none_is_not_found(text: str) -> None:
+    done = FakeInstallation().docflow("show", text)
+    assert done.exit_code == 1 and f"there is no run {text}: `docflow list`" in done.stderr
 
 
 def an_installation(*rows: ImportTaskRow, runs: FakeRuns | None = None) -> FakeInstallation:
@@ -68,21 +74,23 @@ def test_list_shows_the_imports_that_were_asked_for() -> None:
     lines = done.stdout.splitlines()
     assert done.exit_code == 0
     assert [line.split()[:3] for line in lines[3:5]] == [
-        ["parked", "P1/T1", "equipment"],
+        ["needs_attention", "P1/T1", "equipment"],
         ["completed", "P1/T2", "mto"],
     ]
     assert r"there is no blob \x1b]0;x\x07 [red]y" in lines[3]
-    assert "1,234,567" in lines[4] and "2026-02-03 10:15:00" in lines[3]
+    assert "imports" in lines[4] and "2026-02-03 10:15:00" in lines[3]
     assert "P2" not in done.stdout
 
 
 def test_list_filters_and_limits() -> None:
     parked = a_row("P1", "X", state=ImportState.PARKED)
     installation = an_installation(*(a_row("P1", f"T{number}") for number in range(5)), parked)
+    assert installation.runs is not None
+    installation.runs.executions = [an_execution("import/P1/X", "parked")]
     only = installation.docflow("list", "--state", "parked", "--json")
-    assert [row["task_id"] for row in json.loads(only.stdout)] == ["X"]
+    assert [row["short"] for row in json.loads(only.stdout)] == ["X"]
     few = installation.docflow("list", "--limit", "2", "--json")
-    assert [row["task_id"] for row in json.loads(few.stdout)] == ["T0", "T1"]
+    assert [row["short"] for row in json.loads(few.stdout)] == ["T0", "T1"]
     assert "--limit shows more" in installation.docflow("list", "--limit", "2").stderr
 
 
@@ -102,8 +110,8 @@ def test_what_needs_attention_is_listed_as_temporal_knows_it() -> None:
 
 def test_an_empty_list_explains_how_to_begin() -> None:
     assert "docflow submit --help" in FakeInstallation().docflow("list").stdout
-    none = FakeInstallation().docflow("list", "--type", "equipment", "--state", "parked").stdout
-    assert none == "no runs with --state parked --type equipment\n"
+    none = FakeInstallation().docflow("list", "--type", "equipment", "--state", "Parked").stdout
+    assert none == "no runs with --state Parked --type equipment\n"
     assert json.loads(FakeInstallation().docflow("list", "--json").stdout) == []
 
 
@@ -309,7 +317,7 @@ def test_a_run_that_waits_is_listed_as_waiting_although_its_row_says_running() -
 
     def states(*options: str) -> dict[str, str]:
         rows = json.loads(installation.docflow("list", "--json", *options).stdout)
-        return {row["task_id"]: row["state"] for row in rows}
+        return {row["short"]: row["state"] for row in rows}
 
     assert states() == {"T1": "waiting", "T2": "completed"}
     assert "waits for the archive" in installation.docflow("list").stdout
@@ -323,7 +331,7 @@ def test_a_run_that_is_parked_is_listed_as_parked_although_its_row_says_running(
     assert installation.runs is not None
     installation.runs.executions = [an_execution("import/P1/T1", "parked")]
     rows = json.loads(installation.docflow("list", "--json").stdout)
-    assert [row["state"] for row in rows] == ["parked"]
+    assert [(row["state"], row["own_state"]) for row in rows] == [("needs_attention", "parked")]
 
 
 @pytest.mark.parametrize("was", [ImportState.RUNNING, ImportState.PARKED])
@@ -339,10 +347,9 @@ def test_a_terminated_run_is_distinguished_from_an_open_one_before_the_sweep(
 
     def states(*options: str) -> dict[str, str]:
         rows = json.loads(installation.docflow("list", "--json", *options).stdout)
-        return {row["workflow_id"]: row["state"] for row in rows}
+        return {row["id"]: row["own_state"] for row in rows}
 
     assert states() == {"import/P1/T1": "terminated", "import/P1/T2": was}
-    assert states("--state", was) == {"import/P1/T2": was}
     assert states("--state", "terminated") == {"import/P1/T1": "terminated"}
     shown = json.loads(installation.docflow("show", "import/P1/T1", "--json").stdout)
     assert shown["import"]["state"] == "terminated"
@@ -353,7 +360,8 @@ def test_a_task_that_runs_again_is_no_longer_terminated() -> None:
     installation.tasks.rows = [a_row("P1", "T1", state=ImportState.RUNNING)]
     assert installation.runs is not None
     over = WorkflowExecutionStatus.TERMINATED
-    installation.runs.executions = [an_execution("import/P1/T1", "running", over)]
+    again = an_execution("import/P1/T1", "running")
+    installation.runs.executions = [an_execution("import/P1/T1", "running", over), again]
     rows = json.loads(installation.docflow("list", "--json").stdout)
     assert [row["state"] for row in rows] == ["running"]
 

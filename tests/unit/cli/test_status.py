@@ -6,21 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli_fakes import NOW, FakeInstallation, FakeRuns, a_row
+from tests.support.cli_fakes import FakeInstallation, FakeRuns, a_row, an_execution
 from workers.shared.services.errors import ServiceError
-from workers.shared.services.status import AwaitingRun, PipelineView
+from workers.shared.services.status import PipelineView
 from workflows.imports.runs import ImportState
 
 README = Path(__file__).parents[3] / "README.md"
 
 
-def an_awaiting_run(workflow_id: str, state: str, pipeline: str = "imports") -> AwaitingRun:
-    return AwaitingRun(pipeline, workflow_id, workflow_id, "equipment", state, NOW)
-
-
 def an_installation() -> FakeInstallation:
     runs = FakeRuns()
-    runs.waiting = [an_awaiting_run("import/P1/T1", ImportState.PARKED)]
+    runs.executions = [an_execution("import/P1/T1", "parked")]
     runs.counts = {ImportState.PARKED: 1, ImportState.COMPLETED: 41_000}
     installation = FakeInstallation(runs=runs)
     installation.tasks.rows.append(
@@ -74,9 +70,9 @@ def test_what_waits_is_what_temporal_counts_with_what_rows_know_of_it() -> None:
     # Its run has been answered, and its row is not written yet.
     installation.tasks.rows.append(a_row("P1", "T3", state=ImportState.PARKED, reason="no blob"))
     assert installation.runs is not None
-    installation.runs.waiting += [
-        an_awaiting_run("import/P1/T4", ImportState.PARKED),
-        an_awaiting_run("spreadsheet/1", "COLUMN_MAPPING", "spreadsheets"),
+    installation.runs.executions += [
+        an_execution("import/P1/T4", "parked"),
+        an_execution("spreadsheet/1", "COLUMN_MAPPING", pipeline="spreadsheets"),
     ]
     shown = installation.docflow("status").stdout
     assert "P1/T3" not in shown and "no blob" not in shown
@@ -84,20 +80,15 @@ def test_what_waits_is_what_temporal_counts_with_what_rows_know_of_it() -> None:
     assert re.search(r"spreadsheet/1 +spreadsheets +equipment +COLUMN_MAPPING", shown)
     assert "`docflow list --needs-attention` shows all" in shown
     status = json.loads(installation.docflow("status", "--json").stdout)
-    parked, every = (
-        [row["workflow_id"] for row in status[name]] for name in ("parked", "needs_attention")
-    )
-    assert (parked, every) == (
-        ["import/P1/T1", "import/P1/T4"],
-        ["import/P1/T1", "import/P1/T4", "spreadsheet/1"],
-    )
+    ids = {row["id"] for row in status["needs_attention"]}
+    assert ids == {"import/P1/T1", "import/P1/T4", "spreadsheet/1"}
 
 
 def test_why_a_batch_is_parked_is_asked_of_its_worker() -> None:
     installation = an_installation()
     assert installation.runs is not None
     ids = ("batch/7/1", "batch/7/2", "batch/7/3")
-    installation.runs.waiting += [an_awaiting_run(id, "parked", "batches") for id in ids]
+    installation.runs.executions += [an_execution(id, "parked", pipeline="batches") for id in ids]
     installation.runs.reasons = {
         "batch/7/1": "provision: no rights",
         "batch/7/2": ServiceError("no worker answers"),
@@ -105,15 +96,15 @@ def test_why_a_batch_is_parked_is_asked_of_its_worker() -> None:
     shown = installation.docflow("status").stdout
     assert re.search(r"batch/7/1 .*provision: no rights", shown)
     status = json.loads(installation.docflow("status", "--json").stdout)
-    reasons = {row["workflow_id"]: row["reason"] for row in status["parked"]}
+    reasons = {row["id"]: row["reason"] for row in status["needs_attention"]}
     assert [reasons[id] for id in ids] == ["provision: no rights", None, None]
 
 
 def test_a_run_is_not_asked_where_no_worker_polls() -> None:
     installation = an_installation()
     assert installation.runs is not None
-    installation.runs.pipelines["batches"] = PipelineView(workers=0, open=1, waiting=1)
-    installation.runs.waiting.append(an_awaiting_run("batch/7/1", "parked", "batches"))
+    installation.runs.polling = 0
+    installation.runs.executions.append(an_execution("batch/7/1", "parked", pipeline="batches"))
     installation.runs.reasons["batch/7/1"] = "provision: no rights"
     shown = installation.docflow("status").stdout
     assert "batch/7/1" in shown and "no rights" not in shown
@@ -127,7 +118,7 @@ def test_rows_alone_say_what_waits_while_temporal_is_down() -> None:
 
 def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:
     status = json.loads(an_installation().docflow("status", "--json").stdout)
-    assert [row["task_id"] for row in status["parked"]] == ["T1"]
+    assert [row["short"] for row in status["needs_attention"]] == ["T1"]
     assert next(iter(status["counts"].items())) == ("parked", 1)
 
 

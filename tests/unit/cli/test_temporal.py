@@ -212,19 +212,6 @@ async def test_a_state_that_two_kinds_of_run_share_is_counted_for_both(
             await asyncio.sleep(0.05)
 
 
-async def test_parked_runs_are_listed(client: Client, runs: ImportRuns) -> None:
-    async with running(
-        client, ScriptedImport(failures=[permanent("the disk is full")])
-    ) as workflow_id:
-        async with asyncio.timeout(20):
-            while not (parked := await runs.awaiting_of(IMPORTS, 10)):
-                await asyncio.sleep(0.05)
-        await runs.answer(workflow_id, "skip", Answer())
-    assert [(run.pipeline, run.id, run.type, run.state) for run in parked] == [
-        ("imports", workflow_id, "equipment", "parked")
-    ]
-
-
 async def test_a_parked_run_that_was_terminated_is_counted_as_such(
     client: Client, runs: ImportRuns
 ) -> None:

@@ -1,19 +1,16 @@
 """`docflow list | show | retry | skip | fail | cancel | report` for runs of every pipeline."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from tests.support.cli_fakes import NOW, FakeInstallation, a_row
-from workers.batches import verbs
+from tests.support.cli_fakes import NOW, FakeInstallation, a_row, a_run
 from workers.shared.services import known_runs
 from workers.shared.services.errors import InvalidRequest
-from workers.shared.services.verbs import Filters, RunEntry
 from workflows.imports.runs import ImportState
+from workflows.shared.runs import RunState
 
 UUID = "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"
 SWEEP = "schedule/batch-sweeper-2026-11-22T02:00:00Z"
@@ -40,6 +37,7 @@ RETENTION = "schedule/spreadsheet-retention-2026-11-22T02:00:00Z"
 async def test_ids_of_every_pipeline_are_recognised(
     text: str, pipeline: str, workflow_id: str
 ) -> None:
+    # Without a database.
     found, run = await known_runs.find(text, {})
     assert (found.pipeline, run.pipeline.name, run.workflow_id) == (pipeline, pipeline, workflow_id)
 
@@ -50,28 +48,6 @@ async def test_an_id_of_no_pipeline_is_refused_with_every_form(text: str) -> Non
         await known_runs.find(text, {})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "batch/7",
-        "case/x",
-        "load/7",
-        "outage/nowhere",
-        "schedule/nightly",
-        f"spreadsheet/{UUID[:-1]}",
-    ],
-)
-def test_what_begins_as_the_id_of_another_run_is_no_short_form(text: str) -> None:
-    installation = FakeInstallation()
-    refused = installation.docflow("fail", text)
-    assert refused.exit_code == 2 and f"has the full id import/{text}\n" in refused.stderr
-    assert installation.docflow("fail", f"import/{text}").stdout == (
-        f"fail accepted; see `docflow show import/{text}`\n"
-    )
-    assert installation.runs is not None
-    assert [id for id, *_ in installation.runs.answers] == [f"import/{text}"]
-
-
 def test_a_bare_uuid_is_a_spreadsheet_unless_an_import_has_it_as_well() -> None:
     installation = FakeInstallation()
     refused = installation.docflow("skip", UUID)
@@ -80,6 +56,8 @@ def test_a_bare_uuid_is_a_spreadsheet_unless_an_import_has_it_as_well() -> None:
         f"docflow: {UUID} has no skip; offered: retry, cancel, report\n",
     )
     installation.tasks.rows.append(a_row("P1", UUID))
+    id = f"spreadsheet/{UUID}"
+    installation.listed.append(a_run(id, "spreadsheets", RunState.RUNNING, key=UUID))
     ambiguous = installation.docflow("skip", UUID)
     assert (ambiguous.exit_code, ambiguous.stderr) == (
         2,
@@ -106,21 +84,11 @@ def test_a_verb_that_a_run_does_not_have_is_refused_with_what_is_offered(
 
 
 @pytest.fixture
-def installation(monkeypatch: pytest.MonkeyPatch) -> FakeInstallation:
-    async def batches(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
-        entry = RunEntry(
-            workflow_id="batch/7/1",
-            name="batch/7/1",
-            pipeline="batches",
-            type="batch",
-            state="failed",
-            since=NOW + timedelta(minutes=1),
-            columns={"dead letters": "3"},
-            row={"case_id": 7},
-        )
-        return [entry]
-
-    made = FakeInstallation(listed={verbs.VERBS.pipeline: batches})
+def installation() -> FakeInstallation:
+    later = NOW + timedelta(minutes=1)
+    batch = a_run("batch/7/1", "batches", RunState.FAILED, kind="batch", changed_at=later)
+    batch = batch.model_copy(update={"own_state": "in-complete", "counts": {"dead_letters": 3}})
+    made = FakeInstallation(listed=[batch])
     made.tasks.rows.append(a_row("P1", "T1", state=ImportState.FAILED))
     made.tasks.rows.append(a_row("P1", "T2"))
     return made
@@ -135,105 +103,44 @@ def test_list_shows_runs_of_all_pipelines(installation: FakeInstallation) -> Non
         ["completed", "P1/T2", "equipment", "imports"],
     ]
     rows = json.loads(installation.docflow("list", "--json", "--limit", "2").stdout)
-    assert [(row["pipeline"], row["workflow_id"]) for row in rows] == [
+    assert [(row["pipeline"], row["id"]) for row in rows] == [
         ("batches", "batch/7/1"),
         ("imports", "import/P1/T1"),
     ]
-    assert (rows[0]["case_id"], rows[1]["task_id"]) == (7, "T1")
 
 
-def test_list_takes_one_pipeline_with_its_own_columns(installation: FakeInstallation) -> None:
+def test_list_takes_one_pipeline_with_its_own_counts(installation: FakeInstallation) -> None:
+    installation.listed.append(a_run("batch/7/2", "batches", RunState.RUNNING))
     done = installation.docflow("list", "--pipeline", "batches")
-    assert "dead letters" in done.stdout and "imports" not in done.stdout
+    header, _, first, second = done.stdout.splitlines()[1:5]
+    assert "dead letters" in header and "state of the pipeline" in header
+    assert first.split()[:5] == ["failed", "batch/7/1", "batch", "in-complete", "3"]
+    assert second.split()[:3] == ["running", "batch/7/2", "any"]
     wrong = installation.docflow("list", "--pipeline", "bathces")
     assert (wrong.exit_code, "there are imports, " in wrong.stderr) == (2, True)
-    neither = installation.docflow("list", "--pipeline", "batches", "--project", "P1")
-    assert (neither.exit_code, "cannot be combined with --project" in neither.stderr) == (2, True)
-
-
-def test_list_shows_runs_that_lack_the_columns_of_others() -> None:
-    async def batches(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
-        run = RunEntry(
-            "watch/1", "watch/1", "batches", "watch", "parked", NOW + timedelta(minutes=1)
-        )
-        row = RunEntry("batch/7/1", "batch/7/1", "batches", "batch", "failed", NOW)
-        return [run, replace(row, columns={"dead letters": "3"})]
-
-    made = FakeInstallation(listed={verbs.VERBS.pipeline: batches})
-    done = made.docflow("list", "--pipeline", "batches")
-    assert done.exit_code == 0, done.output
-    header, _, first, second = done.stdout.splitlines()[1:5]
-    assert "dead letters" in header
-    assert first.split()[:3] == ["parked", "watch/1", "watch"]
-    assert second.split()[:4] == ["failed", "batch/7/1", "batch", "3"]
-
-
-def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeInstallation) -> None:
-    rows = json.loads(installation.docflow("list", "--project", "P1", "--json").stdout)
-    assert {row["pipeline"] for row in rows} == {"imports"}
-    rows = json.loads(installation.docflow("list", "--type", "mto", "--json").stdout)
-    assert rows == []
 
 
 @pytest.mark.parametrize(
-    ("state", "asked", "queries"),
+    ("options", "ids"),
     [
-        ("Completed", {"spreadsheets": "COMPLETED"}, []),
-        ("failed", {"spreadsheets": "FAILED", "batches": "failed"}, []),
-        ("column_mapping", {"spreadsheets": "COLUMN_MAPPING"}, []),
-        ("IN-COMPLETE", {"batches": "in-complete"}, []),
-        ("blocked", {}, [("batches", "blocked")]),
-        ("Tearing Down", {}, [("batches", "tearing down")]),
-        (
-            "PARKED",
-            {},
-            [
-                ("imports", "parked"),
-                ("spreadsheets", "parked"),
-                ("batches", "parked"),
-                ("jobs", "parked"),
-                ("transfers", "parked"),
-            ],
-        ),
-        (
-            "waiting",
-            {"batches": "waiting"},
-            [
-                ("imports", "waiting"),
-                ("spreadsheets", "waiting"),
-                ("batches", "waiting"),
-                ("jobs", "waiting"),
-                ("transfers", "waiting"),
-            ],
-        ),
+        (("--project", "P1"), ["import/P1/T1", "import/P1/T2"]),
+        (("--type", "mto"), []),
+        (("--state", "Failed"), ["batch/7/1", "import/P1/T1"]),
+        (("--state", "IN-COMPLETE"), ["batch/7/1"]),
+        (("--state", "skipped"), []),
     ],
 )
-def test_a_state_is_matched_by_each_pipeline_as_it_spells_it(
-    state: str, asked: Mapping[str, str], queries: Sequence[tuple[str, str]]
+def test_filters_are_those_of_every_pipeline(
+    installation: FakeInstallation, options: Sequence[str], ids: Sequence[str]
 ) -> None:
-    found: dict[str, str | None] = {}
-
-    def lists(pipeline: str) -> Any:
-        async def read(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
-            found[pipeline] = filters.state
-            return []
-
-        return read
-
-    made = FakeInstallation(listed={name: lists(name) for name in ("spreadsheets", "batches")})
-    assert made.docflow("list", "--state", state).exit_code == 0
-    assert found == asked
-    assert made.runs is not None
-    assert made.runs.queries == [
-        f"Pipeline = '{pipeline}' AND State = '{spelled}' AND ExecutionStatus = 'Running'"
-        for pipeline, spelled in queries
-    ]
+    rows = json.loads(installation.docflow("list", "--json", *options).stdout)
+    assert [row["id"] for row in rows] == ids
 
 
-def test_a_state_of_no_pipeline_is_refused_with_those_that_there_are() -> None:
+def test_a_state_in_which_no_run_can_be_is_refused_with_those_that_there_are() -> None:
     refused = FakeInstallation().docflow("list", "--state", "lost")
     assert (refused.exit_code, refused.stdout) == (2, "")
-    for state in ("parked", "completed", "blocked", "column_mapping", "in-complete"):
+    for state in ("parked", "completed", "blocked", "column_mapping", "needs_attention"):
         assert state in refused.stderr
     other = FakeInstallation().docflow("list", "--state", "blocked", "--pipeline", "imports")
-    assert other.exit_code == 2 and "--state blocked: there are cancelled, " in other.stderr
+    assert other.exit_code == 2 and "no run can be blocked; there are cancelled, " in other.stderr

@@ -7,13 +7,14 @@ where it stands; Temporal says as well what has no row, and what was ended from 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from workers import catalogue
-from workers.shared.register import Run, RunGroup, load, recognise
+from workers.shared.register import Pipeline, Run, RunGroup, load, recognise
 from workers.shared.services.errors import InvalidRequest, NotFound
 from workers.shared.services.verbs import RegisteredVerbs, RunVerbs
-from workflows.shared.dependencies import WAITING
+from workflows.shared.dependencies import WAITING, WAITS
 from workflows.shared.records import TERMINATED
 from workflows.shared.runs import RunFilter, RunRecord, RunState
 
@@ -37,7 +38,13 @@ def of(pipeline: RunGroup) -> RunVerbs:
 
 
 @asynccontextmanager
-async def _open_table(environment: Mapping[str, str]) -> AsyncGenerator["SqlRuns"]:
+async def open_table(environment: Mapping[str, str]) -> AsyncGenerator["SqlRuns"]:
+    """The table of runs.
+
+    Raises:
+        SettingsError: `DATABASE_URL` is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
     from adapters.database.runs import SqlRuns
     from workers.shared.tables import open_tables
 
@@ -76,10 +83,7 @@ async def list_runs(
     wanted = replace(wanted, pipelines=[each.name for each in groups if each.has_rows])
     if needs_attention or (wanted.state or "").lower() in _AWAITING:
         return await _listed_awaiting(environment, groups, wanted)
-    async with _open_table(environment) as table:
-        if wanted.state is not None:
-            _refuse_unknown(groups, wanted.state, await table.states())
-        known = await table.list(wanted) if wanted.pipelines else ()
+    known = await _rows(environment, groups, wanted)
     try:
         known = await _as_in_temporal(environment, groups, wanted, known)
     except _temporal_is_down() as error:
@@ -96,7 +100,7 @@ async def _listed_awaiting(
     try:
         found = await _awaiting(environment, groups, wanted)
     except _temporal_is_down() as error:
-        async with _open_table(environment) as table:
+        async with open_table(environment) as table:
             wanted = replace(wanted, state=str(RunState.NEEDS_ATTENTION))
             return Listed(await table.list(wanted), str(error))
     newest = sorted(found, key=lambda each: each.changed_at, reverse=True)
@@ -116,14 +120,26 @@ async def rows_of(environment: Mapping[str, str], ids: Collection[str]) -> Mappi
     Raises:
         Unavailable: The database does not answer.
     """
-    async with _open_table(environment) as table:
+    async with open_table(environment) as table:
         return await table.of(ids)
 
 
-def _refuse_unknown(groups: Sequence[RunGroup], state: str, seen: Collection[str]) -> None:
+async def _rows(
+    environment: Mapping[str, str], groups: Sequence[RunGroup], wanted: RunFilter
+) -> Sequence[RunRecord]:
+    """The rows of groups that have some."""
+    if not wanted.pipelines:
+        _refuse_unknown(groups, wanted.state, ())
+        return ()
+    async with open_table(environment) as table:
+        _refuse_unknown(groups, wanted.state, await table.states() if wanted.state else ())
+        return await table.list(wanted)
+
+
+def _refuse_unknown(groups: Sequence[RunGroup], state: str | None, seen: Collection[str]) -> None:
     of_registers = {each for group in groups for each in group.states}
-    known = sorted({each.lower() for each in (*RunState, PARKED, *of_registers, *seen)})
-    if state.lower() not in known:
+    known = sorted({each.lower() for each in (*RunState, PARKED, TERMINATED, *of_registers, *seen)})
+    if state is not None and state.lower() not in known:
         raise InvalidRequest(f"no run can be {state}; there are {', '.join(known)}")
 
 
@@ -132,6 +148,7 @@ async def _awaiting(
 ) -> Sequence[RunRecord]:
     """Runs that wait for a person, or ended and left something to one; rows say why."""
     from adapters.ports.errors import PortError
+    from workers.shared.services.inbox import gathered
     from workers.shared.services.runs import open_runs
 
     runs, found = await open_runs(environment), list[RunRecord]()
@@ -142,24 +159,30 @@ async def _awaiting(
             # What waits is listed also while the database cannot say why.
             with suppress(PortError):
                 known = await rows_of(environment, [each.id for each in executions])
-        for each in executions:
-            record = await record_of(each, group)
-            if row := known.get(each.id):
-                record = row.model_copy(update={"changed_at": record.changed_at})
-            found.append(await _explained(runs, group, record))
+        records = [await _since(each, group, known.get(each.id)) for each in executions]
+        # Without a worker, each question would take its whole time.
+        if isinstance(group, Pipeline) and await runs.pollers(group.task_queue):
+            records = await gathered(records, partial(_explained, runs, group))
+        found += records
     return found
+
+
+async def _since(run: "WorkflowExecution", group: RunGroup, row: RunRecord | None) -> RunRecord:
+    """The row of a run, or what Temporal knows; since when it waits, Temporal knows."""
+    record = await record_of(run, group)
+    return record if row is None else row.model_copy(update={"changed_at": record.changed_at})
 
 
 async def _explained(runs: "TemporalRuns", group: RunGroup, record: RunRecord) -> RunRecord:
     """A run whose row does not say why it waits, with what its worker says, if that answers."""
-    from workers.shared.services.errors import TemporalUnavailable
+    from workers.shared.services.errors import ServiceError
     from workers.shared.services.inbox import reason_of, reports_reason
 
     run = None if record.reason else group.recognise(record.answers_at)
     if run is None or not reports_reason(run):
         return record
-    with suppress(TemporalUnavailable):
-        return record.model_copy(update={"reason": await reason_of(runs, run)})
+    with suppress(ServiceError):
+        return record.model_copy(update={"reason": await reason_of(runs, run) or None})
     return record
 
 
@@ -171,26 +194,45 @@ async def _as_in_temporal(
 ) -> Sequence[RunRecord]:
     """What rows say, and what Temporal alone knows: runs without a row, and those ended outside."""
     without_rows = [each for each in groups if not each.has_rows]
-    is_open = any(each.is_open for each in known)
+    state = (wanted.state or "").lower()
+    of_temporal = state in (WAITING, TERMINATED)
     # While no run of a pipeline is open, none waits for an outage, and Temporal is not asked.
-    if not is_open and without_rows != groups and wanted.state != WAITING:
+    if (
+        len(without_rows) < len(groups)
+        and not of_temporal
+        and not any(each.is_open for each in known)
+    ):
         return known
     from workers.shared.services.runs import open_runs
 
     runs = await open_runs(environment)
-    gone = await runs.terminated([each.answers_at for each in known if each.is_open])
-    seen = [_terminated(each) if each.answers_at in gone else each for each in known]
-    if wanted.state is not None:
-        seen = [each for each in seen if _is_in(each, wanted.state.lower())]
+    newest = await runs.newest([each.answers_at for each in known if each.is_open])
+    seen = [await _seen(each, newest.get(each.answers_at)) for each in known]
     ids = {each.answers_at for each in seen}
-    asked = groups if wanted.state == WAITING else without_rows
+    asked = groups if of_temporal else without_rows
     more = [each for group in asked for each in await _in_temporal(runs, group, wanted)]
-    return [*seen, *(each for each in more if each.id not in ids)]
+    more = [each for each in more if each.id not in ids]
+    if state == TERMINATED:
+        # An id may have run again.
+        newest = await runs.newest([each.id for each in more])
+        more = [each for each in more if _was_terminated(newest[each.id])]
+    return [each for each in seen if not state or _is_in(each, state)] + more
 
 
-def _terminated(record: RunRecord) -> RunRecord:
-    """A run that was ended from outside, before the sweep has closed its row."""
-    return record.model_copy(update={"state": RunState.CANCELLED, "own_state": TERMINATED})
+async def _seen(record: RunRecord, run: "WorkflowExecution | None") -> RunRecord:
+    """A run as Temporal knows it, where its row could not say so yet.
+
+    One that waits, or is parked, may not have been able to write its row; that of one which was
+    ended from outside says what it was, until the next sweep.
+    """
+    if run is None or not record.is_open:
+        return record
+    state, own = _state_of(run)
+    if state is RunState.RUNNING or (not _was_terminated(run) and not state.is_open):
+        return record
+    waits = await _waits(run)
+    known = {"state": state, "own_state": own, "reason": waits or record.reason}
+    return record.model_copy(update=known)
 
 
 def _is_in(record: RunRecord, state: str) -> bool:
@@ -224,12 +266,10 @@ def _scope(group: RunGroup, wanted: RunFilter) -> str:
 
 async def record_of(run: "WorkflowExecution", group: RunGroup) -> RunRecord:
     """A run as Temporal knows it, where it has no row."""
-    from workers.shared.services.runs import reason_in_memo
     from workflows.shared import attributes
 
     found = run.typed_search_attributes
-    own = found.get(attributes.STATE) or ""
-    state = _state_of(run, own)
+    state, own = _state_of(run)
     return RunRecord(
         id=run.id,
         pipeline=group.name,
@@ -237,9 +277,9 @@ async def record_of(run: "WorkflowExecution", group: RunGroup) -> RunRecord:
         key=run.id,
         short=run.id,
         state=state,
-        own_state=TERMINATED if _was_terminated(run) else own,
+        own_state=own,
         needs_attention=bool(found.get(attributes.NEEDS_ATTENTION)),
-        reason=await reason_in_memo(run),
+        reason=await _waits(run),
         waits_for=found.get(attributes.WAITING_FOR) if state is RunState.WAITING else None,
         project=found.get(attributes.PROJECT_ID),
         answers_at=run.id,
@@ -249,25 +289,45 @@ async def record_of(run: "WorkflowExecution", group: RunGroup) -> RunRecord:
     )
 
 
+async def _waits(run: "WorkflowExecution") -> str | None:
+    """What an open run waits for; None: for nothing, or a person."""
+    from temporalio.client import WorkflowExecutionStatus
+
+    from workflows.shared import attributes
+
+    found = run.typed_search_attributes
+    if run.status is not WorkflowExecutionStatus.RUNNING or found.get(attributes.STATE) != WAITING:
+        return None
+    waits = (await run.memo()).get(WAITS)
+    outage = found.get(attributes.WAITING_FOR)
+    return waits if isinstance(waits, str) else outage and f"waits for {outage}"
+
+
 def _was_terminated(run: "WorkflowExecution") -> bool:
     from temporalio.client import WorkflowExecutionStatus
 
     return run.status is WorkflowExecutionStatus.TERMINATED
 
 
-def _state_of(run: "WorkflowExecution", own: str) -> RunState:
+def _state_of(run: "WorkflowExecution") -> tuple[RunState, str]:
+    """The state for people, and that of the pipeline; one that was terminated keeps the latter."""
     from temporalio.client import WorkflowExecutionStatus as Status
 
+    from workflows.shared import attributes
+
+    own = run.typed_search_attributes.get(attributes.STATE) or ""
     match run.status:
+        case Status.TERMINATED:
+            return RunState.CANCELLED, TERMINATED
+        case Status.CANCELED:
+            return RunState.CANCELLED, own
         case Status.COMPLETED:
-            return RunState.COMPLETED
+            return RunState.COMPLETED, own
         case Status.FAILED | Status.TIMED_OUT:
-            return RunState.FAILED
-        case Status.CANCELED | Status.TERMINATED:
-            return RunState.CANCELLED
+            return RunState.FAILED, own
         case _:
             states = {PARKED: RunState.NEEDS_ATTENTION, WAITING: RunState.WAITING}
-            return states.get(own, RunState.RUNNING)
+            return states.get(own, RunState.RUNNING), own
 
 
 def name_of(record: RunRecord) -> str:
@@ -300,9 +360,14 @@ async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run
     text = text.strip()
     if (run := recognise(catalogue.run_groups(), text)) is not None:
         return of(run.pipeline), run
-    if not text or not text.isprintable():
+    first, slash, rest = text.partition("/")
+    is_key = bool(text) and text.isprintable() and "/" not in rest
+    if not is_key or (slash and first in prefixes()):
         raise InvalidRequest(f"{text!r} names no run; write {_naming()}")
-    found = await _known(text, environment) or _unfinished(text)
+    found = _unfinished(text)
+    # A key with two parts is an id without its beginning, unless it may be that of several runs.
+    if not slash or len(found) != 1:
+        found = await _known(text, environment) or found
     if len(found) == 1:
         return of(found[0].pipeline), found[0]
     if found:
@@ -317,7 +382,7 @@ def _naming() -> str:
 
 async def _known(text: str, environment: Mapping[str, str]) -> Sequence[Run]:
     """The runs whose row has this short form."""
-    async with _open_table(environment) as table:
+    async with open_table(environment) as table:
         records = await table.find(text)
     found = (recognise(catalogue.PIPELINES, record.answers_at) for record in records)
     return [run for run in found if run is not None]
@@ -325,10 +390,9 @@ async def _known(text: str, environment: Mapping[str, str]) -> Sequence[Run]:
 
 def _unfinished(text: str) -> Sequence[Run]:
     """The runs whose id is the text after its prefix: their row may not have been written."""
-    if "/" not in text and "-" not in text:
-        return ()
-    kinds = {kind.prefix for pipeline in catalogue.PIPELINES for kind in pipeline.runs}
-    found = (recognise(catalogue.PIPELINES, f"{prefix}/{text}") for prefix in sorted(kinds))
+    kinds = [kind for each in catalogue.PIPELINES for kind in each.runs if kind.row is not None]
+    prefixes = sorted({kind.prefix for kind in kinds})
+    found = (recognise(catalogue.PIPELINES, f"{prefix}/{text}") for prefix in prefixes)
     return [run for run in found if run is not None]
 
 

@@ -38,7 +38,7 @@ from workers.shared.services.errors import (
 from workers.shared.services.status import PipelineView
 from workflows.shared import attributes
 from workflows.shared.contracts import Contract
-from workflows.shared.dependencies import WAITING, WAITS
+from workflows.shared.dependencies import WAITING
 from workflows.shared.records import TERMINATED
 
 _S = WorkflowExecutionStatus
@@ -124,12 +124,9 @@ def _has_ended(run: WorkflowExecution) -> bool:
 
 async def _last_runs(client: Client, ended: Sequence[WorkflowExecution]) -> set[str]:
     """Run ids of the last run of each of their ids: what an earlier one left is settled."""
-    last: dict[str, WorkflowExecution] = {}
     kept = sorted({run.id for run in ended if _is_kept(run.id)})
-    async for run in _runs_of(client, kept):
-        if run.id not in last or run.start_time > last[run.id].start_time:
-            last[run.id] = run
-    return {run.run_id for run in last.values()}
+    newest = await TemporalRuns(client, {}).newest(kept)
+    return {run.run_id for run in newest.values()}
 
 
 def _is_kept(workflow_id: str) -> bool:
@@ -344,16 +341,14 @@ class TemporalRuns:
         with temporal_errors():
             return await needing_attention(self.client, scope, limit)
 
-    async def terminated(self, ids: Collection[str]) -> Collection[str]:
-        """Those of some workflow ids whose newest run was ended from outside."""
-        states: dict[str, set[WorkflowExecutionStatus | None]] = {}
+    async def newest(self, ids: Collection[str]) -> Mapping[str, WorkflowExecution]:
+        """The newest run of each of some workflow ids that Temporal knows."""
+        found: dict[str, WorkflowExecution] = {}
         with temporal_errors():
             async for run in _runs_of(self.client, list(ids)):
-                states.setdefault(run.id, set()).add(run.status)
-        # Of an id that has run again, the newest run is open.
-        return {
-            id for id, found in states.items() if _S.TERMINATED in found and _S.RUNNING not in found
-        }
+                if run.id not in found or run.start_time > found[run.id].start_time:
+                    found[run.id] = run
+        return found
 
     async def list(self, query: str, limit: int | None) -> Sequence[WorkflowExecution]:
         """Runs that fit a visibility query, the newest first; all of them without a limit."""
@@ -402,16 +397,6 @@ def quoted(value: str) -> str:
     """A text in a visibility query."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-async def reason_in_memo(run: WorkflowExecution) -> str | None:
-    """What an open run waits for; None: for nothing, or a person."""
-    found = run.typed_search_attributes
-    if run.status is not _S.RUNNING or found.get(attributes.STATE) != WAITING:
-        return None
-    waits = (await run.memo()).get(WAITS)
-    outage = found.get(attributes.WAITING_FOR)
-    return waits if isinstance(waits, str) else outage and f"waits for {outage}"
 
 
 @contextmanager
