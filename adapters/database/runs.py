@@ -137,7 +137,8 @@ def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
         conditions.append(runs.c.pipeline.in_(list(wanted.pipelines)))
     if wanted.state is not None:
         state = wanted.state.lower()
-        conditions.append(or_(runs.c.state == state, func.lower(runs.c.own_state) == state))
+        own = func.lower(runs.c.own_state)
+        conditions.append((runs.c.state if state in tuple(RunState) else own) == state)
     if wanted.kind is not None:
         conditions.append(runs.c.kind == wanted.kind)
     if wanted.project is not None:

@@ -136,7 +136,7 @@ async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     case = await run_docflow_in_thread("show", "case/1", "--json", context=context)
     assert json.loads(case.stdout)["status"]["running"] == 4
     listed = await run_docflow_in_thread("list", "--pipeline", "batches", "--json", context=context)
-    assert "batch/1/4" in {row["workflow_id"] for row in json.loads(listed.stdout)}
+    assert "batch/1/4" in {row["id"] for row in json.loads(listed.stdout)}
     refused = await run_docflow_in_thread("retry", "batch/1/4", context=context)
     assert refused.exit_code == 1 and "retry was refused" in refused.stderr
 

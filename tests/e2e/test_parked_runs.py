@@ -81,7 +81,7 @@ class Person:
 
     async def listed(self, *options: str) -> set[str]:
         """The runs of a list."""
-        return {row["workflow_id"] for row in await self.json("list", *options)}
+        return {row["answers_at"] for row in await self.json("list", *options)}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -174,11 +174,11 @@ async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -
     for pipeline in ("imports", "spreadsheets", "batches"):
         assert status["pipelines"][pipeline]["counts"]["parked"] == 1
         assert status["pipelines"][pipeline]["waiting"] == 1
-    assert {row["workflow_id"] for row in status["needs_attention"]} == waiting
+    assert {row["answers_at"] for row in status["needs_attention"]} == waiting
     assert await terminal.listed("--needs-attention") == waiting
     # No row says why a batch waits: its run does.
     rows = await terminal.json("list", "--needs-attention", "--pipeline", "batches")
-    assert [row["workflow_id"] for row in rows] == ["batch/7/1"]
+    assert [row["id"] for row in rows] == ["batch/7/1"]
     assert "BATCH_END_FINISHED has not come" in rows[0]["reason"]
 
 
@@ -277,7 +277,7 @@ async def test_terminated_runs_are_swept_whichever_pipeline_they_are_of(terminal
         return not any(each["counts"]["parked"] for each in pipelines)
 
     await eventually(none_is_counted_as_parked, seconds=60, pause=0.2)
-    assert (await terminal.json("status"))["parked"] == []
+    assert (await terminal.json("status"))["needs_attention"] == []
 
 
 async def test_the_key_of_a_terminated_import_is_free_and_that_of_a_parked_one_is_named(

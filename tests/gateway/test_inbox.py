@@ -16,11 +16,12 @@ from tests.support.waiting import eventually
 from workers.batches.register import BATCHES
 from workers.shared.gateway.pages.site import COOKIE
 from workers.shared.services import inbox
+from workers.shared.services.known_runs import list_runs
 from workers.shared.services.outages import OutageView
 from workers.shared.services.runs import TemporalRuns
-from workers.shared.services.verbs import Filters, list_in_temporal
 from workflows.batches.names import LARGEST_ID, BatchKey
 from workflows.shared import attributes
+from workflows.shared.runs import RunFilter
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -81,9 +82,10 @@ class Batches:
         address = self.stack.client.service_client.config.target_host
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TEMPORAL_ADDRESS", address)
-            filters = Filters(limit=100, needs_attention=True)
-            found = await list_in_temporal(BATCHES, {}, filters, lambda run: run.workflow_id)
-        return {entry.workflow_id for entry in found}
+            url = self.stack.resources.database.engine.url
+            settings = {"DATABASE_URL": url.render_as_string(hide_password=False)}
+            found = await list_runs(settings, [BATCHES], RunFilter(100), needs_attention=True)
+        return {run.answers_at for run in found.runs}
 
     async def page(self) -> str:
         """The inbox as a browser shows it."""

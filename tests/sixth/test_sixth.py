@@ -15,6 +15,8 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 from typer.testing import CliRunner
 
+from adapters.database.engine import open_database
+from adapters.database.runs import SqlRuns
 from adapters.database.schema import upgrade
 from stack.temporal import temporal_server
 from tests.replay.record import cases, record
@@ -88,18 +90,20 @@ async def test_from_its_bridge_to_its_end(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 async def _answered(settings: Mapping[str, str], client: Client) -> None:
-    async def shown() -> bool:
-        return bool(await Inbox(client).read(OLGA))
+    async with open_database(settings["DATABASE_URL"]) as database:
+        inbox = Inbox(client, SqlRuns(database))
 
-    await eventually(shown)
-    [entry] = await Inbox(client).read(OLGA)
+        async def shown() -> bool:
+            return bool(await inbox.read(OLGA))
+
+        await eventually(shown)
+        [entry] = await inbox.read(OLGA)
+        assert await inbox.read(ANNA) == []
     assert (entry.kind, entry.title, entry.state) == ("Parcel", "Parcel box", "parked")
-    assert await Inbox(client).read(ANNA) == []
-
     status = await printed(settings, "status")
     seen = status["pipelines"][NAME]
     assert (seen["workers"], seen["open"], seen["counts"]) == (1, 1, {"parked": 1, "completed": 0})
-    assert [row["id"] for row in status["parked"]] == ["parcel/box"]
+    assert [row["id"] for row in status["needs_attention"]] == ["parcel/box"]
     schedules = await printed(settings, "schedules", "list")
     assert {row["id"]: row["state"] for row in schedules}["parcel-count"] == "active"
 
@@ -110,7 +114,7 @@ async def _answered(settings: Mapping[str, str], client: Client) -> None:
     assert before.state == "parked"
 
     [listed] = await printed(settings, "list", "--pipeline", NAME)
-    assert (listed["workflow_id"], listed["state"]) == ("parcel/box", "parked")
+    assert (listed["id"], listed["own_state"]) == ("parcel/box", "parked")
     shown = await printed(settings, "show", "parcel/box")
     assert (shown["run"]["status"], shown["status"]) == ("running", {"state": "parked"})
     refused = await docflow(settings, "skip", "parcel/box")

@@ -107,7 +107,7 @@ class FakeTable:
             row
             for row in rows
             if row.pipeline in (wanted.pipelines or ())
-            and state in ("", row.state, row.own_state.lower())
+            and (not state or row.is_in(state))
             and wanted.kind in (None, row.kind)
             and wanted.project in (None, row.project)
         ][: wanted.limit]

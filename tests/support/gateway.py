@@ -16,6 +16,7 @@ from temporalio.client import Client
 
 from adapters.database.engine import open_database
 from adapters.database.models.base import metadata
+from adapters.database.runs import SqlRuns
 from stack.children import free_port
 from tests.support.waiting import eventually
 from workers.shared.gateway.app import create_app, open_parts
@@ -158,7 +159,7 @@ def build_app(
     parts = open_parts(Context(environment, client, resources), {SPREADSHEETS.name: uploads})
     app = create_app(
         parts,
-        Inbox(client),
+        Inbox(client, SqlRuns(resources.database)),
         _readiness(client, resources),
         Tokens(settings.tokens),
         settings,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, call
 
 import pytest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -34,6 +35,8 @@ class Setup:
     """Bytes that partners have room for."""
     outages: list[OutageOrder] = field(default_factory=list[OutageOrder])
     proceed: asyncio.Event = field(default_factory=asyncio.Event)
+    runs: AsyncMock = field(default_factory=AsyncMock)
+    """Keeps what was noted of runs."""
 
     def __post_init__(self) -> None:
         self.proceed.set()
@@ -43,6 +46,7 @@ class Setup:
             self,
             self.scratch,
             {Dependency.PARTNER: self.probe_partner},
+            self.runs,
         )
 
     async def probe_partner(self, name: str) -> int | None:
@@ -85,6 +89,30 @@ async def test_a_dependency_that_answers_is_waited_for_no_longer(setup: Setup) -
     assert await setup.wait() == Recovery(was_down=False)
     assert await setup.wait(attempt=2) == Recovery(was_down=True)
     assert setup.outages == []
+
+
+async def test_what_a_run_waits_for_is_noted_when_it_begins_and_when_it_is_over(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = environment().info.workflow_id
+    acme = Awaited(dependency=Dependency.PARTNER, name="acme")
+    monkeypatch.setattr(dependencies, "FAILURE_COUNTS_SECONDS", 0.0)
+    setup.named["acme"] = Unavailable("refused", Dependency.PARTNER, name="acme")
+    for attempt in (1, 2):
+        await setup.fails(attempt, acme)
+    assert setup.runs.mock_calls == [call.wait(run, "outage/partner/acme")]
+    setup.named["acme"] = None
+    await setup.wait(3, acme)
+    assert setup.runs.mock_calls[1:] == [call.resume(run)]
+    # Nothing lists runs while the database is awaited, and most runs wait for nothing.
+    setup.failure = Unavailable("refused", Dependency.DATABASE)
+    await setup.fails()
+    await setup.wait(1, acme)
+    assert len(setup.runs.mock_calls) == 2
+    # What cannot be noted now changes nothing.
+    setup.runs.wait.side_effect = Unavailable("refused", Dependency.DATABASE)
+    setup.named["acme"] = Unavailable("refused", Dependency.PARTNER, name="acme")
+    await setup.fails(1, acme)
 
 
 async def test_all_runs_that_wait_share_one_probe(setup: Setup) -> None:

@@ -30,7 +30,7 @@ async def test_only_imports_of_their_own_organisations_are_asked_for(
 ) -> None:
     client = Asked()
     who = Identity("ann", (3, 4), frozenset({role}))
-    assert await Inbox(cast(Client, client)).read(who) == []
+    assert await Inbox(cast(Client, client), cast(Any, None)).read(who) == []
     own = "(Pipeline = 'spreadsheets' AND OrganisationId IN ('3', '4'))"
     assert own in client.queries[0]
     assert ("Pipeline != 'spreadsheets'" in client.queries[0]) is sees_others

@@ -145,7 +145,7 @@ async def test_rows_of_terminated_and_unknown_runs_are_closed_and_no_others(
             await client.start_workflow("Nothing", id=run, task_queue=f"nobody-{queue}")
         for _, run in rows[:2]:
             await client.get_workflow_handle(run).terminate()
-        sweep = RunSweep({pipeline: opened.rows}, TemporalRunEnds(client), tmp_path)
+        sweep = RunSweep({pipeline: [opened.rows]}, TemporalRunEnds(client), tmp_path)
 
         async def swept(**order: int) -> RunsSwept:
             return await client.execute_workflow(
@@ -196,7 +196,7 @@ async def test_a_row_that_has_changed_meanwhile_is_left_alone(
     row = OpenRow(id, now, grace=timedelta(minutes=grace), only_after=frozenset(only_after))
     rows, runs = Rows(row), MemoryRuns()
     runs.ends[id] = RunEnd("terminated", now)
-    sweep = RunSweep({"imports": rows}, runs, tmp_path)
+    sweep = RunSweep({"imports": [rows]}, runs, tmp_path)
     order = RunSweepOrder(pipeline="imports", closed_for=0)
     assert await environment().run(sweep.sweep, order) == RunsSwept()
     assert rows.asked == ([(id, now)] if asks else [])
@@ -219,7 +219,7 @@ async def test_a_run_that_no_worker_sees_end_is_counted_as_terminated(
     rows = Rows(OpenRow(id, datetime.now(UTC)), closes=True)
     swept = environment()
     swept.metric_meter = Runtime(telemetry=TelemetryConfig(metrics=buffer)).metric_meter
-    sweep = RunSweep({"imports": rows}, runs, tmp_path)
+    sweep = RunSweep({"imports": [rows]}, runs, tmp_path)
     await swept.run(sweep.sweep, RunSweepOrder(pipeline="imports", closed_for=0))
     seen = [
         (update.attributes["type"], update.attributes["state"], update.value)

@@ -67,6 +67,10 @@ class RunRecord(BaseModel):
         """It has not ended, as far as it could write so."""
         return self.ended_at is None
 
+    def is_in(self, state: str) -> bool:
+        """Whether it is in a state, in lower case: that for people, or another of its pipeline."""
+        return state == (self.state if state in tuple(RunState) else self.own_state.lower())
+
 
 @dataclass(frozen=True)
 class RunFilter:
@@ -76,7 +80,7 @@ class RunFilter:
     pipelines: Collection[str] | None = None
     """None: all."""
     state: str | None = None
-    """For people, or of the pipeline; in upper or lower case."""
+    """For people, or another one of a pipeline; in upper or lower case."""
     kind: str | None = None
     project: str | None = None
     before: datetime | None = None

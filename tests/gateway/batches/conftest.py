@@ -10,6 +10,7 @@ from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.database.engine import Database
+from adapters.database.runs import SqlRuns
 from tests.support.gateway import TOKENS, token
 from workers.batches.pages import open_part
 from workers.batches.register import NAME
@@ -48,7 +49,7 @@ async def gateway(temporal: WorkflowEnvironment, resources: Resources) -> BatchG
     part = open_part(Context({}, temporal.client, resources), None)
     app = create_app(
         {NAME: part},
-        Inbox(temporal.client),
+        Inbox(temporal.client, SqlRuns(resources.database)),
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

@@ -8,7 +8,6 @@ import pytest
 
 from adapters.ports.transfers import StatusRow
 from tests.gateway.transfers.conftest import TransferGateway
-from workers.shared.services.identity import OPERATOR, Identity
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.routes import RouteRule
 
@@ -85,24 +84,6 @@ async def test_of_many_events_that_nothing_matched_the_page_says_the_number(
     async with browser:
         page = (await browser.get("/routes")).text
     assert f"The newest 1 of {total} events." in page
-
-
-async def test_the_inbox_is_given_why_transfers_wait(transfers: TransferGateway) -> None:
-    rows = [
-        (TransferStatus.NO_ASSIGNED, "no rule", "no rule"),
-        (TransferStatus.READ_MESSAGE, "parked: refused", "refused"),
-        (TransferStatus.READ_MESSAGE, "1. ReadFile", None),
-        (TransferStatus.FAILED, "parked: before", None),
-    ]
-    said: dict[str, str | None] = {}
-    for status, reason, shown in rows:
-        id = uuid4().hex * 2
-        await transfers.store.record(
-            StatusRow(id, status, datetime.now(UTC), "s", "1", reason=reason, run=f"transfer/{id}")
-        )
-        said[f"transfer/{id}"] = shown
-    parked = await transfers.service.parked(Identity("olga", (), frozenset({OPERATOR})))
-    assert {name: parked.get(name) for name in said} == said
 
 
 async def test_an_event_is_tried_with_the_reasons_of_the_others(

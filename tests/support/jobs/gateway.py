@@ -22,6 +22,7 @@ from activities.jobs.api import (
     task,
 )
 from activities.jobs.types.hello_world import HelloWorld
+from adapters.database.runs import SqlRuns
 from tests.support.gateway import TOKENS, token
 from tests.support.waiting import eventually
 from workers.jobs.factory import job_service
@@ -198,7 +199,7 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
     service = job_service(environment, client, resources, types)
     app = create_app(
         {NAME: part_of(service, resources.scratch)},
-        Inbox(client),
+        Inbox(client, SqlRuns(resources.database)),
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

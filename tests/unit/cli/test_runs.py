@@ -331,7 +331,7 @@ def test_a_run_that_is_parked_is_listed_as_parked_although_its_row_says_running(
     assert installation.runs is not None
     installation.runs.executions = [an_execution("import/P1/T1", "parked")]
     rows = json.loads(installation.docflow("list", "--json").stdout)
-    assert [(row["state"], row["own_state"]) for row in rows] == [("needs_attention", "parked")]
+    assert [(row["state"], row["own_state"]) for row in rows] == [("needs_attention", "running")]
 
 
 @pytest.mark.parametrize("was", [ImportState.RUNNING, ImportState.PARKED])

@@ -11,14 +11,16 @@ from tests.support.fresh_database import fresh_url
 from tests.support.jobs.installation import job_installation, order_of
 from tests.support.jobs.types import pieces
 from tests.support.waiting import eventually
+from workers.jobs.register import JOBS
 from workers.jobs.verbs import VERBS
-from workers.shared.services import runs
+from workers.shared.services import known_runs, runs
 from workers.shared.services.errors import InvalidRequest
 from workers.shared.services.runs import TemporalRuns
-from workers.shared.services.verbs import AnswerRequest, Filters
+from workers.shared.services.verbs import AnswerRequest
 from workflows.jobs.job import Job
 from workflows.jobs.records import JobStatus
 from workflows.jobs.runs import job_workflow_id
+from workflows.shared.runs import RunFilter
 
 
 @pytest.mark.cached(alone=True)
@@ -45,9 +47,8 @@ async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_paramete
             return (await handle.query(Job.status)).waiting_since is not None
 
         await eventually(is_parked)
-        [run] = await VERBS.resolve(order.job_id[:8], environment) or []
-        [entry] = await VERBS.list(environment, Filters(10, "parked"))
-        assert await VERBS.list(environment, Filters(10, "running")) == []
+        _, run = await known_runs.find(order.job_id[:8], environment)
+        listed = await known_runs.list_runs(environment, [JOBS], RunFilter(10, state="parked"))
         with pytest.raises(InvalidRequest, match="not a JSON object"):
             await VERBS.answer(environment, run, AnswerRequest("retry", correction=b"[]"))
         correction = json.dumps({"year": 1999}).encode()
@@ -55,9 +56,9 @@ async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_paramete
             environment, run, AnswerRequest("retry", by="ann", correction=correction)
         )
         result = await handle.result()
-    assert run.workflow_id == entry.workflow_id == job_workflow_id(order.job_id)
-    assert (entry.state, entry.columns, entry.is_open) == ("parked", {"stage": "1/2"}, True)
-    assert entry.note is not None and "which year?" in entry.note
+    [entry] = listed.runs
+    assert run.workflow_id == entry.id == job_workflow_id(order.job_id)
+    assert (entry.own_state, entry.counts) == ("PARKED", {"stage": 1, "total_stages": 2})
+    assert entry.reason is not None and "which year?" in entry.reason
     assert answered == {"workflow_id": run.workflow_id, "answer": "retry"}
     assert result.status is JobStatus.COMPLETED
-    assert await VERBS.resolve("P1/T1", environment) is None

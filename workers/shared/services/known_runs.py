@@ -216,7 +216,7 @@ async def _as_in_temporal(
         # An id may have run again.
         newest = await runs.newest([each.id for each in more])
         more = [each for each in more if _was_terminated(newest[each.id])]
-    return [each for each in seen if not state or _is_in(each, state)] + more
+    return [each for each in seen if not state or each.is_in(state)] + more
 
 
 async def _seen(record: RunRecord, run: "WorkflowExecution | None") -> RunRecord:
@@ -230,13 +230,9 @@ async def _seen(record: RunRecord, run: "WorkflowExecution | None") -> RunRecord
     state, own = _state_of(run)
     if state is RunState.RUNNING or (not _was_terminated(run) and not state.is_open):
         return record
-    waits = await _waits(run)
-    known = {"state": state, "own_state": own, "reason": waits or record.reason}
-    return record.model_copy(update=known)
-
-
-def _is_in(record: RunRecord, state: str) -> bool:
-    return state in (record.state, record.own_state.lower())
+    own = own if _was_terminated(run) else record.own_state
+    reason = await _waits(run) or record.reason
+    return record.model_copy(update={"state": state, "own_state": own, "reason": reason})
 
 
 async def _in_temporal(
