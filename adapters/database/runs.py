@@ -54,11 +54,6 @@ class SqlRuns:
         found = await self._found(query)
         return {id: run for run in found for id in (run.answers_at, run.id)}
 
-    async def states(self) -> Collection[str]:
-        """The states of pipelines that there are runs in."""
-        async with self._database.reading() as connection:
-            return set((await connection.execute(select(runs.c.own_state).distinct())).scalars())
-
     async def accept(self, run: RunRecord) -> None:
         """Add a run that has not begun, unless it has a row."""
         row = {**run.model_dump(), "state": str(run.state)}

@@ -5,25 +5,26 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from temporalio.client import Client
 from temporalio.common import SearchAttributePair
 
 from activities.imports.store import SqlImportStore
-from activities.imports.views import SqlImportTasks, old_imports
+from activities.imports.views import old_imports
 from activities.jobs.store import SqlJobStore
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database
 from adapters.database.records import SqlRejectedMessages
+from adapters.database.runs import SqlRuns
 from benchmarks.report import Table, at_most, middle, percentile
 from benchmarks.status.rows import RARE
 from workers.shared.services.identity import OPERATOR, Identity
 from workers.shared.services.inbox import Inbox
-from workflows.imports.messages import DocumentType
-from workflows.imports.runs import ImportState
 from workflows.jobs.records import JobStatus
 from workflows.shared import attributes
+from workflows.shared.runs import RunFilter
 from workflows.transfers.events import TransferStatus
 
 MOST = 0.1
@@ -40,40 +41,40 @@ Reads = Mapping[str, Callable[[], Awaitable[Any]]]
 
 def reads(database: Database, client: Client) -> Reads:
     """Every read, by what it is for."""
-    tasks, transfers = SqlImportTasks(database), SqlTransferStore(database)
+    runs, transfers = SqlRuns(database), SqlTransferStore(database)
     rejected, store = SqlRejectedMessages(database), SqlImportStore(database)
     jobs = SqlJobStore(database)
     operator = Identity("ada", (), frozenset({OPERATOR}))
-    completed, equipment = ImportState.COMPLETED, DocumentType.EQUIPMENT
     return {
-        "`docflow list`": lambda: tasks.list(LINES),
-        "the same, `--state parked`": lambda: tasks.list(LINES, ImportState.PARKED),
-        "the same, `--state terminated`, of which there are none": lambda: tasks.list(
-            LINES, ImportState.TERMINATED
-        ),
-        "the same, `--state failed`": lambda: tasks.list(LINES, ImportState.FAILED),
-        "the same, `--project` with ten imports": lambda: tasks.list(LINES, project_id=RARE),
-        "the same, `--project` and `--state completed`": lambda: tasks.list(
-            LINES, completed, project_id="P7"
-        ),
-        "the same, `--type equipment`": lambda: tasks.list(LINES, document_type=equipment),
-        "`docflow show` by a task id": lambda: tasks.find("task-77"),
-        "`docflow status`: parked imports, at most 1,000": lambda: tasks.list(
-            1_000, ImportState.PARKED
-        ),
+        "`docflow list`": lambda: runs.list(RunFilter(LINES)),
+        **{
+            f"the same, `{options}`": partial(runs.list, wanted)
+            for options, wanted in {
+                "--pipeline imports": RunFilter(LINES, pipelines=["imports"]),
+                "--state needs_attention": RunFilter(LINES, state="needs_attention"),
+                "--state skipped": RunFilter(LINES, state="skipped"),
+                "--state terminated": RunFilter(LINES, state="terminated"),
+                "--state failed": RunFilter(LINES, state="failed"),
+                "--project with ten imports": RunFilter(LINES, project=RARE),
+                "--project P7 --state completed": RunFilter(LINES, state="completed", project="P7"),
+                "--type equipment": RunFilter(LINES, kind="equipment"),
+            }.items()
+        },
+        "`docflow show` by a task id": lambda: runs.find("task-77"),
+        "`docflow show` by the beginning of an id": lambda: runs.find("5eed5eed"),
         "the same: rejected messages by queue": rejected.open,
         "`docflow rejected list`": rejected.list,
-        "`docflow list --pipeline transfers`": lambda: transfers.newest(limit=LINES),
+        "transfers": lambda: transfers.newest(limit=LINES),
         "the same, not assigned": lambda: transfers.newest(
             limit=LINES, status=TransferStatus.NO_ASSIGNED
         ),
         "the same, of one account": lambda: transfers.newest(limit=LINES, account_id="A7"),
         "a transfer by the beginning of its id": lambda: transfers.find("5eed5eed"),
-        "`docflow list --pipeline jobs`": lambda: jobs.jobs(limit=LINES),
+        "jobs": lambda: jobs.jobs(limit=LINES),
         "the same, failed": lambda: jobs.jobs(limit=LINES, status=JobStatus.FAILED),
         "the same, `--project` with ten jobs": lambda: jobs.jobs(limit=LINES, project=RARE),
         "the sweeper's page of open imports": lambda: store.open_rows(datetime.now(UTC), "", _PAGE),
-        f"the inbox, {WAITING} runs": lambda: Inbox(client).read(operator),
+        f"the inbox, {WAITING} runs": lambda: Inbox(client, runs).read(operator),
     }
 
 
@@ -111,11 +112,11 @@ async def timed(table: Table, every: Reads, times: int) -> None:
 async def removed(table: Table, database: Database, most: int) -> None:
     """Remove old rows, and list new ones meanwhile."""
     rows, before = old_imports(database), datetime.now(UTC) - _LONG_AGO
-    tasks, seconds = SqlImportTasks(database), list[float]()
+    runs, seconds = SqlRuns(database), list[float]()
 
     async def read() -> None:
         while True:
-            seconds.append(await _seconds(lambda: tasks.list(LINES)))
+            seconds.append(await _seconds(lambda: runs.list(RunFilter(LINES))))
             await asyncio.sleep(0.05)
 
     reading = asyncio.create_task(read())

@@ -24,6 +24,7 @@ from adapters.database.models.batches import document_tags, documents
 from adapters.database.models.imports import import_tasks, rejected_messages
 from adapters.database.models.transfers import jobstatus, transfers
 from adapters.database.records import SqlRejectedMessages
+from adapters.database.runs import SqlRuns
 from adapters.ports.errors import BlobNotFound
 from adapters.ports.transfers import StatusRow
 from tests.support.batches.tables import FIRST, SqlBatchTables, document, load, source
@@ -35,12 +36,12 @@ from workers.shared.settings.common import RetentionSettings
 from workers.shared.worker_factory import row_removal
 from workflows.batches.names import BatchKey, LoaderStatus
 from workflows.batches.runs import Closing
-from workflows.imports.messages import DocumentType
 from workflows.imports.runs import Closing as ImportClosing
 from workflows.imports.runs import HandlerOutcome, ImportState
 from workflows.shared.contracts import BlobRef, Problem
 from workflows.shared.notices import NoticePolicies
 from workflows.shared.records import RemovedRows, RowRetentionOrder
+from workflows.shared.runs import RunFilter
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import file_job_id
 
@@ -122,7 +123,7 @@ async def test_problems_and_reports_go_before_the_status_row(
     await age(database, import_tasks, "finished_at", task_id="old")
     [gone] = await removed(database, blobs, "imports")
     assert (gone.what, gone.rows) == ("status rows of imports", 1)
-    assert [row.task_id for row in await tasks.find("old")] == []
+    assert await tasks.get("p1", "old") is None
     assert await count(database, import_tasks) == 2
 
 
@@ -216,14 +217,12 @@ async def test_transfers_that_have_ended_go_with_their_trail(database: Database)
 
 OVERDUE = datetime(2026, 1, 1, tzinfo=UTC)
 ASKED: Mapping[str, Callable[[Database], Awaitable[Any]]] = {
-    "ix_import_tasks_created_at": lambda db: SqlImportTasks(db).list(50),
-    "ix_import_tasks_not_completed": lambda db: SqlImportTasks(db).list(50, ImportState.PARKED),
-    "ix_import_tasks_project_id_created_at": lambda db: SqlImportTasks(db).list(
-        50, ImportState.COMPLETED, project_id="P1"
-    ),
-    "ix_import_tasks_document_type_created_at": lambda db: SqlImportTasks(db).list(
-        50, document_type=DocumentType.EQUIPMENT
-    ),
+    "ix_runs_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50)),
+    "ix_runs_pipeline_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, ["imports"])),
+    "ix_runs_state_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, state="failed")),
+    "ix_runs_own_state": lambda db: SqlRuns(db).list(RunFilter(50, state="in-complete")),
+    "ix_runs_kind_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, kind="equipment")),
+    "ix_runs_project_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, project="P1")),
     "ix_import_tasks_finished_at": lambda db: old_imports(db).due(OVERDUE, 500),
     "ix_import_tasks_problems": lambda db: old_problems(db).due(OVERDUE, 500),
     "ix_rejected_messages_open": lambda db: old_rejected(db).due(OVERDUE, 500),

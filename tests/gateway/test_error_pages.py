@@ -134,7 +134,7 @@ async def test_outages_and_defects_are_pages_without_their_causes(
     app = stack.gateway()
 
     async def fails(error: Exception) -> None:
-        async def read(*arguments: object) -> None:
+        async def read(*arguments: object, **more: object) -> None:
             raise error
 
         monkeypatch.setattr(app.state.inbox, "read", read)

@@ -59,7 +59,7 @@ class TooHeavy(ServiceError):
 
 
 class OneParcelWaits(Inbox):
-    async def read(self, who: Identity, started_by: object = None) -> Sequence[InboxEntry]:
+    async def read(self, who: Identity, *, mine: bool = False) -> Sequence[InboxEntry]:
         return [ENTRY]
 
     async def outages(self, who: Identity) -> Sequence[OutageView]:
@@ -119,7 +119,9 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FastAPI:
     settings = GatewaySettings(tokens=TOKENS, allowed_hosts=("*",))
     client: Any = None
     parts = open_parts(Context({"TEMPLATES": str(tmp_path)}, client), {})
-    return create_app(parts, OneParcelWaits(client), Readiness(()), Tokens(TOKENS), settings)
+    return create_app(
+        parts, OneParcelWaits(client, client), Readiness(()), Tokens(TOKENS), settings
+    )
 
 
 async def get(app: FastAPI, path: str, *roles: str) -> httpx.Response:

@@ -118,9 +118,6 @@ class FakeTable:
     async def of(self, ids: Collection[str]) -> Mapping[str, RunRecord]:
         return {row.id: row for row in self.rows if row.id in ids}
 
-    async def states(self) -> Collection[str]:
-        return {row.own_state for row in self.rows}
-
 
 _STATES = {
     ImportState.RUNNING: RunState.RUNNING,

@@ -264,8 +264,8 @@ async def test_operators_see_an_open_outage_and_how_many_runs_wait(
 
         async def is_listed() -> bool:
             listed = await docflow("list", "--pipeline", "outages", "--state", "open")
-            return [(each["workflow_id"], each["waiting"]) for each in listed] == [
-                ("outage/database", 1)
+            return [(each["id"], each["counts"]) for each in listed] == [
+                ("outage/database", {"runs_waiting": 1})
             ]
 
         await eventually(is_listed)

@@ -279,6 +279,7 @@ BATCHES = Pipeline(
             workflows=_loading_workflows,
         ),
     ),
+    own_states=tuple(LoaderStatus),
     open_rows=_open_rows,
     kept_rows=_kept_rows,
     probes=_probes,

@@ -153,6 +153,7 @@ IMPORTS = Pipeline(
     settings=_settings,
     open=_open,
     activities=activities,
+    own_states=tuple(ImportState),
     open_rows=_open_rows,
     kept_rows=_kept_rows,
     worker_help="Work on document imports.",

@@ -218,6 +218,7 @@ JOBS = Pipeline(
         Lane("light", TaskLane.LIGHT.value, _light, _tasks, tuned=_light_tuned),
         Lane("heavy", TaskLane.HEAVY.value, _heavy, _tasks),
     ),
+    own_states=tuple(JobStatus),
     open_rows=_open_rows,
     worker_help="Work on jobs, their stages and tasks.",
     # They plan, record and aggregate.

@@ -266,6 +266,8 @@ class Pipeline(RunGroup):
     """Checks of what its own resources depend on, beside what all pipelines share."""
     named_probes: Callable[[Any], Mapping[Dependency, "NamedProbe"]] = lambda own: {}
     """The same of what there are many, by name."""
+    own_states: Sequence[str] = ()
+    """States that it gives its runs itself, in the table of runs."""
     open_rows: Callable[[Any], "OpenRows"] | None = None
     """Its rows that runs leave open when they are terminated, from its own resources; a schedule
     of its workers closes them. None: it keeps no rows of its runs."""

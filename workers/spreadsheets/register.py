@@ -150,6 +150,7 @@ SPREADSHEETS = Pipeline(
     settings=_settings,
     open=_open,
     activities=activities,
+    own_states=tuple(SpreadsheetState),
     open_rows=_open_rows,
     worker_help="Work on spreadsheet imports, and maintain their schedules.",
     # Most of them wait for a person for days: they need no place in memory.

@@ -456,6 +456,7 @@ TRANSFERS = Pipeline(
     open=_open,
     activities=activities,
     lanes_of_settings=_lanes,
+    own_states=tuple(TransferStatus),
     open_rows=_open_rows,
     kept_rows=_kept_rows,
     probes=_probes,

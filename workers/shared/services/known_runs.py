@@ -80,10 +80,15 @@ async def list_runs(
         InvalidRequest: No run can be in the state.
         Unavailable: The database does not answer.
     """
+    if wanted.state is not None:
+        _refuse_unknown(groups, wanted.state)
     wanted = replace(wanted, pipelines=[each.name for each in groups if each.has_rows])
     if needs_attention or (wanted.state or "").lower() in _AWAITING:
         return await _listed_awaiting(environment, groups, wanted)
-    known = await _rows(environment, groups, wanted)
+    known: Sequence[RunRecord] = ()
+    if wanted.pipelines:
+        async with open_table(environment) as table:
+            known = await table.list(wanted)
     try:
         known = await _as_in_temporal(environment, groups, wanted, known)
     except _temporal_is_down() as error:
@@ -124,23 +129,12 @@ async def rows_of(environment: Mapping[str, str], ids: Collection[str]) -> Mappi
         return await table.of(ids)
 
 
-async def _rows(
-    environment: Mapping[str, str], groups: Sequence[RunGroup], wanted: RunFilter
-) -> Sequence[RunRecord]:
-    """The rows of groups that have some."""
-    if not wanted.pipelines:
-        _refuse_unknown(groups, wanted.state, ())
-        return ()
-    async with open_table(environment) as table:
-        _refuse_unknown(groups, wanted.state, await table.states() if wanted.state else ())
-        return await table.list(wanted)
-
-
-def _refuse_unknown(groups: Sequence[RunGroup], state: str | None, seen: Collection[str]) -> None:
-    of_registers = {each for group in groups for each in group.states}
-    known = sorted({each.lower() for each in (*RunState, PARKED, TERMINATED, *of_registers, *seen)})
-    if state is not None and state.lower() not in known:
-        raise InvalidRequest(f"no run can be {state}; there are {', '.join(known)}")
+def _refuse_unknown(groups: Sequence[RunGroup], state: str) -> None:
+    own = (each for group in groups if isinstance(group, Pipeline) for each in group.own_states)
+    of_registers = (each for group in groups for each in group.states)
+    every = {each.lower() for each in (*RunState, PARKED, TERMINATED, *of_registers, *own)}
+    if state.lower() not in every:
+        raise InvalidRequest(f"no run can be {state}; there are {', '.join(sorted(every))}")
 
 
 async def _awaiting(

@@ -74,15 +74,16 @@ async def view_of(runs: "TemporalRuns", execution: "WorkflowExecution") -> Outag
 
 
 async def noted(runs: "TemporalRuns", records: Sequence[RunRecord]) -> Sequence[RunRecord]:
-    """Outages in lists, each with its reason and with how many runs wait for its end.
+    """Outages in lists, each with its reason and how many runs wait for its end.
 
     Raises:
         TemporalUnavailable: Temporal does not answer.
     """
-    notes = {view.workflow_id: view.note for view in await open_outages(runs)}
+    views = {view.workflow_id: view for view in await open_outages(runs)}
     return [
-        each.model_copy(update={"reason": notes.get(each.id, each.reason)})
-        if each.own_state == OutageState.OPEN
+        each.model_copy(update={"reason": view.note, "counts": {"runs_waiting": view.waiting}})
+        if view is not None and each.own_state == OutageState.OPEN
         else each
         for each in records
+        for view in [views.get(each.id)]
     ]
