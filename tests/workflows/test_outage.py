@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
@@ -308,4 +308,4 @@ async def test_an_open_outage_is_shown_without_a_worker(
 
 async def _inbox_of(client: Client, *roles: str) -> Sequence[OutageView]:
     who = Identity(subject="olga", organisations=(1,), roles=frozenset({*roles, "viewer"}))
-    return await Inbox(client).outages(who)
+    return await Inbox(client, cast(Any, None)).outages(who)

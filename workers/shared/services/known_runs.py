@@ -164,7 +164,11 @@ async def _awaiting(
 async def _since(run: "WorkflowExecution", group: RunGroup, row: RunRecord | None) -> RunRecord:
     """The row of a run, or what Temporal knows; since when it waits, Temporal knows."""
     record = await record_of(run, group)
-    return record if row is None else row.model_copy(update={"changed_at": record.changed_at})
+    if row is None:
+        return record
+    state = RunState.NEEDS_ATTENTION if row.is_open else row.state
+    known = {"state": state, "needs_attention": True, "changed_at": record.changed_at}
+    return row.model_copy(update=known)
 
 
 async def _explained(runs: "TemporalRuns", group: RunGroup, record: RunRecord) -> RunRecord:
@@ -207,10 +211,19 @@ async def _as_in_temporal(
     more = [each for group in asked for each in await _in_temporal(runs, group, wanted)]
     more = [each for each in more if each.id not in ids]
     if state == TERMINATED:
-        # An id may have run again.
-        newest = await runs.newest([each.id for each in more])
-        more = [each for each in more if _was_terminated(newest[each.id])]
-    return [each for each in seen if not state or each.is_in(state)] + more
+        more = await _last_terminated(runs, more)
+    return [*(each for each in seen if not state or each.is_in(state)), *more]
+
+
+async def _last_terminated(runs: "TemporalRuns", found: Sequence[RunRecord]) -> Sequence[RunRecord]:
+    """Those that have states, and whose id has not run again."""
+    listed = [each for each in found if (run := _recognised(each)) and run.kind.states]
+    newest = await runs.newest([each.id for each in listed])
+    return [each for each in listed if _was_terminated(newest[each.id])]
+
+
+def _recognised(record: RunRecord) -> Run | None:
+    return recognise(catalogue.run_groups(), record.answers_at)
 
 
 async def _seen(record: RunRecord, run: "WorkflowExecution | None") -> RunRecord:
@@ -316,6 +329,8 @@ def _state_of(run: "WorkflowExecution") -> tuple[RunState, str]:
         case Status.FAILED | Status.TIMED_OUT:
             return RunState.FAILED, own
         case _:
+            if run.typed_search_attributes.get(attributes.NEEDS_ATTENTION):
+                return RunState.NEEDS_ATTENTION, own
             states = {PARKED: RunState.NEEDS_ATTENTION, WAITING: RunState.WAITING}
             return states.get(own, RunState.RUNNING), own
 
