@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from activities.spreadsheets import records, review_rules
+from activities.transfers import records as transfers
 from tests.support.gateway import HEADER, Stack, import_in, sheet
 from workers.spreadsheets import bodies, mapping_api, upload_form
 
@@ -38,7 +39,7 @@ async def test_properties_are_described_with_examples(stack: Stack) -> None:
         document = (await anonymous.get("/openapi.json")).json()
     own = {
         each.__name__
-        for module in (records, review_rules, bodies, upload_form, mapping_api)
+        for module in (records, transfers, review_rules, bodies, upload_form, mapping_api)
         for each in vars(module).values()
         if isinstance(each, type)
         and issubclass(each, BaseModel)

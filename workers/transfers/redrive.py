@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound, Unavailable
-from adapters.ports.transfers import StatusRow
 from workers.shared.services.errors import (
     InvalidRequest,
     NotFound,
@@ -31,7 +31,6 @@ from workers.shared.services.runs import TemporalRuns, temporal_errors
 from workers.transfers.service import (
     Offer,
     TransferAnswers,
-    TransferDetails,
     TransferService,
     offers,
 )
@@ -145,17 +144,12 @@ class Redrives:
             )
         )
         await self._store.note(
-            StatusRow(
-                transfer_id=row.transfer_id,
-                status=TransferStatus.FAILED,
-                at=datetime.now(UTC),
-                source=row.source,
-                event_id=row.event_id,
-                queue=row.queue,
-                job=row.job,
-                file=row.file,
-                reason=f"redriven from action {first + 1} as {started.transfer_id[:SHOWN]}",
-                by=who.subject,
+            row.model_copy(
+                update={
+                    "at": datetime.now(UTC),
+                    "reason": f"redriven from action {first + 1} as {started.transfer_id[:SHOWN]}",
+                    "by": who.subject,
+                }
             )
         )
         return Redriven(started, first + 1, [f"{index + 1}. {action}" for index, action in done])
@@ -179,7 +173,7 @@ class Redrives:
             return started
         raise Refused(f"it was redriven {REDRIVES} times: send its event anew")
 
-    async def _order_of(self, row: StatusRow) -> FileJobOrder:
+    async def _order_of(self, row: Transfer) -> FileJobOrder:
         handle = self._client.get_workflow_handle(file_job_id(row.transfer_id))
         with temporal_errors():
             try:
@@ -192,7 +186,7 @@ class Redrives:
                     raise
         raise WrongState("Temporal has forgotten its run: send its event again")
 
-    async def _receipt_of(self, row: StatusRow) -> Receipt | None:
+    async def _receipt_of(self, row: Transfer) -> Receipt | None:
         """What it has done; None: no action has begun."""
         if row.receipt is None:
             return None
@@ -269,7 +263,7 @@ class StoredReceipts:
     def __init__(self, blobs: Callable[[], Blobs]) -> None:
         self._blobs = blobs
 
-    async def of(self, row: StatusRow) -> ShownReceipt | None:
+    async def of(self, row: Transfer) -> ShownReceipt | None:
         """The receipt of a transfer; None: it has none yet."""
         if row.receipt is None:
             return None
@@ -314,7 +308,7 @@ class ParkedGroup:
     """Their queue; `event`: no rule has matched them."""
     cause: str
     """Partner and failure, without names of files."""
-    rows: Sequence[StatusRow]
+    rows: Sequence[Transfer]
     """The longest wait first."""
 
     @property
@@ -332,7 +326,7 @@ class Answered:
     """Why it was not answered; None: it was."""
 
 
-def kind_of(row: StatusRow) -> str:
+def kind_of(row: Transfer) -> str:
     """What tells the answers of transfers apart: whether they have a queue, and which."""
     return EVENT if row.status is TransferStatus.NO_ASSIGNED else row.queue or EVENT
 
@@ -354,7 +348,7 @@ class ParkedGroups:
         Raises:
             Forbidden: The caller is not an operator.
         """
-        found: dict[tuple[str, str], list[StatusRow]] = defaultdict(list)
+        found: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
         for row in await self._service.parked_rows(who, MOST):
             found[kind_of(row), cause_of(parked_reason(row) or "")].append(row)
         groups = [
@@ -384,7 +378,7 @@ class ParkedGroups:
         """
         group = await self.get(who, key)
 
-        async def one(row: StatusRow) -> Answered:
+        async def one(row: Transfer) -> Answered:
             try:
                 await self._answers.answer(who, row, decision, reason=reason)
             except ServiceError as error:
@@ -402,14 +396,14 @@ _FOLLOWING: Final = 10
 class TransferOverview:
     """All that is known of one transfer."""
 
-    details: TransferDetails
+    transfer: Transfer
     actions: Sequence[tuple[ActionView, ActionDetail]]
     """Of its job, in order; as long as a worker of its queue answers."""
     offers: Sequence[Offer]
     receipt: ShownReceipt | None
     before: str | None
     """The transfer that it sends again, or carries out anew."""
-    following: Sequence[StatusRow]
+    following: Sequence[Transfer]
     """Those that have sent it again, or carried it out anew."""
 
 
@@ -449,33 +443,33 @@ class TransferPageService:
             Forbidden: The caller is not an operator.
             NotFound: There is none.
         """
-        details = await self._service.get(who, name)
-        receipt = await self._receipts.of(details.row)
+        transfer = await self._service.get(who, name)
+        receipt = await self._receipts.of(transfer)
         known = receipt and receipt.receipt
         return TransferOverview(
-            details,
-            await self._actions(details),
-            offers(details),
+            transfer,
+            await self._actions(transfer),
+            offers(transfer),
             receipt,
             known and (known.resent_from or known.redriven_from),
-            await self._following(details.row),
+            await self._following(transfer),
         )
 
-    async def _actions(self, details: TransferDetails) -> Sequence[tuple[ActionView, ActionDetail]]:
-        views = () if details.view is None else details.view.actions
+    async def _actions(self, transfer: Transfer) -> Sequence[tuple[ActionView, ActionDetail]]:
+        views = () if transfer.view is None else transfer.view.actions
         found: ActionDetails | None = None
         if views:
             # A worker of an earlier release does not know the query.
             with suppress(TemporalUnavailable):
-                found = await self._runs.query(run_of(details.row), "actions", ActionDetails)
+                found = await self._runs.query(run_of(transfer), "actions", ActionDetails)
         known = [] if found is None else [*found.actions]
         return list(zip(views, [*known, *[ActionDetail()] * len(views)], strict=False))
 
-    async def _following(self, row: StatusRow) -> Sequence[StatusRow]:
+    async def _following(self, row: Transfer) -> Sequence[Transfer]:
         name = {TransferStatus.SUCCEEDED: resend_id, TransferStatus.FAILED: redrive_id}.get(
             row.status
         )
-        found: list[StatusRow] = []
+        found: list[Transfer] = []
         while name is not None and len(found) < _FOLLOWING:
             following = await self._store.get(name(row.transfer_id, len(found) + 1))
             if following is None:

@@ -11,9 +11,10 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.cloud_events import NoEvent, head_of, read_event
 from activities.transfers.operators_files import Queue
+from activities.transfers.records import AcceptedEvent, Transfer
 from activities.transfers.store import SqlTransferStore
 from adapters.ports.records import RejectionRecord
-from adapters.ports.transfers import PartnerStore, StatusRow
+from adapters.ports.transfers import PartnerStore
 from workers.shared.services.bodies import RefusedMessage, correction_of
 from workers.shared.services.errors import (
     InvalidRequest,
@@ -47,19 +48,6 @@ from workflows.transfers.runs import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedEvent:
-    """An event whose run is known to Temporal alone."""
-
-    transfer_id: str
-    at: datetime
-    """When it arrived."""
-    event: FileNotice | None
-    """None: the message is not an event, which its run will say."""
-    ended: str | None
-    """How its run ended before it wrote a row, as in `was terminated`; None: it is open."""
-
-
 async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | None:
     """The event that a run was started with; None: Temporal knows of no such run.
 
@@ -76,7 +64,13 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
         raise
     status = found.status or WorkflowExecutionStatus.RUNNING
     ended = None if status is WorkflowExecutionStatus.RUNNING else standing_of(status)
-    return AcceptedEvent(transfer_id, order.arrived.astimezone(UTC), _event_of(order), ended)
+    return AcceptedEvent.of(
+        transfer_id,
+        _event_of(order),
+        at=order.arrived.astimezone(UTC),
+        reason=ended and f"its run {ended} before a worker had checked the event",
+        ended=ended,
+    )
 
 
 async def _order_of(client: Client, handle: WorkflowHandle[Any, Any]) -> FileEventOrder:
@@ -110,7 +104,7 @@ class TransferAnswers:
     async def answer(
         self,
         who: Identity,
-        row: StatusRow,
+        row: Transfer,
         decision: Decision,
         *,
         reason: str | None = None,
@@ -142,7 +136,7 @@ class TransferAnswers:
         else:
             await self._send(row, decision.value, Retry(by=by))
 
-    async def cancel(self, who: Identity, row: StatusRow, reason: str | None = None) -> None:
+    async def cancel(self, who: Identity, row: Transfer, reason: str | None = None) -> None:
         """Begin no further action of a job.
 
         Raises:
@@ -151,7 +145,7 @@ class TransferAnswers:
         """
         await self._send(row, "cancel", Answer(by=who.subject, reason=reason))
 
-    async def _send(self, row: StatusRow, verb: str, answer: Contract) -> None:
+    async def _send(self, row: Transfer, verb: str, answer: Contract) -> None:
         await self._runs.update(run_of(row), verb, answer, TransferView, _PIPELINE)
 
 
@@ -172,12 +166,12 @@ class Offer(StrEnum):
     REDRIVE = "redrive"
 
 
-def offers(found: "TransferDetails") -> Sequence[Offer]:
+def offers(found: Transfer) -> Sequence[Offer]:
     """What a person can have done with a transfer, as its row and its run say."""
     return [*_answers(found), *_others(found)]
 
 
-def _answers(found: "TransferDetails") -> Sequence[Offer]:
+def _answers(found: Transfer) -> Sequence[Offer]:
     """Of a run that waits for a person; of another one, none."""
     view = found.view
     if view is None or view.since is None:
@@ -196,14 +190,13 @@ def _answers(found: "TransferDetails") -> Sequence[Offer]:
     return (*offered, Offer.FAIL)
 
 
-def _others(found: "TransferDetails") -> Sequence[Offer]:
-    row, view = found.row, found.view
-    match row.status:
-        case TransferStatus.READ_MESSAGE if view is not None:
+def _others(found: Transfer) -> Sequence[Offer]:
+    match found.status:
+        case TransferStatus.READ_MESSAGE if found.view is not None:
             return (Offer.CANCEL,)
-        case TransferStatus.SUCCEEDED if row.kept is not None:
-            return (Offer.RESEND,) if row.kept.until >= datetime.now(UTC).date() else ()
-        case TransferStatus.FAILED if run_of(row) == file_job_id(row.transfer_id):
+        case TransferStatus.SUCCEEDED if found.kept is not None:
+            return (Offer.RESEND,) if found.kept.until >= datetime.now(UTC).date() else ()
+        case TransferStatus.FAILED if run_of(found) == file_job_id(found.transfer_id):
             return (Offer.REDRIVE,)
         case _:
             return ()
@@ -214,25 +207,6 @@ LARGEST_PAGE: Final = 500
 RESENDS: Final = 1_000
 MOST: Final = 1_000
 """Transfers that wait for a person whose reasons the inbox shows."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransferDetails:
-    """One transfer, as it is now."""
-
-    row: StatusRow
-    trail: Sequence[StatusRow]
-    view: TransferView | None
-    """What its run says; None: it has ended, or no worker answers."""
-    link: str | None = None
-    """To its run in the Web UI."""
-
-    @property
-    def is_parked(self) -> bool:
-        """It waits for a person."""
-        if self.row.status is TransferStatus.NO_ASSIGNED:
-            return True
-        return self.view is not None and self.view.since is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +252,7 @@ class TransferService:
         account_id: str | None = None,
         before: Cursor | None = None,
         limit: int = PAGE,
-    ) -> Sequence[StatusRow]:
+    ) -> Sequence[Transfer]:
         """Transfers, the newest change first."""
         require_operator(who, "transfers")
         return await self._store.newest(
@@ -296,15 +270,15 @@ class TransferService:
         found = await self.parked_rows(who, MOST)
         return {run_of(row): reason for row in found if (reason := parked_reason(row))}
 
-    async def parked_rows(self, who: Identity, limit: int) -> Sequence[StatusRow]:
+    async def parked_rows(self, who: Identity, limit: int) -> Sequence[Transfer]:
         """Transfers that wait for a person; of more than the limit, those that changed last."""
         require_operator(who, "transfers")
-        rows: list[StatusRow] = []
+        rows: list[Transfer] = []
         for status, beginning in WAITING.items():
             rows += await self._store.newest(limit=limit, status=status, reason=beginning)
         return rows
 
-    async def row(self, who: Identity, name: str) -> StatusRow:
+    async def row(self, who: Identity, name: str) -> Transfer:
         """The row of a transfer.
 
         Args:
@@ -326,7 +300,7 @@ class TransferService:
                 named = ", ".join(each.transfer_id[:12] for each in several)
                 raise Refused(f"{name!r} may be {named}; give more of the id")
 
-    async def get(self, who: Identity, name: str) -> TransferDetails:
+    async def get(self, who: Identity, name: str) -> Transfer:
         """A transfer: every state that it was in, and what its run says now."""
         row = await self.row(who, name)
         trail = await self._store.trail(row.transfer_id)
@@ -334,7 +308,8 @@ class TransferService:
             view = await self._runs.query(run_of(row), "status", TransferView)
         except TemporalUnavailable:
             view = None
-        return TransferDetails(row, trail, view, self._runs.link(run_of(row)))
+        link = self._runs.link(run_of(row))
+        return row.model_copy(update={"trail": trail, "view": view, "link": link})
 
     async def accepted(self, who: Identity, transfer_id: str) -> AcceptedEvent:
         """An event that has no row yet: no worker has checked it.
@@ -372,7 +347,7 @@ class TransferService:
 
     async def assign(
         self, who: Identity, name: str, queue: str, reason: str | None = None
-    ) -> StatusRow:
+    ) -> Transfer:
         """Name the queue of an event that no rule matches, or another one for a job without any.
 
         Raises:
@@ -389,7 +364,7 @@ class TransferService:
         await self._runs.update(run_of(row), "assign", answer, TransferView, _PIPELINE)
         return row
 
-    async def _assignable(self, who: Identity, name: str) -> StatusRow:
+    async def _assignable(self, who: Identity, name: str) -> Transfer:
         """A transfer that waits for a queue, or whose job is parked."""
         row = await self.row(who, name)
         if row.status in WAITING and parked_reason(row) is not None:
@@ -408,9 +383,9 @@ class TransferService:
             return [await self._reroute(who, await self._unassigned(who, name))]
         return [await self._reroute(who, row) async for row in self._all_unassigned()]
 
-    async def _all_unassigned(self) -> AsyncGenerator[StatusRow]:
+    async def _all_unassigned(self) -> AsyncGenerator[Transfer]:
         """By the page: those that are rerouted meanwhile do not come again."""
-        last: StatusRow | None = None
+        last: Transfer | None = None
         while True:
             rows = await self._store.newest(
                 limit=LARGEST_PAGE,
@@ -424,7 +399,7 @@ class TransferService:
                 return
             last = rows[-1]
 
-    async def _reroute(self, who: Identity, row: StatusRow) -> Rerouted:
+    async def _reroute(self, who: Identity, row: Transfer) -> Rerouted:
         run = transfer_workflow_id(row.transfer_id)
         try:
             await self._runs.update(run, "retry", Retry(by=who.subject), TransferView, _PIPELINE)
@@ -485,14 +460,14 @@ class TransferService:
                 return started
         raise Refused(f"it was sent again {RESENDS:,} times: send its event anew")
 
-    async def _unassigned(self, who: Identity, name: str) -> StatusRow:
+    async def _unassigned(self, who: Identity, name: str) -> Transfer:
         row = await self.row(who, name)
         if row.status is not TransferStatus.NO_ASSIGNED:
             raise _no_queue(row)
         return row
 
 
-def _no_queue(row: StatusRow) -> WrongState:
+def _no_queue(row: Transfer) -> WrongState:
     return WrongState(
         f"it waits for no queue: it {standing(row.status)}",
         workflow_id=transfer_workflow_id(row.transfer_id),

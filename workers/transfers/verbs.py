@@ -22,7 +22,7 @@ from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import file_job_id, transfer_workflow_id
 
 if TYPE_CHECKING:
-    from adapters.ports.transfers import StatusRow
+    from activities.transfers.records import Transfer
 
 _BEGINNING: Final = re.compile("[0-9a-fA-F]{8,64}")
 _RUNNING: Final = "running"
@@ -82,7 +82,7 @@ class TransferVerbs:
 
         async with open_tables(environment) as database:
             store = SqlTransferStore(database)
-            found: list[StatusRow] = []
+            found: list[Transfer] = []
             for status in _statuses(filters.state):
                 found += await store.newest(limit=filters.limit, status=status)
         entries = [_entry(row) for row in sorted(found, key=lambda row: row.at, reverse=True)]
@@ -112,7 +112,7 @@ class TransferVerbs:
         raise InvalidRequest(f"{run.workflow_id} has no report; see `docflow transfers receipt`")
 
 
-def run_of(row: "StatusRow") -> str:
+def run_of(row: "Transfer") -> str:
     """The workflow id of the run that a row is about."""
     if row.run is not None:
         return row.run
@@ -120,7 +120,7 @@ def run_of(row: "StatusRow") -> str:
     return (transfer_workflow_id if is_event else file_job_id)(row.transfer_id)
 
 
-def parked_reason(row: "StatusRow") -> str | None:
+def parked_reason(row: "Transfer") -> str | None:
     """Why a transfer waits for a person; None: it does not."""
     reason = row.reason or ""
     if row.status is TransferStatus.NO_ASSIGNED:
@@ -138,7 +138,7 @@ def _statuses(state: str | None) -> Sequence[TransferStatus | None]:
     return tuple(status for status in TransferStatus if status.lower() == state)
 
 
-def _entry(row: "StatusRow") -> RunEntry:
+def _entry(row: "Transfer") -> RunEntry:
     is_parked = (row.reason or "").startswith(_PARKED)
     state = "parked" if is_parked and row.status in _OPEN else None
     return RunEntry(
