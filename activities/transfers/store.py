@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pydantic_core import from_json
 from sqlalchemy import (
     Boolean,
     ColumnElement,
@@ -48,7 +47,7 @@ from adapters.database.models.transfers import (
     transfer_turns,
     transfers,
 )
-from adapters.database.records import SqlOldRows, clean
+from adapters.database.records import SqlOldRows, clean, record_of
 from adapters.ports.records import OpenRow
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.routes import RouteRemark, RouteRule
@@ -581,13 +580,7 @@ class SqlTransferStore:
     async def _rows(self, query: Select[Any]) -> Sequence[Transfer]:
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).mappings()
-            return [_row(dict(row)) for row in found]
-
-
-def _row(values: Mapping[str, Any]) -> Transfer:
-    """A transfer, of its columns; two of them are JSON."""
-    parsed = {name: from_json(values[name]) for name in ("receipt", "kept") if values[name]}
-    return Transfer.model_validate({**values, **parsed})
+            return [record_of(Transfer, row, ("receipt", "kept")) for row in found]
 
 
 _ENDED_STATES: Final = transfers.c.status.not_in(OPEN)

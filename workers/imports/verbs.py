@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
 from workers import catalogue
 from workers.imports.messages import read_message
@@ -101,7 +102,7 @@ class ImportVerbs:
                 note=row.reason or row.note,
                 is_open=row.state not in FINAL,
                 columns={name: f"{getattr(row.counts, name):,}" for name in _COUNTS},
-                row=TypeAdapter(type(row)).dump_python(row, mode="json"),
+                row=to_jsonable_python(dict(row)),
             )
             for row in rows
         ]
