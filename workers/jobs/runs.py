@@ -28,6 +28,7 @@ from workers.shared.services.runs import (
     SECONDS_TO_ANSWER,
     TemporalRuns,
     standing,
+    started_with,
     temporal_errors,
 )
 from workflows.jobs.definitions import TASK_QUEUE, WorkflowDefinition
@@ -299,7 +300,7 @@ class JobRuns:
         handle = self._client.get_workflow_handle(found.id, run_id=found.run_id)
         with temporal_errors():
             stages = await _stages(handle, found)
-            order = await self._order(handle)
+            order = await started_with(self._client, found.id, JobOrder)
         first = _first(stages, from_stage, job_id)
         kept = [view for view in stages if view.stage < first and view.ref is not None]
         redo = stages[first - 1]
@@ -387,14 +388,6 @@ class JobRuns:
                 if error.status is RPCStatusCode.NOT_FOUND:
                     return None
                 raise
-
-    async def _order(self, handle: WorkflowHandle[Any, Any]) -> JobOrder:
-        """What a run was started with."""
-        async for event in handle.fetch_history_events(page_size=1):
-            payloads = event.workflow_execution_started_event_attributes.input.payloads
-            [order] = await self._client.data_converter.decode(payloads, [JobOrder])
-            return order
-        raise AssertionError("a history without its first event")
 
     async def _newest(self, order: JobOrder, stages: Sequence[StageView]) -> JobOrder:
         """The order with the parameters that people have given since."""

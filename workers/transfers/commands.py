@@ -105,10 +105,10 @@ def parked(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 async def _parked(cli: CliContext, *, as_json: bool) -> None:
-    from workers.transfers.factory import open_groups
+    from workers.transfers.redrive import ParkedGroups
 
-    async with open_groups(cli.environment, cli.user) as (groups, who):
-        found = await groups.all(who)
+    async with open_service(cli) as (service, who):
+        found = await ParkedGroups(service).all(who)
     if as_json:
         print_json(
             [
@@ -165,7 +165,7 @@ def answer(
 async def _answer(
     cli: CliContext, key: str, decision: str, reason: str | None, *, yes: bool, as_json: bool
 ) -> None:
-    from workers.transfers.factory import open_groups
+    from workers.transfers.redrive import ParkedGroups
     from workflows.shared.parking import Decision
 
     if decision not in tuple(Decision):
@@ -174,7 +174,8 @@ async def _answer(
         raise UsageError("a retry takes no --reason: it would not be kept")
     if not yes and (as_json or not is_interactive()):
         raise UsageError("there is no terminal to ask at: add --yes")
-    async with open_groups(cli.environment, cli.user) as (groups, who):
+    async with open_service(cli) as (service, who):
+        groups = ParkedGroups(service)
         if not yes:
             found = await groups.get(who, key)
             typer.confirm(f"{decision} {_numbered(found)}: {one_line(found.cause)}?", abort=True)

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.cloud_events import NoEvent, head_of, read_event
@@ -26,7 +26,7 @@ from workers.shared.services.errors import (
 )
 from workers.shared.services.identity import Identity, require_operator
 from workers.shared.services.lists import Cursor
-from workers.shared.services.runs import TemporalRuns, temporal_errors
+from workers.shared.services.runs import TemporalRuns, started_with, temporal_errors
 from workers.shared.services.runs import standing as standing_of
 from workers.transfers.starts import StartedTransfer, TransferStarts
 from workers.transfers.verbs import WAITING, parked_reason, run_of
@@ -57,7 +57,7 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
     handle = client.get_workflow_handle(transfer_workflow_id(transfer_id))
     try:
         found = await handle.describe()
-        order = await _order_of(client, handle)
+        order = await started_with(client, handle.id, FileEventOrder)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
@@ -73,14 +73,6 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
     )
 
 
-async def _order_of(client: Client, handle: WorkflowHandle[Any, Any]) -> FileEventOrder:
-    async for event in handle.fetch_history_events(page_size=1):
-        payloads = event.workflow_execution_started_event_attributes.input.payloads
-        [order] = await client.data_converter.decode(payloads, [FileEventOrder])
-        return order
-    raise AssertionError("a history without its first event")
-
-
 def _event_of(order: FileEventOrder) -> FileNotice | None:
     try:
         return read_event(order.body, order.arrived)
@@ -89,64 +81,6 @@ def _event_of(order: FileEventOrder) -> FileNotice | None:
 
 
 _PIPELINE: Final = "transfers"
-
-
-class TransferAnswers:
-    """Sends answers to runs of transfers, as the updates that commands send.
-
-    Args:
-        runs: Of Temporal.
-    """
-
-    def __init__(self, runs: TemporalRuns) -> None:
-        self._runs = runs
-
-    async def answer(
-        self,
-        who: Identity,
-        row: Transfer,
-        decision: Decision,
-        *,
-        reason: str | None = None,
-        correction: str = "",
-        settings: bool = False,
-    ) -> None:
-        """Answer a run that waits for a person.
-
-        Args:
-            who: Who decides.
-            row: Of the transfer.
-            decision: What is to be done.
-            reason: Why, for its trail; a retry has none.
-            correction: Of a retry: settings of the failed action that change, a JSON object.
-            settings: Of a retry: read the settings of the job again.
-
-        Raises:
-            InvalidRequest: The correction is not a JSON object.
-            Refused: The run does not take this answer; nothing has changed.
-            TemporalUnavailable: No worker answered.
-        """
-        by = who.subject
-        if decision is not Decision.RETRY:
-            await self._send(row, decision.value, Answer(by=by, reason=reason))
-        elif run_of(row) == file_job_id(row.transfer_id):
-            action = correction_of(correction.encode() or None, "settings of the action")
-            retry = TransferRetry(by=by, action=action, settings=settings)
-            await self._send(row, decision.value, retry)
-        else:
-            await self._send(row, decision.value, Retry(by=by))
-
-    async def cancel(self, who: Identity, row: Transfer, reason: str | None = None) -> None:
-        """Begin no further action of a job.
-
-        Raises:
-            NotFound: No run of it is open.
-            Refused: It is too late.
-        """
-        await self._send(row, "cancel", Answer(by=who.subject, reason=reason))
-
-    async def _send(self, row: Transfer, verb: str, answer: Contract) -> None:
-        await self._runs.update(run_of(row), verb, answer, TransferView, _PIPELINE)
 
 
 class Offer(StrEnum):
@@ -239,8 +173,8 @@ class TransferService:
         queues: Mapping[str, Queue],
         rejected: RejectionRecord,
     ) -> None:
-        self._store, self._partners = store, partners
-        self._runs, self._starts, self._rejected = runs, starts, rejected
+        self.store, self._partners = store, partners
+        self.runs, self.starts, self._rejected = runs, starts, rejected
         self.queues = queues
 
     async def list(
@@ -255,7 +189,7 @@ class TransferService:
     ) -> Sequence[Transfer]:
         """Transfers, the newest change first."""
         require_operator(who, "transfers")
-        return await self._store.newest(
+        return await self.store.newest(
             limit=min(limit, LARGEST_PAGE),
             status=status,
             queue=queue,
@@ -275,7 +209,7 @@ class TransferService:
         require_operator(who, "transfers")
         rows: list[Transfer] = []
         for status, beginning in WAITING.items():
-            rows += await self._store.newest(limit=limit, status=status, reason=beginning)
+            rows += await self.store.newest(limit=limit, status=status, reason=beginning)
         return rows
 
     async def row(self, who: Identity, name: str) -> Transfer:
@@ -291,7 +225,7 @@ class TransferService:
         """
         require_operator(who, "transfers")
         text = name.removeprefix("transfer/").removesuffix("/job")
-        match await self._store.find(text):
+        match await self.store.find(text):
             case []:
                 raise NotFound(f"there is no transfer {name!r}")
             case [one]:
@@ -303,12 +237,12 @@ class TransferService:
     async def get(self, who: Identity, name: str) -> Transfer:
         """A transfer: every state that it was in, and what its run says now."""
         row = await self.row(who, name)
-        trail = await self._store.trail(row.transfer_id)
+        trail = await self.store.trail(row.transfer_id)
         try:
-            view = await self._runs.query(run_of(row), "status", TransferView)
+            view = await self.runs.query(run_of(row), "status", TransferView)
         except TemporalUnavailable:
             view = None
-        link = self._runs.link(run_of(row))
+        link = self.runs.link(run_of(row))
         return row.model_copy(update={"trail": trail, "view": view, "link": link})
 
     async def accepted(self, who: Identity, transfer_id: str) -> AcceptedEvent:
@@ -319,7 +253,7 @@ class TransferService:
         """
         require_operator(who, "transfers")
         with temporal_errors():
-            found = await accepted_event(self._runs.client, transfer_id)
+            found = await accepted_event(self.runs.client, transfer_id)
         if found is None:
             raise NotFound(f"there is no transfer {transfer_id!r}")
         return found
@@ -334,7 +268,7 @@ class TransferService:
         require_operator(who, "transfers")
         with temporal_errors():
             try:
-                return await self._starts.start(body, way_in)
+                return await self.starts.start(body, way_in)
             except RefusedMessage as refused:
                 await self._rejected.record(
                     way_in,
@@ -361,7 +295,7 @@ class TransferService:
                 f"there is no queue {queue}; there are {', '.join(sorted(self.queues))}"
             )
         answer = TransferAssign(queue=queue, by=who.subject, reason=reason)
-        await self._runs.update(run_of(row), "assign", answer, TransferView, _PIPELINE)
+        await self.runs.update(run_of(row), "assign", answer, TransferView, _PIPELINE)
         return row
 
     async def _assignable(self, who: Identity, name: str) -> Transfer:
@@ -370,6 +304,49 @@ class TransferService:
         if row.status in WAITING and parked_reason(row) is not None:
             return row
         raise _no_queue(row)
+
+    async def answer(
+        self,
+        who: Identity,
+        row: Transfer,
+        decision: Decision,
+        *,
+        reason: str | None = None,
+        correction: str = "",
+        settings: bool = False,
+    ) -> None:
+        """Answer a run that waits for a person.
+
+        Args:
+            who: Who decides.
+            row: The transfer.
+            decision: What is to be done.
+            reason: Why, for its trail; a retry has none.
+            correction: Of a retry: settings of the failed action that change, a JSON object.
+            settings: Of a retry: read the settings of the job again.
+
+        Raises:
+            InvalidRequest: The correction is not a JSON object.
+            Refused: The run does not take this answer; nothing has changed.
+            TemporalUnavailable: No worker answered.
+        """
+        answer: Contract = Answer(by=who.subject, reason=reason)
+        if decision is Decision.RETRY and run_of(row) == file_job_id(row.transfer_id):
+            action = correction_of(correction.encode() or None, "settings of the action")
+            answer = TransferRetry(by=who.subject, action=action, settings=settings)
+        elif decision is Decision.RETRY:
+            answer = Retry(by=who.subject)
+        await self.runs.update(run_of(row), decision.value, answer, TransferView, _PIPELINE)
+
+    async def cancel(self, who: Identity, row: Transfer, reason: str | None = None) -> None:
+        """Begin no further action of a job.
+
+        Raises:
+            NotFound: No run of it is open.
+            Refused: It is too late.
+        """
+        answer = Answer(by=who.subject, reason=reason)
+        await self.runs.update(run_of(row), "cancel", answer, TransferView, _PIPELINE)
 
     async def reroute(self, who: Identity, name: str | None = None) -> Sequence[Rerouted]:
         """Have the rules looked at again.
@@ -387,7 +364,7 @@ class TransferService:
         """By the page: those that are rerouted meanwhile do not come again."""
         last: Transfer | None = None
         while True:
-            rows = await self._store.newest(
+            rows = await self.store.newest(
                 limit=LARGEST_PAGE,
                 status=TransferStatus.NO_ASSIGNED,
                 before=last and last.at,
@@ -402,7 +379,7 @@ class TransferService:
     async def _reroute(self, who: Identity, row: Transfer) -> Rerouted:
         run = transfer_workflow_id(row.transfer_id)
         try:
-            await self._runs.update(run, "retry", Retry(by=who.subject), TransferView, _PIPELINE)
+            await self.runs.update(run, "retry", Retry(by=who.subject), TransferView, _PIPELINE)
         except ServiceError as error:
             return Rerouted(row.transfer_id, str(error))
         return Rerouted(row.transfer_id, None)
@@ -451,11 +428,11 @@ class TransferService:
         queue = self.queues.get(order.queue)
         for number in range(1, RESENDS + 1):
             id = resend_id(order.transfer_id, number)
-            if await self._store.get(id) is not None:
+            if await self.store.get(id) is not None:
                 continue
             numbered = order.model_copy(update={"transfer_id": id, "resend": number})
             with temporal_errors():
-                started = await self._starts.start_job(numbered, queue and queue.priority)
+                started = await self.starts.start_job(numbered, queue and queue.priority)
             if started.created:
                 return started
         raise Refused(f"it was sent again {RESENDS:,} times: send its event anew")
