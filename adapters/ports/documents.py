@@ -1,7 +1,7 @@
 """Files of every format that docflow reads, and what it writes of their rows."""
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -103,33 +103,39 @@ class ColumnSource(Protocol):
         ...
 
 
-class TableSource(Protocol):
+Row = tuple[int, list[Cell]]
+"""Line number, from 1, and cells without trailing blanks."""
+
+
+@dataclass(slots=True)
+class Table:
     """One table of a file."""
 
     format: str
     """`csv`, `xlsx`, `xls` or `ods`."""
     sheet: str | None
     encoding: str | None
-    delimiter: str | None
+    _rows: Callable[[], Iterator[Row]]
+    delimiter: str | None = None
     """Of a text table."""
-    columns: ColumnSource | None
+    columns: ColumnSource | None = None
     """Reads a text table by columns; None: it is read row by row only."""
-    date1904: bool
+    date1904: bool = False
     """Serial day numbers count from 1904."""
-    merges: list[Merge]
+    merges: list[Merge] = field(default_factory=list[Merge])
     """Merged cells of a worksheet, complete when its rows have been read."""
-    widths: dict[int, int]
+    widths: dict[int, int] = field(default_factory=dict[int, int])
     """Of a text table: line number to the number of fields of its first records, empty ones
     included."""
-    hidden_columns: set[int]
+    hidden_columns: set[int] = field(default_factory=set[int])
     """Positions of columns that the user's program does not show."""
-    hidden_rows: "array[int]"
+    hidden_rows: "array[int]" = field(default_factory=lambda: array("I"))
     """Line numbers, rising, of rows that hold anything and that the user's program does not show,
     as far as rows have been read."""
-    is_hidden: bool
+    is_hidden: bool = False
     """The user's program does not show the sheet."""
 
-    def rows(self) -> Iterator[tuple[int, list[Cell]]]:
+    def rows(self) -> Iterator[Row]:
         """Rows that hold anything, each with its line number as the user's program shows it.
 
         Each call begins at the top; one reading at a time.
@@ -139,20 +145,24 @@ class TableSource(Protocol):
         Raises:
             UnreadableDocument: The file turned out damaged or hostile on the way.
         """
-        ...
+        self.merges.clear()
+        self.widths.clear()
+        self.hidden_columns.clear()
+        del self.hidden_rows[:]
+        return self._rows()
 
 
-class TableBook(Protocol):
+@dataclass(frozen=True, slots=True)
+class Book:
     """A file with all of its tables."""
 
-    @property
-    def sheets(self) -> Sequence[SheetFacts]:
-        """Worksheets in the file's order, hidden ones included; none for a text table."""
-        ...
+    sheets: Sequence[SheetFacts]
+    """Worksheets in the file's order, hidden ones included; none for a text table."""
+    _table: Callable[[str], Table]
 
-    def table(self, sheet: str | None = None) -> TableSource:
+    def table(self, sheet: str | None = None) -> Table:
         """One of the sheets, by its exact name; the table itself where there are none."""
-        ...
+        return self._table(sheet or "")
 
 
 class ScheduleSource(Protocol):
@@ -210,7 +220,7 @@ class Documents(Protocol):
         sheet: str | None = None,
         encoding: str | None = None,
         delimiter: str | None = None,
-    ) -> AbstractContextManager[TableSource]:
+    ) -> AbstractContextManager[Table]:
         """Open a table by what the file holds; the name is a hint.
 
         Args:
@@ -236,7 +246,7 @@ class Documents(Protocol):
 
     def open_workbook(
         self, content: Path | bytes, *, filename: str | None = None, encoding: str | None = None
-    ) -> AbstractContextManager[TableBook]:
+    ) -> AbstractContextManager[Book]:
         """Open a file with all of its tables, by what it holds; the name is a hint.
 
         Args:
