@@ -30,8 +30,9 @@ from activities.spreadsheets.staging import Plan
 from activities.spreadsheets.staging import is_blank as holds_nothing
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.value_mapping import VALUE_CHARACTERS, ValueBook, resolver_of, scope_of
+from adapters.files.documents import FileDocuments
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Documents, Table
+from adapters.ports.documents import Table
 from workflows.shared.cells import Cell, cell_text, is_blank, listed_lines, readable
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.shared.fields import FieldSpec
@@ -305,7 +306,7 @@ class SpreadsheetAnalysis:
         self,
         store: SqlSpreadsheetStore,
         blobs: Blobs,
-        documents: Documents,
+        documents: FileDocuments,
         types: SheetTypes,
         scratch: Path,
     ) -> None:

@@ -12,7 +12,7 @@ from adapters.ports.documents import Book, ScheduleSource, Table
 
 
 class FileDocuments:
-    """Reads tables and schedules from local files; a `Documents`."""
+    """Reads tables and schedules from local files."""
 
     def open_table(
         self,

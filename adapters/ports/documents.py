@@ -14,7 +14,7 @@ from workflows.batches.loads import (
 )
 from workflows.batches.names import DocumentId
 from workflows.imports.schedules import ScheduleItem, ScheduleProject
-from workflows.shared.cells import Cell, Merge, RejectedRow, SheetFacts, SkippedTable
+from workflows.shared.cells import Cell, Merge, SheetFacts
 from workflows.shared.contracts import BlobRef
 from workflows.shared.conversion import CellForm, ColumnText
 
@@ -209,101 +209,6 @@ class ScheduleSource(Protocol):
         ...
 
 
-class Documents(Protocol):
-    """Reads files of every format docflow knows."""
-
-    def open_table(
-        self,
-        path: Path,
-        *,
-        filename: str | None = None,
-        sheet: str | None = None,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-    ) -> AbstractContextManager[Table]:
-        """Open a table by what the file holds; the name is a hint.
-
-        Args:
-            path: The file.
-            filename: The name its owner knows it by.
-            sheet: Sheet of a workbook; when absent the first that holds anything, a hidden one
-                only where no visible one does.
-            encoding: Encoding of a text file; found out when absent.
-            delimiter: Between the fields of a text file; found out when absent.
-
-        Raises:
-            UnreadableDocument: No table can be read from it; the message says why.
-        """
-        ...
-
-    def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
-        """Names of a workbook's sheets in its order; none for a text table.
-
-        Raises:
-            UnreadableDocument: No table can be read from it; the message says why.
-        """
-        ...
-
-    def open_workbook(
-        self, content: Path | bytes, *, filename: str | None = None, encoding: str | None = None
-    ) -> AbstractContextManager[Book]:
-        """Open a file with all of its tables, by what it holds; the name is a hint.
-
-        Args:
-            content: The file; its bytes, where it is no container.
-            filename: The name its owner knows it by.
-            encoding: Encoding of a text file; found out when absent.
-
-        Raises:
-            UnreadableDocument: No table can be read from it; the message says why.
-        """
-        ...
-
-    def is_container(self, content: Path | bytes) -> bool:
-        """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""
-        ...
-
-    def open_schedule(
-        self, path: Path, *, filename: str | None = None, encoding: str | None = None
-    ) -> AbstractContextManager[ScheduleSource]:
-        """Open an XER or PMXML file by what it holds.
-
-        Raises:
-            UnreadableDocument: It is neither, or damaged; the message says which.
-        """
-        ...
-
-
-class ReportWriter(Protocol):
-    """Writes the spreadsheet of rejected rows."""
-
-    def write(
-        self,
-        target: Path,
-        header: Sequence[str],
-        rows: Iterator[RejectedRow],
-        *,
-        comments: bool = False,
-        memory: Sequence[Sequence[str]] = (),
-        left_out: Sequence[SkippedTable] = (),
-    ) -> None:
-        """The user's own rows plus a first column that says what is wrong with each.
-
-        Formulas are written as text; memory stays bounded.
-
-        Args:
-            target: File to write.
-            header: Titles of the columns.
-            rows: The rows, with their problems.
-            comments: Put each problem as a comment on the cell of its column as well, as far as
-                memory allows.
-            memory: Rows of a hidden sheet: what the report remembers.
-            left_out: Rows of a sheet of its own: those that are no data, below the titles of
-                their tables, each with the reason.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ExtractedFile:
     """A file that was inside another one."""
@@ -340,26 +245,6 @@ class Extracted:
     notes: Sequence[str] = ()
     """What could not be read although the document as a whole could; never empty where the text
     is."""
-
-
-class DocumentTexts(Protocol):
-    """Reads text and metadata out of documents, by what they hold."""
-
-    async def extract(self, path: Path, filename: str | None, folder: Path) -> Extracted:
-        """Read a document by what it holds; the name is a hint.
-
-        Time and memory are bounded, whatever the file.
-
-        Args:
-            path: The file.
-            filename: The name its owner knows it by.
-            folder: Empty; takes the files found inside.
-
-        Raises:
-            UnreadableDocument: It is empty, damaged, encrypted, hostile or too large; the message
-                says which. One of a kind that is not read has no text, and a note says why.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
