@@ -14,8 +14,9 @@ from activities.batches.document_load import DocumentLoads, derived_tags, missin
 from activities.batches.document_store import SqlLoadStore
 from activities.shared.failures import Heartbeater, translate_failures
 from activities.shared.scratch import scratch_folder
+from adapters.files.texts.pool import FileTexts
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import DocumentTexts, LoadFacts, WholeDocument
+from adapters.ports.documents import LoadFacts, WholeDocument
 from adapters.ports.errors import BlobNotFound
 from workflows.batches.loads import (
     STEPS,
@@ -62,7 +63,7 @@ class DocumentGroups:
         self,
         store: SqlLoadStore,
         blobs: Blobs,
-        texts: DocumentTexts,
+        texts: FileTexts,
         loads: DocumentLoads,
         scratch: Path,
     ) -> None:

@@ -15,8 +15,9 @@ from activities.batches.store import SqlBatchStore
 from activities.shared.failures import Heartbeater, hands_over, translate_failures
 from activities.shared.scratch import scratch_folder, sweep
 from adapters.aws.queues import AwsQueues
+from adapters.files.texts.pool import FileTexts
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Attached, DocumentTexts, Extracted, LoadFacts, Superseded
+from adapters.ports.documents import Attached, Extracted, LoadFacts, Superseded
 from adapters.ports.errors import BlobNotFound, Denied
 from workflows.batches.loads import (
     DocumentAttachments,
@@ -253,7 +254,7 @@ class DocumentLoads:
         store: SqlLoadStore,
         batches: SqlBatchStore,
         blobs: Blobs,
-        texts: DocumentTexts,
+        texts: FileTexts,
         queues: AwsQueues,
         prefix: str,
         scratch: Path,

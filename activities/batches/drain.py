@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from temporalio import activity
 
+from activities.batches.records import FailedMessage
 from activities.batches.store import SqlBatchStore
 from activities.shared.failures import Heartbeater, translate_failures
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.queues import AwsQueues
 from adapters.aws.topic import AwsTopic
-from adapters.ports.batches import FailedMessage
 from adapters.ports.errors import NotYet
 from adapters.temporal import TemporalOpenRuns
 from workflows.batches.events import Announcement, Publication
@@ -120,7 +120,7 @@ class BatchDrain:
         names, after = names_of(order.plan.prefix, order.key), ("", "")
         while page := await self._store.failed_messages(order.key, after, AT_ONCE):
             await asyncio.gather(*(self._put_back_one(names, message) for message in page))
-            after = (page[-1].document_id, page[-1].message_key)
+            after = page[-1].place
 
     async def _put_back_one(self, names: Names, message: FailedMessage) -> None:
         key = f"{message.document_id} {message.message_key}"

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from sqlalchemy import (
     CursorResult,
+    RowMapping,
     Select,
     and_,
     delete,
@@ -24,6 +25,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.batches import leftovers
+from activities.batches.records import BatchView, DocumentView, FailedMessage
 from adapters.database.engine import Database
 from adapters.database.models.batches import (
     TEMPORARY,
@@ -38,8 +40,8 @@ from adapters.database.models.batches import (
     documents,
     failed_messages,
 )
-from adapters.database.records import SqlOldRows, clean, release
-from adapters.ports.batches import BatchFacts, BatchView, DocumentView, FailedMessage
+from adapters.database.records import SqlOldRows, clean, record_of, release
+from adapters.ports.batches import BatchFacts
 from adapters.ports.records import OpenRow
 from workflows.batches.events import (
     NOT_KNOWN,
@@ -179,8 +181,8 @@ def is_later(before: datetime, behind: BatchKey | None) -> Any:
 
 async def views_of(connection: AsyncConnection, chosen: Select[Any]) -> list[BatchView]:
     """Rows of batches, with their documents by state."""
-    rows = (await connection.execute(chosen)).all()
-    keys = [BatchKey(case_id=row.case_id, batch_id=row.batch_id) for row in rows]
+    rows = (await connection.execute(chosen)).mappings().all()
+    keys = [BatchKey(case_id=row["case_id"], batch_id=row["batch_id"]) for row in rows]
     counts = await counts_of(connection, keys)
     return [_view(row, key, counts[key]) for row, key in zip(rows, keys, strict=True)]
 
@@ -205,7 +207,7 @@ async def documents_of(
     if state is not None:
         query = query.where(columns.state == state.value)
     rows = await connection.execute(query.order_by(columns.document_id).limit(limit))
-    return [_document(row) for row in rows]
+    return [_document(row) for row in rows.mappings()]
 
 
 async def failed_messages_of(
@@ -221,48 +223,28 @@ async def failed_messages_of(
         .order_by(*order)
         .limit(limit)
     )
-    return [
-        FailedMessage(
-            document_id=row.document_id,
-            message_key=row.message_key,
-            event_type=row.event_type,
-            reason=row.reason,
-            body=row.message,
-            failed_at=row.failed_at,
-        )
-        for row in await connection.execute(query)
-    ]
+    rows = (await connection.execute(query)).mappings()
+    return [record_of(FailedMessage, row, body=row["message"], at=row["failed_at"]) for row in rows]
 
 
-def _view(row: Any, key: BatchKey, counts: DocumentCounts) -> BatchView:
-    return BatchView(
+def _view(row: RowMapping, key: BatchKey, counts: DocumentCounts) -> BatchView:
+    status, reason = LoaderStatus(row["loader_status"]), row["reason"]
+    return record_of(
+        BatchView,
+        row,
         key=key,
-        status=LoaderStatus(row.loader_status),
-        reason=row.reason if row.known else row.reason or NOT_KNOWN,
-        updated_at=row.updated_at,
+        status=status,
+        reason=reason if row["known"] else reason or NOT_KNOWN,
         documents=counts,
-        dead_letters=row.dead_letters,
-        known=row.known,
-        lost=row.lost,
-        unused_fields=names_of_fields(row.passed_on),
-        unannounced=row.unannounced_since is not None and LoaderStatus(row.loader_status).terminal,
+        unused_fields=names_of_fields(row["passed_on"]),
+        unannounced=row["unannounced_since"] is not None and status.terminal,
     )
 
 
-def _document(row: Any) -> DocumentView:
-    blob_name: str | None = row.blob_name
-    return DocumentView(
-        document_id=row.document_id,
-        state=DocumentState(row.state),
-        filename=row.filename or (blob_name and blob_name.rpartition("/")[2]),
-        reason=row.reason,
-        failed_event=row.failed_event,
-        duplicate_of=row.duplicate_of,
-        notes=row.notes,
-        updated_at=row.updated_at,
-        parent_id=row.parent_id,
-        original_state=row.original_state and DocumentState(row.original_state),
-    )
+def _document(row: RowMapping) -> DocumentView:
+    blob_name: str | None = row["blob_name"]
+    filename = row["filename"] or (blob_name and blob_name.rpartition("/")[2])
+    return record_of(DocumentView, row, filename=filename)
 
 
 _OPEN = (LoaderStatus.WAITING.value, LoaderStatus.PROCESSING.value)

@@ -9,7 +9,7 @@ from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
-from adapters.ports.documents import ColumnBlock, ColumnBlocks, TableSource
+from adapters.ports.documents import ColumnBlock, ColumnBlocks, Table
 from workflows.imports.header import TableHeader
 from workflows.imports.lines import (
     FoundSheet,
@@ -91,7 +91,7 @@ class ColumnTable:
 
     def __init__(
         self,
-        source: TableSource,
+        source: Table,
         sheet: FoundSheet,
         width: int,
         message: TableMessage,
@@ -128,9 +128,7 @@ class ColumnTable:
         """Give memory and disk back; a second call does nothing."""
         self._opened.close()
 
-    def _survey(
-        self, source: TableSource, header: TableHeader, options: ReadingOptions
-    ) -> Surveyed:
+    def _survey(self, source: Table, header: TableHeader, options: ReadingOptions) -> Surveyed:
         survey = Survey(self._spec, header)
         below = dropwhile(lambda row: row[0] <= header.line, source.rows())
         first = list(islice(below, _COMPARED))

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from activities.imports.column_table import ColumnTable, KeptRows
 from activities.shared.scratch import ScratchDatabase, SeenKeys
-from adapters.ports.documents import TableBook, TableSource
+from adapters.ports.documents import Book, Table
 from adapters.ports.errors import UnreadableDocument
 from workflows.imports.findings import Findings, HiddenParts, ReportMemory, read_memory
 from workflows.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
@@ -142,7 +142,7 @@ class DocumentTable:
     """
 
     sheet: FoundSheet
-    source: TableSource
+    source: Table
     surveyed: Surveyed
     merges: Sequence[Merge]
     kept: KeptRows | None
@@ -274,7 +274,7 @@ def _is_said(cell: Cell) -> bool:
     return is_filled(cell) and not is_blank(cell)
 
 
-def fields_of(header: TableHeader, source: TableSource) -> int:
+def fields_of(header: TableHeader, source: Table) -> int:
     """Fields of a text table's header; 0: it is a sheet."""
     lines = range(header.line - len(header.rows) + 1, header.line + 1)
     return max((source.widths.get(line, 0) for line in lines), default=0)
@@ -307,7 +307,7 @@ class DocumentTables:
 
     def __init__(
         self,
-        book: TableBook,
+        book: Book,
         message: TableMessage,
         spec: TableSpec,
         folder: Path,
@@ -431,7 +431,7 @@ class DocumentTables:
         merges = list(source.merges)
         return DocumentTable(sheet, source, surveyed, merges, kept, last_line, hidden=hidden)
 
-    def _plain(self, sheet: FoundSheet, source: TableSource) -> DocumentTable | None:
+    def _plain(self, sheet: FoundSheet, source: Table) -> DocumentTable | None:
         """Look at the columns of a text; None: its rows have to be looked at."""
         assert sheet.header is not None
         width = fields_of(sheet.header, source)
@@ -484,7 +484,7 @@ class DocumentTables:
                 )
 
 
-def _hidden_parts(header: TableHeader, source: TableSource) -> HiddenParts:
+def _hidden_parts(header: TableHeader, source: Table) -> HiddenParts:
     used = sorted({*header.positions.values()} & source.hidden_columns)
     first = bisect_right(source.hidden_rows, header.line)
     return HiddenParts(

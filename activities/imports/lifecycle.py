@@ -22,8 +22,8 @@ from activities.shared.failures import (
 )
 from activities.shared.records import reason_of
 from activities.shared.scratch import refuse_replaced, scratch_folder
+from adapters.files.documents import FileDocuments
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Documents
 from adapters.ports.errors import BlobNotFound, PortError, Unavailable
 from adapters.ports.records import RejectedMessages, Runs
 from workflows.imports.findings import foreign_blob
@@ -198,7 +198,7 @@ class SmallTables:
         scratch: Folder for temporary files; a text needs none.
     """
 
-    def __init__(self, blobs: Blobs, documents: Documents, scratch: Path) -> None:
+    def __init__(self, blobs: Blobs, documents: FileDocuments, scratch: Path) -> None:
         self._blobs = blobs
         self._documents = documents
         self._scratch = scratch

@@ -22,8 +22,9 @@ from activities.shared.failures import (
     translate_failures,
 )
 from activities.shared.scratch import fetched, scratch_folder
+from adapters.files.documents import FileDocuments
+from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Documents, ReportWriter
 from workflows.imports.findings import Findings, ReportMemory
 from workflows.imports.messages import DocumentType, Strategy, TableMessage, encoded
 from workflows.imports.runs import (
@@ -87,7 +88,7 @@ class Load:
         """Whether nothing is left to read; a closed import's mark is finished without header."""
         return mark.finished and (not mark.header or self.is_under_way(mark))
 
-    def reader(self, documents: Documents, path: Path, chunk_rows: int) -> TableReader:
+    def reader(self, documents: FileDocuments, path: Path, chunk_rows: int) -> TableReader:
         """What reads the document."""
         return TableReader(documents, path, self.message, self.spec, chunk_rows)
 
@@ -350,7 +351,7 @@ async def no_rejected_rows() -> AsyncGenerator[Sequence[RejectedRow]]:
 async def write_report(
     rejected: AsyncIterator[Sequence[RejectedRow]],
     blobs: Blobs,
-    reports: ReportWriter,
+    reports: XlsxReportWriter,
     scratch: Path,
     key: TaskKey,
     header: Sequence[str],
@@ -428,8 +429,8 @@ class RowImports:
         self,
         store: SqlImportStore,
         blobs: Blobs,
-        documents: Documents,
-        reports: ReportWriter,
+        documents: FileDocuments,
+        reports: XlsxReportWriter,
         scratch: Path,
         chunk_rows: int = CHUNK_ROWS,
     ) -> None:

@@ -17,8 +17,10 @@ from activities.imports.rows import first_problems, write_report
 from activities.imports.store import SqlImportStore
 from activities.shared.failures import Heartbeater, WorkerThread, hands_over, translate_failures
 from activities.shared.scratch import SeenKeys, fetched
+from adapters.files.documents import FileDocuments
+from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Documents, ReportWriter, ScheduleSource
+from adapters.ports.documents import ScheduleSource
 from workflows.imports.messages import (
     BulkMessage,
     FileMessage,
@@ -208,8 +210,8 @@ class ScheduleImports:
         self,
         store: SqlImportStore,
         blobs: Blobs,
-        documents: Documents,
-        reports: ReportWriter,
+        documents: FileDocuments,
+        reports: XlsxReportWriter,
         scratch: Path,
     ) -> None:
         self._store = store

@@ -9,7 +9,7 @@ from typing import Final
 from activities.imports.column_table import TOGETHER, ColumnTable, may_be_packed, may_be_plain
 from activities.imports.document_tables import DocumentTable, DocumentTables
 from activities.shared.scratch import SeenKeys
-from adapters.ports.documents import Documents
+from adapters.files.documents import FileDocuments
 from workflows.imports.findings import Findings, ReportMemory
 from workflows.imports.messages import Strategy, TableMessage
 from workflows.imports.runs import RowChunk
@@ -51,7 +51,7 @@ class TableReader:
 
     def __init__(
         self,
-        documents: Documents,
+        documents: FileDocuments,
         content: Path | bytes,
         message: TableMessage,
         spec: TableSpec,

@@ -1,59 +1,95 @@
 """Imports as people read them, rows out again, and what is no longer kept."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import TypeAdapter
 from sqlalchemy import func, select, true
 
-from activities.imports.status_store import counts_of
 from adapters.database.engine import Database
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.imports import FINAL, HAS_PROBLEMS, import_tasks, rejected_messages
-from adapters.database.records import SqlOldRows, load_problems
+from adapters.database.records import SqlOldRows, record_of
 from workflows.imports.messages import DocumentType, Strategy
-from workflows.imports.runs import Correction, Counts, ImportState
+from workflows.imports.runs import Correction, Counts, ImportState, ImportStatus, Question
 from workflows.imports.types import TableSpec
-from workflows.shared.contracts import BlobRef, Problem, built_when_used
+from workflows.shared.contracts import BlobRef, Problem, Record, not_served, served, served_as
 
-_CORRECTIONS: Final = TypeAdapter(tuple[Correction, ...], config=built_when_used())
+_TEXTS: Final = ("problems", "report", "corrections")
 
 
-@dataclass(frozen=True, slots=True)
-class ImportTaskRow:
-    """The status row of one import; moments are UTC."""
+_PROBLEM: Final = {
+    "line": 7,
+    "sheet": None,
+    "column": "Qty",
+    "value": "many",
+    "reason": "is no number",
+    "mark": None,
+}
 
-    project_id: str
-    task_id: str
-    document_type: DocumentType
-    state: ImportState
-    strategy: Strategy | None
-    path: str | None
+
+class ImportTaskRow(Record):
+    """One import: its status row, and what its run says beside it; moments are UTC."""
+
+    model_config = served_as(workflow_id="id")
+
+    workflow_id: Annotated[str, served("`import/PROJECT/TASK`", "import/P1/T1")]
+    project_id: Annotated[str, not_served()]
+    task_id: Annotated[str, not_served()]
+    document_type: Annotated[DocumentType, served("What was imported", "equipment")]
+    state: Annotated[ImportState, served("Where it stands", "parked")]
+    step: Annotated[
+        str | None, served("What its run does; null: no worker answers", "load_rows")
+    ] = None
+    reason: Annotated[str | None, served("Why it ended or waits", "the sheet is not named")] = None
+    note: Annotated[str | None, served("What was left out", "2 totals were left out")] = None
+    counts: Annotated[Counts, served("Rows by what became of them", {"created": 12})]
+    problem_count: Annotated[int, served("How many problems there are", 1)]
+    problems: Annotated[
+        tuple[Problem, ...],
+        served("The first 100; a row that was left out is one", [_PROBLEM]),
+    ]
+    answers: Annotated[Sequence[str], served("What may be answered now", ["retry"])] = ()
+    question: Annotated[
+        Question | None, served("What exactly is to be decided, if the answers are known", None)
+    ] = None
+    corrections: Annotated[
+        tuple[Correction, ...],
+        served("What people have changed of the message, the newest last", []),
+    ] = ()
+    strategy: Annotated[Strategy | None, not_served()] = None
+    path: Annotated[str | None, not_served()] = None
     """`local` or `remote`."""
-    guard: str | None
-    counts: Counts
-    problem_count: int
-    problems: tuple[Problem, ...]
-    """The first 100."""
-    report: BlobRef | None
-    source_name: str | None
-    source_size: int | None
+    guard: Annotated[str | None, not_served()] = None
+    report: Annotated[BlobRef | None, not_served()] = None
+    source_name: Annotated[str | None, not_served()] = None
+    source_size: Annotated[int | None, not_served()] = None
     """Bytes."""
-    source_sha256: str | None
-    filename: str | None
-    workflow_id: str
-    reason: str | None
-    note: str | None
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    updated_at: datetime
-    corrections: tuple[Correction, ...] = ()
-    """What people have changed of the message, the newest last."""
-    problems_removed_at: datetime | None = None
+    source_sha256: Annotated[str | None, not_served()] = None
+    filename: Annotated[str | None, not_served()] = None
+    created_at: Annotated[datetime, not_served()]
+    started_at: Annotated[datetime | None, not_served()] = None
+    finished_at: Annotated[datetime | None, not_served()] = None
+    updated_at: Annotated[datetime, not_served()]
+    problems_removed_at: Annotated[datetime | None, not_served()] = None
     """When problems and report were removed because their time was over; None: they were not."""
+
+    def reported(self, status: ImportStatus, answers: Iterable[str]) -> Self:
+        """The import as its run says: it knows more, and earlier, than the row.
+
+        Args:
+            status: Of the run.
+            answers: What it takes while it waits for a person.
+        """
+        waits, outcome = status.next_steps is not None, status.outcome
+        changes = {
+            "state": status.state,
+            "step": status.step,
+            "reason": status.reason,
+            "answers": tuple(answers) if waits else (),
+            "question": outcome.question if outcome is not None and waits else None,
+        }
+        return self.model_copy(update=changes)
 
 
 class SqlImportTasks:
@@ -67,37 +103,8 @@ class SqlImportTasks:
         tasks = import_tasks
         query = select(tasks).where(tasks.c.project_id == project_id, tasks.c.task_id == task_id)
         async with self._database.reading() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _row(row)
-
-
-def _row(row: Any) -> ImportTaskRow:
-    return ImportTaskRow(
-        project_id=row.project_id,
-        task_id=row.task_id,
-        document_type=DocumentType(row.document_type),
-        state=ImportState(row.state),
-        strategy=None if row.strategy is None else Strategy(row.strategy),
-        path=row.path,
-        guard=row.guard,
-        counts=counts_of(row),
-        problem_count=row.problem_count,
-        problems=load_problems(row.problems),
-        report=None if row.report is None else BlobRef.model_validate_json(row.report),
-        source_name=row.source_name,
-        source_size=row.source_size,
-        source_sha256=row.source_sha256,
-        filename=row.filename,
-        workflow_id=row.workflow_id,
-        reason=row.reason,
-        note=row.note,
-        problems_removed_at=row.problems_removed_at,
-        corrections=_CORRECTIONS.validate_json(row.corrections or "[]"),
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        updated_at=row.updated_at,
-    )
+            row = (await connection.execute(query)).mappings().one_or_none()
+        return None if row is None else record_of(ImportTaskRow, row, _TEXTS, counts=dict(row))
 
 
 PAGE: Final = 5_000

@@ -4,23 +4,19 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, Self
 
-from workflows.jobs.records import (
-    TaskRecord,
-    WebhookAttempt,
-    WebhookOrder,
-)
+from workflows.jobs.records import TaskRecord, WebhookAttempt, WebhookOrder
 from workflows.jobs.vectors import LoadMode, LoadReport, VectorTable
+from workflows.jobs.webhooks import shown
+from workflows.shared.contracts import PlainRecord, not_served, served
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPage:
+class TaskPage(PlainRecord):
     """Some of the tasks of a job."""
 
-    tasks: Sequence[TaskRecord]
-    next: str | None = None
-    """Token of the page after it."""
+    tasks: Annotated[Sequence[TaskRecord], served("By stage and place in it", [])]
+    next: Annotated[str | None, served("`token` of the next page; null: there is none", None)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +65,39 @@ class Webhooks(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookDelivery:
-    """An entry of the log: one attempt to deliver one message."""
+class WebhookDelivery(PlainRecord):
+    """An entry of the log: one attempt to deliver one message to one receiver."""
 
-    order: WebhookOrder
-    sent_at: datetime
-    seconds: float
-    """That the attempt took."""
-    attempt: WebhookAttempt
+    number: Annotated[int, served("Of the receiver, from 0", 0)]
+    url: Annotated[str, served("Without its query", "https://client.example.com/done")]
+    attempt: Annotated[int, served("Of the job", 1)]
+    redelivery: Annotated[int, served("How often a person has asked for it again", 0)]
+    delivery_attempt: Annotated[int, served("Attempt of this delivery, from 1", 1)]
+    attempts: Annotated[int, served("That are made at most, unless a person asks for more", 4)]
+    message_id: Annotated[str, served("The same for every attempt", "msg_5eed5eed_1_completed_0")]
+    sent_at: Annotated[datetime, served("When it was sent", "2026-01-03T10:00:00Z")]
+    seconds: Annotated[float, served("That the attempt took", 0.2)]
+    delivered: Annotated[bool, served("The receiver has accepted it", True)]
+    status_code: Annotated[int | None, served("Of the answer", 200)]
+    problem: Annotated[str | None, served("Why it was not accepted", None)]
+    order: Annotated[WebhookOrder, not_served()]
+    result: Annotated[WebhookAttempt, not_served()]
+
+    @classmethod
+    def of(
+        cls, order: WebhookOrder, sent_at: datetime, seconds: float, result: WebhookAttempt
+    ) -> Self:
+        """Describe an attempt, without what may be a secret."""
+        return cls(
+            **dict(order) | dict(result),
+            url=shown(order.receiver.url),
+            attempts=order.receiver.retry_count + 1,
+            message_id=order.message_id,
+            sent_at=sent_at,
+            seconds=seconds,
+            order=order,
+            result=result,
+        )
 
 
 JsonObject = Mapping[str, Any]

@@ -294,7 +294,7 @@ class SqlJobStore:
             found = [TaskRecord.model_validate(dict(row)) for row in result.mappings()]
         page = found[:limit]
         more = len(found) > limit and bool(page)
-        return TaskPage(page, _token(page[-1]) if more else None)
+        return TaskPage(tasks=page, next=_token(page[-1]) if more else None)
 
     async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
         """Stage to how many of its tasks are in which state, at an attempt and as it kept them."""

@@ -232,7 +232,7 @@ class SqlWebhookLog:
         }
         values = {
             "ordered": clean(order.model_dump_json()),
-            "result": clean(delivery.attempt.model_dump_json()),
+            "result": clean(delivery.result.model_dump_json()),
             "seconds": delivery.seconds,
             "sent_at": delivery.sent_at,
         }
@@ -264,12 +264,9 @@ async def _circuit(connection: AsyncConnection, host: str) -> Circuit:
 
 
 def _delivery(row: Any) -> WebhookDelivery:
-    return WebhookDelivery(
-        order=WebhookOrder.model_validate_json(row.ordered),
-        sent_at=row.sent_at,
-        seconds=row.seconds,
-        attempt=WebhookAttempt.model_validate_json(row.result),
-    )
+    order = WebhookOrder.model_validate_json(row.ordered)
+    result = WebhookAttempt.model_validate_json(row.result)
+    return WebhookDelivery.of(order, row.sent_at, row.seconds, result)
 
 
 _REDIRECTS: Final = range(300, 400)

@@ -67,7 +67,7 @@ class JobWebhooks:
         began = datetime.now(UTC)
         attempt = await self._attempt(order, began)
         seconds = (datetime.now(UTC) - began).total_seconds()
-        await self._ports.log.record(WebhookDelivery(order, began, seconds, attempt))
+        await self._ports.log.record(WebhookDelivery.of(order, began, seconds, attempt))
         return attempt
 
     async def _attempt(self, order: WebhookOrder, now: datetime) -> WebhookAttempt:

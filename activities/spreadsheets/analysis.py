@@ -30,8 +30,9 @@ from activities.spreadsheets.staging import Plan
 from activities.spreadsheets.staging import is_blank as holds_nothing
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.value_mapping import VALUE_CHARACTERS, ValueBook, resolver_of, scope_of
+from adapters.files.documents import FileDocuments
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Documents, TableSource
+from adapters.ports.documents import Table
 from workflows.shared.cells import Cell, cell_text, is_blank, listed_lines, readable
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.shared.fields import FieldSpec
@@ -305,7 +306,7 @@ class SpreadsheetAnalysis:
         self,
         store: SqlSpreadsheetStore,
         blobs: Blobs,
-        documents: Documents,
+        documents: FileDocuments,
         types: SheetTypes,
         scratch: Path,
     ) -> None:
@@ -421,7 +422,7 @@ class SpreadsheetAnalysis:
             return len(list(islice(filled, 2))) == 2
 
 
-def _as_found(source: TableSource, header_line: int) -> Layout:
+def _as_found(source: Table, header_line: int) -> Layout:
     # A name that cannot be asked for is that of the first sheet, which is read without a name.
     sheet = source.sheet if len(source.sheet or "") <= _SHEET_CHARACTERS else None
     return Layout(

@@ -57,7 +57,6 @@ from workflows.spreadsheets.runs import RowCounts
 EVERY_IMPORT: Final = ImportFilter()
 MOST_COUNTED: Final = 10_000
 """Imports that a list counts: counting ten million takes the database seconds."""
-_MOST_WAITING: Final = 1_000
 _NEWEST: Final = (spreadsheet_imports.c.created_at.desc(), spreadsheet_imports.c.id.desc())
 _ORDERS: Final[Mapping[ImportSorting, Sequence[ColumnElement[Any]]]] = {
     ImportSorting.NEWEST: _NEWEST,

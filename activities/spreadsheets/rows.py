@@ -32,8 +32,8 @@ from activities.spreadsheets.staging import (
 )
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.value_mapping import scope_of
+from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import ReportWriter
 from workflows.shared.cells import RejectedRow, storable
 from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.errors import RuleViolation
@@ -198,7 +198,7 @@ class SpreadsheetReports:
     """
 
     def __init__(
-        self, store: SqlSpreadsheetStore, blobs: Blobs, reports: ReportWriter, scratch: Path
+        self, store: SqlSpreadsheetStore, blobs: Blobs, reports: XlsxReportWriter, scratch: Path
     ) -> None:
         self._store = store
         self._blobs = blobs

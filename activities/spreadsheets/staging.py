@@ -38,8 +38,8 @@ from activities.spreadsheets.validation import (
     ValidatedRows,
 )
 from activities.spreadsheets.value_mapping import ValueBook
+from adapters.files.documents import FileDocuments
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Documents
 from adapters.ports.errors import BlobNotFound
 from workflows.shared.cells import (
     Cell,
@@ -258,7 +258,7 @@ class SpreadsheetStaging:
     """
 
     def __init__(
-        self, store: SqlSpreadsheetStore, blobs: Blobs, documents: Documents, scratch: Path
+        self, store: SqlSpreadsheetStore, blobs: Blobs, documents: FileDocuments, scratch: Path
     ) -> None:
         self._store = store
         self._blobs = blobs
@@ -330,7 +330,9 @@ class _Writing:
         skipped: Rows that are no people, or may be none, once all are read.
     """
 
-    def __init__(self, documents: Documents, work: StageInput, path: Path, target: Path) -> None:
+    def __init__(
+        self, documents: FileDocuments, work: StageInput, path: Path, target: Path
+    ) -> None:
         self._documents = documents
         self._work = work
         self._path = path

@@ -13,15 +13,10 @@ from temporalio import activity
 from activities.shared.failures import translate_failures
 from activities.shared.scratch import scratch_folder
 from activities.transfers.endpoints import StepFiles, line_of, once, remarks_of_empty, staged_path
+from adapters.files.archives import ArchiveFiles
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfer_files import (
-    ArchiveInput,
-    Archives,
-    ExtractionLimits,
-    Scanner,
-    ScanVerdict,
-)
+from adapters.ports.transfer_files import ArchiveInput, ExtractionLimits, Scanner, ScanVerdict
 from adapters.ports.transfers import Secrets
 from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
@@ -41,7 +36,7 @@ _SUFFIXES: Final = {
 class ArchivePorts:
     """What actions with archives are given."""
 
-    archives: Archives
+    archives: ArchiveFiles
     secrets: Secrets
     staging: BlobStaging
     scratch: Path
@@ -62,7 +57,7 @@ class ArchiveSteps:
     """Makes archives and takes them apart.
 
     Args:
-        ports: Archives, passwords and staged bytes.
+        ports: ArchiveFiles, passwords and staged bytes.
     """
 
     def __init__(self, ports: ArchivePorts) -> None:

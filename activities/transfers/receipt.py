@@ -9,13 +9,12 @@ from temporalio import activity
 
 from activities.shared.failures import Heartbeater, translate_failures
 from activities.transfers.endpoints import content_of, now_utc, staged_files
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
-from adapters.ports.transfers import StatusRow
 from adapters.staging import BlobCopies, BlobStaging
 from workflows.shared.contracts import BlobRef
-from workflows.transfers.events import file_of
 from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, canonical, in_order
 from workflows.transfers.runs import (
     CopyRetentionOrder,
@@ -58,18 +57,14 @@ class JobClosing:
         async with Heartbeater():
             await ports.staging.remove(job.transfer_id)
         await ports.store.record(
-            StatusRow(
-                transfer_id=job.transfer_id,
+            Transfer.of(
+                job.transfer_id,
+                job.event,
+                closing.file,
                 status=closing.status,
                 at=closing.at,
-                source=job.event.source,
-                event_id=job.event.id,
-                account_id=job.event.account_id,
-                type=job.event.type,
-                subject=job.event.subject,
                 queue=job.queue,
                 job=closing.settings_job,
-                file=closing.file or file_of(job.event),
                 reason=closing.reason,
                 by=closing.by,
                 run=file_job_id(job.transfer_id),

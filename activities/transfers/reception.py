@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from temporalio import activity
@@ -14,6 +14,7 @@ from activities.shared.failures import translate_failures
 from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.endpoints import StepFiles, staged_files
 from activities.transfers.operators_files import Queue
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore, SqlTurns
 from adapters.ports.errors import Unavailable
 from adapters.ports.records import RejectionRecord
@@ -24,11 +25,10 @@ from adapters.ports.transfers import (
     SettingsFile,
     SettingsSource,
     StartedJobs,
-    StatusRow,
 )
 from adapters.staging import BlobStaging
 from workflows.shared.errors import KEY_REUSED, NOT_YET, RuleViolation
-from workflows.transfers.events import WATCH, FileNotice, TransferStatus, file_of
+from workflows.transfers.events import WATCH, FileNotice, TransferStatus
 from workflows.transfers.fired_events import fired_body
 from workflows.transfers.job_settings import (
     Settings,
@@ -115,9 +115,6 @@ class RouteCache:
             self._table = await asyncio.to_thread(RouteTable, rules)
             self._version = version
         self._asked = self._clock()
-
-
-_UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -207,12 +204,11 @@ class Receiving:
             order.way_in, order.transfer_id, KEY_REUSED, reason, order.body.encode()
         )
         await self._ports.store.note(
-            StatusRow(
-                transfer_id=order.transfer_id,
+            Transfer.of(
+                order.transfer_id,
+                None,
                 status=TransferStatus.FAILED,
                 at=_now(),
-                source=_UNKNOWN,
-                event_id=order.transfer_id,
                 reason=f"refused, by {order.way_in}: {reason}",
             )
         )
@@ -225,7 +221,7 @@ class Receiving:
         row = _row(order)
         if not await self._ports.store.record(row):
             reason = f"of another event with its source and id: {order.reason or order.status}"
-            await self._ports.store.note(replace(row, reason=reason[:500]))
+            await self._ports.store.note(row.model_copy(update={"reason": reason[:500]}))
 
     async def _route(self, event: FileNotice) -> EventRoute:
         table = await self._ports.routes.table()
@@ -290,7 +286,7 @@ class Receiving:
             raise Unavailable("the row of another event was removed meanwhile")
         return await self._refuse_other(order, known)
 
-    async def _refuse_other(self, order: FileEventOrder, known: StatusRow) -> Reception:
+    async def _refuse_other(self, order: FileEventOrder, known: Transfer) -> Reception:
         reason = (
             f"another event came with the source and id of this one, at {known.at:%Y-%m-%d %H:%M} "
             f"UTC, and {standing(known.status)}: this one was not used; send it again with another "
@@ -302,25 +298,8 @@ class Receiving:
         return Reception(status=known.status, refused=reason, digest=known.digest)
 
 
-def _row(order: StatusOrder) -> StatusRow:
-    event = order.event
-    return StatusRow(
-        transfer_id=order.transfer_id,
-        status=order.status,
-        at=order.at,
-        source=_UNKNOWN if event is None else event.source,
-        event_id=order.transfer_id if event is None else event.id,
-        account_id=event and event.account_id,
-        type=event and event.type,
-        subject=event and event.subject,
-        queue=order.queue,
-        job=order.job,
-        file=order.file or (event and file_of(event)),
-        reason=order.reason,
-        by=order.by,
-        run=order.run,
-        digest=order.digest,
-    )
+def _row(order: StatusOrder) -> Transfer:
+    return Transfer.of(**dict(order))
 
 
 def _now() -> datetime:
@@ -408,18 +387,13 @@ class Planning:
     async def _begun(self, order: LoadOrder, plan: TransferPlan) -> None:
         job = order.job
         await self._ports.store.record(
-            StatusRow(
-                transfer_id=job.transfer_id,
+            Transfer.of(
+                job.transfer_id,
+                job.event,
                 status=TransferStatus.READ_MESSAGE,
                 at=order.at,
-                source=job.event.source,
-                event_id=job.event.id,
-                account_id=job.event.account_id,
-                type=job.event.type,
-                subject=job.event.subject,
                 queue=job.queue,
                 job=plan.job.job,
-                file=file_of(job.event),
                 run=file_job_id(job.transfer_id),
                 digest=job.digest,
             )

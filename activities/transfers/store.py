@@ -38,6 +38,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from activities.transfers.records import Transfer, TransferState
 from adapters.database.engine import Database
 from adapters.database.models.transfers import (
     jobconfig,
@@ -46,13 +47,11 @@ from adapters.database.models.transfers import (
     transfer_turns,
     transfers,
 )
-from adapters.database.records import SqlOldRows, clean
+from adapters.database.records import SqlOldRows, clean, record_of
 from adapters.ports.records import OpenRow
-from adapters.ports.transfers import StatusRow
-from workflows.shared.contracts import BlobRef
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.routes import RouteRemark, RouteRule
-from workflows.transfers.runs import KeptTransfer, file_job_id
+from workflows.transfers.runs import file_job_id
 
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtext('docflow turns'), hashtext(:key))")
 _RESERVED: Final = "watch "
@@ -349,7 +348,7 @@ class StateWriter:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def write(self, row: StatusRow) -> bool:
+    async def write(self, row: Transfer) -> bool:
         """Write a state, and give its turn back where it is an end.
 
         Returns:
@@ -375,14 +374,14 @@ class StateWriter:
                 return done.digest
             # Another one was inserted since the statement began, which the next one sees.
 
-    async def note(self, row: StatusRow) -> None:
+    async def note(self, row: Transfer) -> None:
         """Write a line of the trail alone."""
         values = _values(row)
         async with self._database.reading() as connection:
             await connection.execute(_NOTE, {name: values[name] for name in _TRAIL})
 
 
-def _is_by_job(row: StatusRow) -> bool:
+def _is_by_job(row: Transfer) -> bool:
     """Whether the job itself writes it: the event that its job was started by has the id."""
     assigned = row.status is TransferStatus.ASSIGNED
     return row.run == file_job_id(row.transfer_id) and not assigned
@@ -458,7 +457,7 @@ _BOTH: Final = _both()
 _NOTE: Final = insert(jobstatus).on_conflict_do_nothing()
 
 
-def _values(row: StatusRow) -> dict[str, Any]:
+def _values(row: Transfer) -> dict[str, Any]:
     """A row as columns; texts without what PostgreSQL refuses."""
     values = {name: getattr(row, name) for name in _NAMES}
     cleaned = {
@@ -481,7 +480,7 @@ class SqlTransferStore:
         self._database = database
         self._states = StateWriter(database)
 
-    async def record(self, row: StatusRow) -> bool:
+    async def record(self, row: Transfer) -> bool:
         """Add a state; the same one twice is one. What it leaves out stays as it was.
 
         Of events with the same source and id, the row is that of the one that came first, until
@@ -492,16 +491,16 @@ class SqlTransferStore:
         """
         return await self._states.write(row)
 
-    async def note(self, row: StatusRow) -> None:
+    async def note(self, row: Transfer) -> None:
         """Add to the states that a transfer was in, and leave its state now as it is."""
         await self._states.note(row)
 
-    async def get(self, transfer_id: str) -> StatusRow | None:
+    async def get(self, transfer_id: str) -> Transfer | None:
         """The state of a transfer now; None: there is none."""
         found = await self._rows(select(transfers).where(transfers.c.transfer_id == transfer_id))
         return found[0] if found else None
 
-    async def find(self, beginning: str) -> Sequence[StatusRow]:
+    async def find(self, beginning: str) -> Sequence[Transfer]:
         """Transfers whose id begins so (8 hex digits and more), the newest first; at most 10."""
         text = beginning.lower()
         if len(text) < _PREFIX or set(text) - set("0123456789abcdef"):
@@ -511,19 +510,15 @@ class SqlTransferStore:
         query = select(transfers).where(id >= text, id < f"{text}g")
         return await self._rows(query.order_by(transfers.c.at.desc()).limit(_FOUND))
 
-    async def trail(self, transfer_id: str) -> Sequence[StatusRow]:
+    async def trail(self, transfer_id: str) -> Sequence[TransferState]:
         """States of a transfer, the oldest first."""
-        head = await self.get(transfer_id)
-        if head is None:
-            return ()
         query = (
             select(jobstatus)
             .where(jobstatus.c.transfer_id == transfer_id)
             .order_by(jobstatus.c.at, jobstatus.c.status)
         )
         async with self._database.reading() as connection:
-            found = (await connection.execute(query)).mappings()
-            return [_row({**_event_of(head), **row}) for row in found]
+            return [*map(TransferState.model_validate, await connection.execute(query))]
 
     async def newest(
         self,
@@ -535,7 +530,7 @@ class SqlTransferStore:
         reason: str | None = None,
         before: datetime | None = None,
         behind: str | None = None,
-    ) -> Sequence[StatusRow]:
+    ) -> Sequence[Transfer]:
         """The state of each transfer now, the newest change first.
 
         Args:
@@ -582,26 +577,10 @@ class SqlTransferStore:
         async with self._database.transaction() as connection:
             return await terminate(connection, id, reason, unchanged_since)
 
-    async def _rows(self, query: Select[Any]) -> Sequence[StatusRow]:
+    async def _rows(self, query: Select[Any]) -> Sequence[Transfer]:
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).mappings()
-            return [_row(dict(row)) for row in found]
-
-
-def _event_of(row: StatusRow) -> dict[str, Any]:
-    names = ("source", "event_id", "account_id", "type", "subject")
-    return {name: getattr(row, name) for name in names}
-
-
-def _row(values: dict[str, Any]) -> StatusRow:
-    receipt, kept = values.get("receipt"), values.get("kept")
-    typed: dict[str, Any] = {
-        **values,
-        "status": TransferStatus(values["status"]),
-        "receipt": None if receipt is None else BlobRef.model_validate_json(receipt),
-        "kept": None if kept is None else KeptTransfer.model_validate_json(kept),
-    }
-    return StatusRow(**typed)
+            return [record_of(Transfer, row, ("receipt", "kept")) for row in found]
 
 
 _ENDED_STATES: Final = transfers.c.status.not_in(OPEN)

@@ -17,12 +17,13 @@ from activities.transfers.operators_files import (
     needs_notice,
     sentence_of,
 )
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore, SqlTurns
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from adapters.ports.errors import Denied, UnreadableDocument
 from adapters.ports.places import Entry, Place, Places
 from adapters.ports.transfer_files import OpenPgp
-from adapters.ports.transfers import Arrival, EventSender, PartnerStore, RouteStore, StatusRow
+from adapters.ports.transfers import Arrival, EventSender, PartnerStore, RouteStore
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.events import TransferStatus, transfer_id_of
 from workflows.transfers.partners import (
@@ -290,7 +291,7 @@ class Watching:
             job = file_job_id(_transfer(watch, event_id(watch, file)))
             await self._ports.turns.unreserve(job)
 
-    async def _comes_again(self, file: SeenFile, row: StatusRow) -> bool:
+    async def _comes_again(self, file: SeenFile, row: Transfer) -> bool:
         """Whether this version was there before, and its transfer failed: a person put it back.
 
         Raises:

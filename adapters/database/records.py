@@ -5,14 +5,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import from_json
 from sqlalchemy import (
     BindParameter,
     Column,
     ColumnElement,
     CursorResult,
+    RowMapping,
     Table,
     and_,
     bindparam,
@@ -35,6 +37,7 @@ from workflows.shared.cells import Cell
 from workflows.shared.contracts import BlobRef, Problem, built_when_used
 
 _PROBLEMS: Final = TypeAdapter(tuple[Problem, ...], config=built_when_used())
+R = TypeVar("R", bound=BaseModel)
 _SURROGATES: Final = {code: "\ufffd" for code in (0, *range(0xD800, 0xE000))}
 
 
@@ -49,6 +52,20 @@ def literals(values: Sequence[str]) -> BindParameter[Any]:
     A prepared statement uses an index of some rows only where its text says that it asks for those.
     """
     return bindparam(None, list(values), expanding=True, literal_execute=True)
+
+
+def record_of(record: type[R], row: RowMapping, texts: Sequence[str] = (), **more: Any) -> R:
+    """A record of a row.
+
+    Args:
+        record: Its class.
+        row: As the database has it.
+        texts: Columns that hold JSON; if one is null, the field has its default.
+        more: Fields that are no columns.
+    """
+    columns = dict[str, Any](row)
+    parsed = {name: from_json(text) for name in texts if (text := columns.pop(name)) is not None}
+    return record.model_validate({**columns, **parsed, **more})
 
 
 def dump_problems(problems: Iterable[Problem]) -> str:

@@ -496,12 +496,18 @@ _SUFFIXES: Final = (".gz", ".gzip", ".z")
 
 
 class ArchiveFiles:
-    """Makes archives and takes them apart."""
+    """Makes archives and takes them apart, one file at a time."""
 
     def compress(
         self, format: ArchiveFormat, files: Sequence[ArchiveInput], password: str | None = None
     ) -> AsyncGenerator[bytes]:
-        """An archive of files; the same bytes for the same files."""
+        """Make an archive of files; the same bytes for the same files.
+
+        Args:
+            format: GZIP takes one file.
+            files: In the order in which they stand in the archive.
+            password: Of a ZIP archive, whose files are AES-256 then.
+        """
         match format:
             case ArchiveFormat.ZIP:
                 return _zipped(files, password)
@@ -525,7 +531,23 @@ class ArchiveFiles:
         encoding: str = "utf-8",
         flatten: bool = False,
     ) -> AsyncGenerator[ArchiveMember]:
-        """The files of an archive."""
+        """Yield the files of an archive; archives among them stay archives.
+
+        Args:
+            source: The archive.
+            name: What it is called: a gzip file's content is called so, without the suffix.
+            limits: What it may ask for.
+            format: None: by structure.
+            password: Of encrypted files.
+            encoding: Of names that are not marked as UTF-8. Those of ZIP archives that are not
+                UTF-8 either are read in the encoding that is found for them.
+            flatten: Folders are dropped from names.
+
+        Raises:
+            UnreadableDocument: It is damaged, encrypted without a password, or hostile: it holds
+                links or devices, or unpacks to too much.
+            InvalidDocument: A name in it leaves its folder, or is there twice.
+        """
         kind = format or await asyncio.to_thread(_format, source)
         bounds = Bounds(limits, source.stat().st_size)
         names = ArchiveNames(encoding, flatten=flatten)

@@ -8,11 +8,11 @@ from adapters.files.contents import Content, opened
 from adapters.files.formats import HEAD_BYTES, is_container
 from adapters.files.schedules.primavera import open_schedule
 from adapters.files.tables.source import open_table, open_workbook, sheets_of
-from adapters.ports.documents import ScheduleSource, TableBook, TableSource
+from adapters.ports.documents import Book, ScheduleSource, Table
 
 
 class FileDocuments:
-    """Reads tables and schedules from local files; a `Documents`."""
+    """Reads tables and schedules from local files."""
 
     def open_table(
         self,
@@ -22,7 +22,7 @@ class FileDocuments:
         sheet: str | None = None,
         encoding: str | None = None,
         delimiter: str | None = None,
-    ) -> AbstractContextManager[TableSource]:
+    ) -> AbstractContextManager[Table]:
         """Open a table by what the file holds."""
         return open_table(
             path, filename=filename, sheet=sheet, encoding=encoding, delimiter=delimiter
@@ -34,7 +34,7 @@ class FileDocuments:
 
     def open_workbook(
         self, content: Content, *, filename: str | None = None, encoding: str | None = None
-    ) -> AbstractContextManager[TableBook]:
+    ) -> AbstractContextManager[Book]:
         """Open a file with all of its tables, by what it holds."""
         return open_workbook(content, filename=filename, encoding=encoding)
 

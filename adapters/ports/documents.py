@@ -1,7 +1,7 @@
 """Files of every format that docflow reads, and what it writes of their rows."""
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +14,7 @@ from workflows.batches.loads import (
 )
 from workflows.batches.names import DocumentId
 from workflows.imports.schedules import ScheduleItem, ScheduleProject
-from workflows.shared.cells import Cell, Merge, RejectedRow, SheetFacts, SkippedTable
+from workflows.shared.cells import Cell, Merge, SheetFacts
 from workflows.shared.contracts import BlobRef
 from workflows.shared.conversion import CellForm, ColumnText
 
@@ -103,33 +103,39 @@ class ColumnSource(Protocol):
         ...
 
 
-class TableSource(Protocol):
+Row = tuple[int, list[Cell]]
+"""Line number, from 1, and cells without trailing blanks."""
+
+
+@dataclass(slots=True)
+class Table:
     """One table of a file."""
 
     format: str
     """`csv`, `xlsx`, `xls` or `ods`."""
     sheet: str | None
     encoding: str | None
-    delimiter: str | None
+    _rows: Callable[[], Iterator[Row]]
+    delimiter: str | None = None
     """Of a text table."""
-    columns: ColumnSource | None
+    columns: ColumnSource | None = None
     """Reads a text table by columns; None: it is read row by row only."""
-    date1904: bool
+    date1904: bool = False
     """Serial day numbers count from 1904."""
-    merges: list[Merge]
+    merges: list[Merge] = field(default_factory=list[Merge])
     """Merged cells of a worksheet, complete when its rows have been read."""
-    widths: dict[int, int]
+    widths: dict[int, int] = field(default_factory=dict[int, int])
     """Of a text table: line number to the number of fields of its first records, empty ones
     included."""
-    hidden_columns: set[int]
+    hidden_columns: set[int] = field(default_factory=set[int])
     """Positions of columns that the user's program does not show."""
-    hidden_rows: "array[int]"
+    hidden_rows: "array[int]" = field(default_factory=lambda: array("I"))
     """Line numbers, rising, of rows that hold anything and that the user's program does not show,
     as far as rows have been read."""
-    is_hidden: bool
+    is_hidden: bool = False
     """The user's program does not show the sheet."""
 
-    def rows(self) -> Iterator[tuple[int, list[Cell]]]:
+    def rows(self) -> Iterator[Row]:
         """Rows that hold anything, each with its line number as the user's program shows it.
 
         Each call begins at the top; one reading at a time.
@@ -139,20 +145,24 @@ class TableSource(Protocol):
         Raises:
             UnreadableDocument: The file turned out damaged or hostile on the way.
         """
-        ...
+        self.merges.clear()
+        self.widths.clear()
+        self.hidden_columns.clear()
+        del self.hidden_rows[:]
+        return self._rows()
 
 
-class TableBook(Protocol):
+@dataclass(frozen=True, slots=True)
+class Book:
     """A file with all of its tables."""
 
-    @property
-    def sheets(self) -> Sequence[SheetFacts]:
-        """Worksheets in the file's order, hidden ones included; none for a text table."""
-        ...
+    sheets: Sequence[SheetFacts]
+    """Worksheets in the file's order, hidden ones included; none for a text table."""
+    _table: Callable[[str], Table]
 
-    def table(self, sheet: str | None = None) -> TableSource:
+    def table(self, sheet: str | None = None) -> Table:
         """One of the sheets, by its exact name; the table itself where there are none."""
-        ...
+        return self._table(sheet or "")
 
 
 class ScheduleSource(Protocol):
@@ -199,101 +209,6 @@ class ScheduleSource(Protocol):
         ...
 
 
-class Documents(Protocol):
-    """Reads files of every format docflow knows."""
-
-    def open_table(
-        self,
-        path: Path,
-        *,
-        filename: str | None = None,
-        sheet: str | None = None,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-    ) -> AbstractContextManager[TableSource]:
-        """Open a table by what the file holds; the name is a hint.
-
-        Args:
-            path: The file.
-            filename: The name its owner knows it by.
-            sheet: Sheet of a workbook; when absent the first that holds anything, a hidden one
-                only where no visible one does.
-            encoding: Encoding of a text file; found out when absent.
-            delimiter: Between the fields of a text file; found out when absent.
-
-        Raises:
-            UnreadableDocument: No table can be read from it; the message says why.
-        """
-        ...
-
-    def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
-        """Names of a workbook's sheets in its order; none for a text table.
-
-        Raises:
-            UnreadableDocument: No table can be read from it; the message says why.
-        """
-        ...
-
-    def open_workbook(
-        self, content: Path | bytes, *, filename: str | None = None, encoding: str | None = None
-    ) -> AbstractContextManager[TableBook]:
-        """Open a file with all of its tables, by what it holds; the name is a hint.
-
-        Args:
-            content: The file; its bytes, where it is no container.
-            filename: The name its owner knows it by.
-            encoding: Encoding of a text file; found out when absent.
-
-        Raises:
-            UnreadableDocument: No table can be read from it; the message says why.
-        """
-        ...
-
-    def is_container(self, content: Path | bytes) -> bool:
-        """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""
-        ...
-
-    def open_schedule(
-        self, path: Path, *, filename: str | None = None, encoding: str | None = None
-    ) -> AbstractContextManager[ScheduleSource]:
-        """Open an XER or PMXML file by what it holds.
-
-        Raises:
-            UnreadableDocument: It is neither, or damaged; the message says which.
-        """
-        ...
-
-
-class ReportWriter(Protocol):
-    """Writes the spreadsheet of rejected rows."""
-
-    def write(
-        self,
-        target: Path,
-        header: Sequence[str],
-        rows: Iterator[RejectedRow],
-        *,
-        comments: bool = False,
-        memory: Sequence[Sequence[str]] = (),
-        left_out: Sequence[SkippedTable] = (),
-    ) -> None:
-        """The user's own rows plus a first column that says what is wrong with each.
-
-        Formulas are written as text; memory stays bounded.
-
-        Args:
-            target: File to write.
-            header: Titles of the columns.
-            rows: The rows, with their problems.
-            comments: Put each problem as a comment on the cell of its column as well, as far as
-                memory allows.
-            memory: Rows of a hidden sheet: what the report remembers.
-            left_out: Rows of a sheet of its own: those that are no data, below the titles of
-                their tables, each with the reason.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ExtractedFile:
     """A file that was inside another one."""
@@ -330,26 +245,6 @@ class Extracted:
     notes: Sequence[str] = ()
     """What could not be read although the document as a whole could; never empty where the text
     is."""
-
-
-class DocumentTexts(Protocol):
-    """Reads text and metadata out of documents, by what they hold."""
-
-    async def extract(self, path: Path, filename: str | None, folder: Path) -> Extracted:
-        """Read a document by what it holds; the name is a hint.
-
-        Time and memory are bounded, whatever the file.
-
-        Args:
-            path: The file.
-            filename: The name its owner knows it by.
-            folder: Empty; takes the files found inside.
-
-        Raises:
-            UnreadableDocument: It is empty, damaged, encrypted, hostile or too large; the message
-                says which. One of a kind that is not read has no text, and a note says why.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

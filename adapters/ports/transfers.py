@@ -1,6 +1,4 @@
-"""Rows of transfers, routes, partners and watches; bytes between actions; events; secrets.
-
-Rows of transfers, routes and partners; bytes between actions; events; secrets.
+"""Routes, partners and watches; bytes between actions; events; secrets.
 
 Every method of the stores raises `Unavailable` when the database does not answer.
 
@@ -15,37 +13,11 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from workflows.shared.contracts import BlobRef
-from workflows.transfers.events import RouteKey, TransferStatus
+from workflows.transfers.events import RouteKey
 from workflows.transfers.partners import Partner
 from workflows.transfers.routes import RouteRemark, RouteRule
-from workflows.transfers.runs import KeptTransfer
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class StatusRow:
-    """One row of `jobstatus`: a transfer entered a state."""
-
-    transfer_id: str
-    status: TransferStatus
-    at: datetime
-    source: str
-    event_id: str
-    account_id: str | None = None
-    type: str | None = None
-    subject: str | None = None
-    queue: str | None = None
-    job: str | None = None
-    file: str | None = None
-    reason: str | None = None
-    by: str | None = None
-    run: str | None = None
-    """Workflow id of the run that closes it; None: that of the row before."""
-    digest: str | None = None
-    """Of the event that came first, or by which the job was started."""
-    receipt: BlobRef | None = None
-    kept: KeptTransfer | None = None
 
 
 @dataclass(frozen=True, slots=True)

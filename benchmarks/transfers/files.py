@@ -19,12 +19,12 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from adapters.azure.blobs import AzureBlobs
 from adapters.azure.storage_account import StorageAccount
 from adapters.database.engine import Database, open_database
 from adapters.database.records import SqlRejectedMessages
-from adapters.ports.transfers import StatusRow
 from benchmarks.memory import peak_bytes
 from benchmarks.report import Table, at_most, middle
 from benchmarks.stack import children_cpu
@@ -106,7 +106,7 @@ class Installation:
             steps = await self._steps(row.transfer_id)
             return Carried(seconds, cpu, steps, peak_bytes(pid) / 1e6, row.reason)
 
-    async def _carried(self, name: str) -> tuple[StatusRow, float]:
+    async def _carried(self, name: str) -> tuple[Transfer, float]:
         intake = TransferIntake(self.client, SqlRejectedMessages(self.database), way_in="bench")
         store = SqlTransferStore(self.database)
         began = perf_counter()

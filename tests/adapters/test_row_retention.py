@@ -26,10 +26,10 @@ from adapters.database.models.transfers import jobstatus, transfers
 from adapters.database.records import SqlRejectedMessages
 from adapters.database.runs import SqlRuns
 from adapters.ports.errors import BlobNotFound
-from adapters.ports.transfers import StatusRow
 from tests.support.batches.tables import FIRST, SqlBatchTables, document, load, source
 from tests.support.imports.store import count, message, plan
 from tests.support.memory.blobs import MemoryBlobs
+from tests.support.transfers.events import a_transfer
 from workers import catalogue
 from workers.shared.resources import Resources
 from workers.shared.settings.common import RetentionSettings
@@ -208,7 +208,7 @@ async def test_transfers_that_have_ended_go_with_their_trail(database: Database)
         ("f00d" * 16, TransferStatus.ASSIGNED),
     ):
         at = LONG_AGO
-        await store.record(StatusRow(id, status, at, "TMS", "1", run=file_job_id(id)))
+        await store.record(a_transfer(id, status, at=at, source="TMS", run=file_job_id(id)))
     [done] = await removed(database, MemoryBlobs(), "transfers")
     assert (done.what, done.days, done.rows) == ("status rows of transfers", 365, 1)
     for table in (transfers, jobstatus):

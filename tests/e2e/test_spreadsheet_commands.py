@@ -131,7 +131,7 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     rows = await run_docflow_in_thread(
         "list", "--pipeline", "spreadsheets", "--json", context=context
     )
-    assert uuid in {row["uuid"] for row in json.loads(rows.stdout)}
+    assert uuid in {row["key"] for row in json.loads(rows.stdout)}
     shown = await run_docflow_in_thread("show", f"spreadsheet/{uuid}", "--json", context=context)
     assert json.loads(shown.stdout)["import"]["uuid"] == uuid
     over = await run_docflow_in_thread("cancel", uuid, context=context)

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from activities.imports import views as imports
 from activities.spreadsheets import records, review_rules
+from activities.transfers import records as transfers
 from tests.support.gateway import HEADER, Stack, import_in, sheet
 from workers.spreadsheets import bodies, mapping_api, upload_form
 
@@ -38,7 +40,7 @@ async def test_properties_are_described_with_examples(stack: Stack) -> None:
         document = (await anonymous.get("/openapi.json")).json()
     own = {
         each.__name__
-        for module in (records, review_rules, bodies, upload_form, mapping_api)
+        for module in (records, imports, transfers, review_rules, bodies, upload_form, mapping_api)
         for each in vars(module).values()
         if isinstance(each, type)
         and issubclass(each, BaseModel)

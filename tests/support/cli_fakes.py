@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncGenerator, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, repeat
 from types import SimpleNamespace
@@ -51,31 +51,20 @@ NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
 def a_row(project_id: str, task_id: str, **changes: Any) -> ImportTaskRow:
     """The status row of a completed import."""
-    row = ImportTaskRow(
-        project_id=project_id,
-        task_id=task_id,
-        document_type=DocumentType.EQUIPMENT,
-        state=ImportState.COMPLETED,
-        strategy=Strategy.MERGE,
-        path="local",
-        guard=None,
-        counts=Counts(),
-        problem_count=0,
-        problems=(),
-        report=None,
-        source_name=None,
-        source_size=None,
-        source_sha256=None,
-        filename=None,
-        workflow_id=f"import/{project_id}/{task_id}",
-        reason=None,
-        note=None,
-        created_at=NOW,
-        started_at=NOW,
-        finished_at=None,
-        updated_at=NOW,
-    )
-    return replace(row, **changes)
+    known: dict[str, Any] = {
+        "project_id": project_id,
+        "task_id": task_id,
+        "document_type": DocumentType.EQUIPMENT,
+        "state": ImportState.COMPLETED,
+        "strategy": Strategy.MERGE,
+        "path": "local",
+        "counts": Counts(),
+        "problem_count": 0,
+        "problems": (),
+        "workflow_id": f"import/{project_id}/{task_id}",
+        **dict.fromkeys(("created_at", "started_at", "updated_at"), NOW),
+    }
+    return ImportTaskRow(**{**known, **changes})
 
 
 class FakeTasks:

@@ -122,7 +122,6 @@ def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
         ("show", "workers.shared.cli.runs:missing"),
         ("submit", "workers.shared.cli.missing:app"),
         ("commands", {"missing": "workers.shared.cli.missing:app"}),
-        ("parked", "workers.shared.cli.status:missing"),
         ("checks", "workers.shared.cli.status:missing"),
         ("replay_cases", "tests.replay.missing"),
         ("bridges", (Bridge("post", "Receive.", dict, "workers.shared.bridges.missing:receive"),)),
@@ -142,7 +141,7 @@ def _load_all(pipeline: Pipeline) -> None:
     """
     for module in (pipeline.contracts, pipeline.activities_package):
         importlib.import_module(module)
-    once = (pipeline.verbs, pipeline.show, pipeline.submit, pipeline.parked, pipeline.checks)
+    once = (pipeline.verbs, pipeline.show, pipeline.submit, pipeline.checks)
     senders = [each.resubmission and each.resubmission.sender for each in pipeline.bridges]
     receivers = [bridge.run for bridge in pipeline.bridges]
     for entry in (*once, *pipeline.commands.values(), *senders, *receivers):

@@ -19,7 +19,6 @@ from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database, open_database
 from adapters.ports.records import OpenRow, OpenRows, RunEnd
-from adapters.ports.transfers import StatusRow
 from adapters.staging import BlobStaging
 from adapters.temporal import TemporalRunEnds
 from tests.support.fresh_database import fresh_url
@@ -28,6 +27,7 @@ from tests.support.imports.store import message, plan
 from tests.support.jobs.records import a_record
 from tests.support.memory.runs import MemoryRuns
 from tests.support.spreadsheets.store import order
+from tests.support.transfers.events import a_transfer
 from workers import catalogue
 from workers.transfers.resources import TransferRows
 from workflows.batches.events import JobStarted
@@ -112,7 +112,7 @@ def _transfers(database: Database) -> Opened:
         id = uuid.uuid4().hex * 2
         run = file_job_id(id)
         now, status = datetime.now(UTC), TransferStatus.READ_MESSAGE
-        await store.record(StatusRow(id, status, now, "TMS", "1", run=run))
+        await store.record(a_transfer(id, status, at=now, source="TMS", run=run))
         return run, run
 
     return Opened(TransferRows(store, cast(BlobStaging, NothingStaged())), open)

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from activities.batches.store import SqlBatchStore
-    from adapters.ports.batches import LeaseWait
-    from workflows.batches.names import BatchKey
 
 
 @asynccontextmanager
@@ -23,17 +21,3 @@ async def open_store(environment: Mapping[str, str]) -> AsyncGenerator["SqlBatch
 
     async with open_tables(environment) as database:
         yield SqlBatchStore(database)
-
-
-async def lease_wait(environment: Mapping[str, str], key: "BatchKey") -> "LeaseWait | None":
-    """What of the account a batch waits for, and its position; None: nothing.
-
-    Raises:
-        SettingsError: `DATABASE_URL` is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-    """
-    from adapters.database.records import SqlLeases
-    from workers.shared.tables import open_tables
-
-    async with open_tables(environment) as database:
-        return await SqlLeases(database).waits(key.workflow_id)

@@ -1,8 +1,9 @@
 """`docflow batches`: batches of cases, what they are made of, and answers to them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,21 +19,21 @@ from workers.batches.event_commands import (
 )
 from workers.batches.labels import shown_outcome
 from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import CommandError, Failure, UsageError, attempt, run
+from workers.shared.cli.errors import CommandError, UsageError, run
 from workers.shared.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.shared.cli.runs import is_left_open, outage_pairs, show_in_temporal
+from workers.shared.cli.runs import outage_pairs, show_in_temporal
 from workers.shared.register import Run
 from workers.shared.text import one_line
 from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, BatchKey, LoaderStatus
 from workflows.batches.runs import BatchStatus, PolledDepth, SweepOrder, WaitingBatch
-from workflows.batches.validation import granted, waited_for_by, waits_for
+from workflows.batches.validation import granted
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from adapters.ports.batches import BatchView, LeaseWait
-    from workers.shared.services.runs import RunView
+    from activities.batches.records import BatchView
+    from workers.batches.service import BatchDetails
     from workflows.batches.validation import FoundResource
 
 
@@ -300,44 +301,37 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
         await show_in_temporal(cli, known, as_json=as_json)
 
 
-@dataclass(frozen=True)
-class RunSnapshot:
-    """What Temporal and the worker report about a run."""
-
-    status: BatchStatus | None = None
-    link: str | None = None
-    view: "RunView | None" = None
-
-
 async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
-    async with access.open_store(cli.environment) as store:
-        view = await store.get(key)
-        line = (await store.note(key.case_id, ())).batches
-    lease = await access.lease_wait(cli.environment, key)
-    if view is None:
-        raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
-    before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
-    snapshot = await attempt(_look(cli, key))
-    if isinstance(snapshot, Failure):
-        typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
-        snapshot = RunSnapshot()
-    if is_left_open(view.status is LoaderStatus.PROCESSING, snapshot.view):
-        view = replace(view, status=LoaderStatus.TERMINATED)
-    status = snapshot.status
+    from activities.batches.store import SqlBatchStore
+    from adapters.database.records import SqlLeases
+    from workers.batches.service import details_of
+    from workers.shared.services.errors import NotFound
+    from workers.shared.tables import open_tables
+
+    async with open_tables(cli.environment) as database:
+        opened = partial(open_runs, cli)
+        try:
+            found = await details_of(SqlBatchStore(database), SqlLeases(database), opened, key)
+        except NotFound as error:
+            shows = "`docflow batches list` shows what there is"
+            raise CommandError(f"{error}; {shows}") from error
+    if found.problem is not None:
+        typer.echo(f"docflow: {one_line(found.problem)}", err=True)
+    status = found.status
     if as_json:
-        fields = status and status.model_dump(mode="json")
-        shown = {
-            "batch": _batch_as_json(view, status),
-            "waits_for": [each.batch_id for each in before],
-            "waited_for_by": after,
-            "waits_for_lease": lease and asdict(lease),
-        }
-        print_json({**shown, "run": fields, "link": snapshot.link})
+        print_json(
+            {
+                "batch": _batch_as_json(found.view, status),
+                "waits_for": [each.batch_id for each in found.waits_for],
+                "waited_for_by": found.waited_for_by,
+                "waits_for_lease": found.lease and asdict(found.lease),
+                "run": status and status.model_dump(mode="json"),
+                "link": found.run and found.run.link,
+            }
+        )
         return
     out = console()
-    waits = outage_pairs(snapshot.view)
-    turn = _turn_pairs(before, after, lease)
-    out.print(pairs([*_row_pairs(view, status, waits), *turn, *_run_pairs(view, snapshot)]))
+    out.print(pairs([*_row_pairs(found), *_turn_pairs(found), *_run_pairs(found)]))
     if status is not None and status.resources:
         resources = table("resource", "state")
         for row in status.resources:
@@ -347,21 +341,14 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
         out.print(_depths(status.depths))
 
 
-async def _look(cli: CliContext, key: BatchKey) -> RunSnapshot:
-    runs = await open_runs(cli)
-    view = await runs.look(key.workflow_id)
-    return RunSnapshot(await runs.status(key), runs.link(key.workflow_id), view)
-
-
-def _row_pairs(
-    view: "BatchView", run: BatchStatus | None, waits: list[tuple[str, object]]
-) -> list[tuple[str, object]]:
+def _row_pairs(found: "BatchDetails") -> list[tuple[str, object]]:
+    view = found.view
     documents = view.documents.model_dump()
     return [
         ("batch", str(view.key)),
         ("status", _status(view.status)),
-        ("outcome", shown_outcome(view, run)),
-        *waits,
+        ("outcome", found.outcome),
+        *outage_pairs(found.run),
         ("reason", view.reason),
         ("documents", ", ".join(f"{number:,} {name}" for name, number in documents.items())),
         ("dead letters", f"{view.dead_letters:,}" if view.dead_letters else None),
@@ -371,13 +358,12 @@ def _row_pairs(
     ]
 
 
-def _turn_pairs(
-    before: Sequence[WaitingBatch], after: Sequence[int], lease: "LeaseWait | None"
-) -> list[tuple[str, object]]:
+def _turn_pairs(found: "BatchDetails") -> list[tuple[str, object]]:
     """What it waits for, and who waits for it."""
+    lease, after = found.lease, found.waited_for_by
     waits = None if lease is None else f"{lease.resource} (position {lease.position})"
     return [
-        ("waits for", "; ".join(map(_why, before)) or None),
+        ("waits for", "; ".join(map(_why, found.waits_for)) or None),
         ("waits for room in the account", waits),
         ("waited for by", f"batch {', '.join(map(str, after))}" if after else None),
     ]
@@ -390,13 +376,13 @@ def _why(batch: WaitingBatch) -> str:
     return f"batch {batch.batch_id} ({state}, since {moment(batch.since)})"
 
 
-def _run_pairs(view: "BatchView", snapshot: RunSnapshot) -> list[tuple[str, object]]:
-    status = snapshot.status
+def _run_pairs(found: "BatchDetails") -> list[tuple[str, object]]:
+    view, status = found.view, found.status
     if status is None:
         return [("run", "none is known")]
     return [
         ("run", view.key.workflow_id),
-        ("link", snapshot.link),
+        ("link", found.run and found.run.link),
         ("phase", status.phase),
         ("because", status.reason if status.reason != view.reason else None),
         ("validation", status.validation),
@@ -428,12 +414,6 @@ def _status(status: LoaderStatus) -> "Text":
 def _batch_as_json(view: "BatchView", run: BatchStatus | None = None) -> dict[str, Any]:
     return {
         **view.key.model_dump(),
-        "status": view.status,
+        **view.model_dump(mode="json"),
         "outcome": shown_outcome(view, run),
-        "reason": view.reason,
-        "documents": view.documents.model_dump(),
-        "dead_letters": view.dead_letters,
-        "unannounced": view.unannounced,
-        "unused_fields": view.unused_fields,
-        "updated_at": view.updated_at.isoformat(),
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +26,7 @@ from workflows.batches.names import LARGEST_ID, BatchKey
 from workflows.batches.runs import BatchAnswer
 
 if TYPE_CHECKING:
-    from adapters.ports.batches import BatchView, DocumentView
+    from activities.batches.records import BatchView
     from workers.batches.resources import BatchResources
     from workers.batches.service import BatchRuns
 
@@ -410,7 +410,7 @@ async def _documents(
         _known(await store.get(key), key)
         found = await store.documents(key, state, after, limit)
     if as_json:
-        print_json([_as_json(view) for view in found])
+        print_json([view.model_dump(mode="json") for view in found])
         return
     if not found:
         kind = f"{state} documents" if state else "documents"
@@ -450,7 +450,7 @@ def dead_letters(
 
 
 async def _dead_letters(cli: CliContext, key: BatchKey, limit: int, *, as_json: bool) -> None:
-    from workers.batches.service import beginning_of, rows_of, unloaded
+    from workers.batches.service import beginning_of, unloaded
     from workflows.batches.names import names_of
 
     async with open_cloud(cli) as cloud:
@@ -458,7 +458,7 @@ async def _dead_letters(cli: CliContext, key: BatchKey, limit: int, *, as_json: 
         names = names_of(cloud.plan.prefix, key)
         found = await unloaded(cloud.queues, cloud.store, key, names, limit)
     if as_json:
-        print_json(rows_of(found))
+        print_json([one.model_dump(mode="json") for one in found])
         return
     if not found:
         typer.echo(f"every message of {key} that docflow took is loaded, or being loaded")
@@ -466,7 +466,7 @@ async def _dead_letters(cli: CliContext, key: BatchKey, limit: int, *, as_json: 
     made = table("where", "document", "message", "since", "reason")
     for one in found:
         made.add_row(
-            text("dead-letter queue" if one.is_queued else "recorded as failed"),
+            text(one.where),
             text(one.document_id),
             text(one.event_type or beginning_of(one.body)),
             text(moment(one.at)),
@@ -519,18 +519,3 @@ def _known(view: "BatchView | None", key: BatchKey) -> "BatchView":
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
     return view
-
-
-def _as_json(view: "DocumentView") -> dict[str, Any]:
-    return {
-        "document_id": view.document_id,
-        "state": view.state,
-        "filename": view.filename,
-        "reason": view.reason,
-        "failed_event": view.failed_event,
-        "duplicate_of": view.duplicate_of,
-        "original_state": view.original_state,
-        "notes": view.notes,
-        "parent_id": view.parent_id,
-        "updated_at": view.updated_at.isoformat(),
-    }

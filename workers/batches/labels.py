@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from adapters.ports.batches import BatchView
 from workflows.batches.loads import DocumentState
 from workflows.batches.names import LoaderStatus, ResourceState
 from workflows.batches.runs import BatchStatus, WaitingBatch, outcome_of
 
 if TYPE_CHECKING:
-    from adapters.ports.batches import DocumentView
+    from activities.batches.records import BatchView, DocumentView
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def standing(status: LoaderStatus) -> str:
     return _STANDS[status]
 
 
-def shown_outcome(view: BatchView, run: BatchStatus | None) -> str | None:
+def shown_outcome(view: "BatchView", run: BatchStatus | None) -> str | None:
     """How a batch ended, as LOADER_FINISHED says; None: it has not.
 
     Args:

@@ -16,7 +16,6 @@ from adapters.aws.topic import AwsTopic
 from adapters.database.engine import Database
 from adapters.database.records import SqlLeases
 from adapters.files.texts.pool import FileTexts
-from adapters.ports.documents import DocumentTexts
 from adapters.temporal import TemporalOpenRuns
 from workers.batches.settings import BatchSettings
 from workflows.batches.names import BatchPlan
@@ -34,7 +33,7 @@ class BatchResources:
     grants: AwsGrants
     store: SqlBatchStore
     loads: SqlLoadStore
-    texts: DocumentTexts
+    texts: FileTexts
     runs: TemporalOpenRuns
     leases: SqlLeases
     limits: AccountLimits
@@ -45,7 +44,7 @@ def batch_resources(
     clients: AwsClients,
     database: Database,
     client: Client,
-    texts: DocumentTexts,
+    texts: FileTexts,
 ) -> BatchResources:
     """Wire the adapters of batches."""
     return BatchResources(

@@ -3,26 +3,21 @@
 import asyncio
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.exceptions import ApplicationError
 
-from adapters.ports.batches import (
-    BatchView,
-    DocumentView,
-    FailedMessage,
-    LeaseWait,
-    QueuedDeadLetter,
-)
+from activities.batches.records import QUEUED, BatchView, DocumentView, FailedMessage
+from adapters.ports.batches import LeaseWait, QueuedDeadLetter
 from workers.batches import access
 from workers.batches.case_events import CaseRuns
 from workers.batches.labels import shown_outcome, standing
 from workers.batches.messages import read_document_event
 from workers.shared.connect import connect
+from workers.shared.errors import TemporalUnreachable
 from workers.shared.services.bodies import RefusedMessage, printable
 from workers.shared.services.errors import (
     InvalidRequest,
@@ -61,23 +56,9 @@ SHOWN: Final = 80
 _UNSETTLED: Final = "it was received too often without being settled; see the log of the function"
 
 
-@dataclass(frozen=True, slots=True)
-class Unloaded:
-    """A message of a batch that is not loaded."""
-
-    is_queued: bool
-    """It is in the dead-letter queue; else it is recorded as failed."""
-    document_id: str | None
-    """None: the message cannot be read."""
-    event_type: str | None
-    reason: str
-    at: datetime | None
-    body: str
-
-
 async def unloaded(
     queues: "AwsQueues", store: "SqlBatchStore", key: BatchKey, names: Names, most: int
-) -> list[Unloaded]:
+) -> list[FailedMessage]:
     """Messages of a batch that are not loaded, those in the queue first.
 
     Args:
@@ -92,7 +73,7 @@ async def unloaded(
     """
     queued = await queues.dead_letters(names, most)
     recorded = await store.failed_messages(key, ("", ""), most)
-    return [*map(_queued, queued), *map(_recorded, recorded)]
+    return [*map(_queued, queued), *recorded]
 
 
 async def failed_without_message(store: "SqlBatchStore", key: BatchKey, failed: int) -> int:
@@ -103,29 +84,14 @@ async def failed_without_message(store: "SqlBatchStore", key: BatchKey, failed: 
         key: The batch.
         failed: Its documents that are `failed`.
     """
-    after, documents = ("", ""), set[str]()
+    after, documents = ("", ""), set[str | None]()
     while page := await store.failed_messages(key, after, 1_000):
         documents.update(message.document_id for message in page)
-        after = (page[-1].document_id, page[-1].message_key)
+        after = page[-1].place
     return max(failed - len(documents), 0)
 
 
-def rows_of(found: Sequence[Unloaded]) -> list[dict[str, str | None]]:
-    """The same as JSON."""
-    return [
-        {
-            "where": "dead-letter queue" if one.is_queued else "recorded as failed",
-            "document_id": one.document_id,
-            "event_type": one.event_type,
-            "reason": one.reason,
-            "at": one.at and one.at.isoformat(),
-            "body": one.body,
-        }
-        for one in found
-    ]
-
-
-def _queued(letter: QueuedDeadLetter) -> Unloaded:
+def _queued(letter: QueuedDeadLetter) -> FailedMessage:
     document_id = event_type = None
     try:
         event = read_document_event(letter.body.encode("utf-8", "surrogatepass"))
@@ -135,17 +101,13 @@ def _queued(letter: QueuedDeadLetter) -> Unloaded:
         reason = letter.reason or _UNSETTLED
         if event is not None:
             document_id, event_type = event.document_id, event.event_type
-    return Unloaded(True, document_id, event_type, reason, letter.sent_at, letter.body)
-
-
-def _recorded(message: FailedMessage) -> Unloaded:
-    return Unloaded(
-        False,
-        message.document_id,
-        message.event_type,
-        message.reason,
-        message.failed_at,
-        message.body,
+    return FailedMessage(
+        where=QUEUED,
+        document_id=document_id,
+        event_type=event_type,
+        reason=reason,
+        at=letter.sent_at,
+        body=letter.body,
     )
 
 
@@ -338,6 +300,44 @@ class BatchDetails:
         return self.is_left_open or not self.view.status.terminal
 
 
+async def details_of(
+    store: "SqlBatchStore",
+    leases: "SqlLeases",
+    opened: Callable[[], Awaitable[BatchRuns]],
+    key: BatchKey,
+) -> BatchDetails:
+    """One batch.
+
+    Args:
+        store: Tables.
+        leases: Of the account.
+        opened: Connects to Temporal.
+        key: The batch.
+
+    Raises:
+        NotFound: There is no such batch.
+    """
+    view = await store.get(key)
+    if view is None:
+        raise NotFound(f"there is no {key}")
+    run, status, problem = None, None, None
+    try:
+        runs = await opened()
+        run = await runs.look(key.workflow_id)
+        if run is not None:
+            status = await runs.status(key)
+    except (ServiceUnavailable, TemporalUnreachable) as error:
+        problem = str(error)
+    is_terminated = run is not None and run.status == TERMINATED
+    is_left_open = is_terminated and view.status is LoaderStatus.PROCESSING
+    if is_left_open:
+        view = view.model_copy(update={"status": LoaderStatus.TERMINATED})
+    line = (await store.note(key.case_id, ())).batches
+    before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
+    lease = await leases.waits(key.workflow_id)
+    return BatchDetails(view, run, status, problem, before, after, lease, is_left_open)
+
+
 class BatchOverview:
     """Cases and batches, for operators.
 
@@ -397,24 +397,11 @@ class BatchOverview:
             NotFound: There is no such batch.
         """
         require_operator(who, "batches")
-        view = await self._store.get(key)
-        if view is None:
-            raise NotFound(f"there is no {key}")
-        run, status, problem = None, None, None
-        try:
-            run = await self._runs.look(key.workflow_id)
-            if run is not None:
-                status = await self._runs.status(key)
-        except ServiceUnavailable as error:
-            problem = str(error)
-        is_terminated = run is not None and run.status == TERMINATED
-        is_left_open = is_terminated and view.status is LoaderStatus.PROCESSING
-        if is_left_open:
-            view = replace(view, status=LoaderStatus.TERMINATED)
-        line = (await self._store.note(key.case_id, ())).batches
-        before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
-        lease = await self._leases.waits(key.workflow_id)
-        return BatchDetails(view, run, status, problem, before, after, lease, is_left_open)
+
+        async def opened() -> BatchRuns:
+            return self._runs
+
+        return await details_of(self._store, self._leases, opened, key)
 
     async def documents(
         self, who: Identity, key: BatchKey, state: DocumentState | None, after: str

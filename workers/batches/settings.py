@@ -312,19 +312,11 @@ class BatchSettings(CloudSettings, TimingSettings):
     @property
     def plan(self) -> BatchPlan:
         """What batches are built from."""
+        own = BatchPlan.model_fields.keys() & type(self).model_fields.keys()
         return BatchPlan(
-            prefix=self.prefix,
-            topic_arn=self.topic_arn,
+            **{name: getattr(self, name) for name in own - {"source_function"}},
             source_function=(self.with_function and self.source_function) or "none",
-            grants=self.grants,
             environment=self.function_environment,
-            concurrency=self.concurrency,
-            max_receives=self.max_receives,
-            kms_key=self.kms_key,
-            tags=self.tags,
-            canaries=self.canaries,
-            filter_scope=self.filter_scope,
-            with_function=self.with_function,
             static_permissions=True,
             leases=True,
             proof_by_timer=True,

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Final, Literal, cast
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import Field
 
-from workers.imports.service import LARGEST_FILE, PIPELINE, ImportService, ImportView, RunAnswer
+from activities.imports.views import ImportTaskRow
+from workers.imports.service import LARGEST_FILE, PIPELINE, ImportService, RunAnswer
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.services.bodies import Body
 from workers.shared.services.errors import NotFound, Refused, TooLarge, UnsupportedFile, WrongState
-from workflows.imports.runs import Changed, Correction, Counts, ImportStatus, Question
-from workflows.shared.contracts import Problem
+from workflows.imports.runs import Changed
 
 _DESCRIPTIONS: Final = {
     404: ProblemDescription(NotFound.kind, "no such import"),
@@ -52,25 +52,6 @@ Id = Annotated[
 ]
 
 
-class DocumentView(Body):
-    """An import."""
-
-    id: str
-    document_type: str
-    state: str
-    step: str | None
-    reason: str | None
-    note: str | None
-    counts: Counts
-    problem_count: int
-    problems: tuple[Problem, ...]
-    """The first 100; a row that was left out is one."""
-    answers: tuple[str, ...]
-    """What may be answered now."""
-    question: Question | None
-    corrections: tuple[Correction, ...]
-
-
 class AnswerBody(Body):
     """A person's answer to a parked import, or the request to stop one."""
 
@@ -81,17 +62,16 @@ class AnswerBody(Body):
 
 
 @router.get("/{id:path}", responses=_responses(404))
-async def get_document(service: TheService, who: Who, id: Id) -> DocumentView:
+async def get_document(service: TheService, who: Who, id: Id) -> ImportTaskRow:
     """Where an import stands."""
-    return view_of(await service.get(who, id))
+    return await service.get(who, id)
 
 
 @router.post("/{id:path}/answers", responses=_responses(404, 409))
-async def answer_document(service: TheService, who: Who, id: Id, body: AnswerBody) -> DocumentView:
+async def answer_document(service: TheService, who: Who, id: Id, body: AnswerBody) -> ImportTaskRow:
     """Answer an import; the answer is applied when this returns."""
     answer = RunAnswer(body.verb, by=who.subject, reason=body.reason, changes=body.changes)
-    status = await service.answer(who, id, answer)
-    return view_of(await service.get(who, id), status)
+    return await service.answer(who, id, answer)
 
 
 @router.post(
@@ -119,18 +99,17 @@ async def answer_document(service: TheService, who: Who, id: Id, body: AnswerBod
         }
     },
 )
-async def retry_document(service: TheService, who: Who, request: Request) -> DocumentView:
+async def retry_document(service: TheService, who: Who, request: Request) -> ImportTaskRow:
     """Try a parked import again with a corrected file; it keeps its id.
 
     The file is the last part of the form.
     """
     upload = Upload(request, LARGEST_FILE, any_file)
     await upload.open()
-    status = await take_file(service, who, upload)
-    return view_of(await service.get(who, upload.fields["id"]), status)
+    return await take_file(service, who, upload)
 
 
-async def take_file(service: ImportService, who: Who, upload: Upload) -> ImportStatus:
+async def take_file(service: ImportService, who: Who, upload: Upload) -> ImportTaskRow:
     """Try an import again with the file of a form that has been opened.
 
     Raises:
@@ -189,24 +168,3 @@ def any_file(head: bytes, name: str) -> None:
     """Accept a file by its beginning: the import says what is wrong with it."""
     if not head:
         raise Refused(f"{name} is empty")
-
-
-def view_of(view: ImportView, status: ImportStatus | None = None) -> DocumentView:
-    """An import for programs; `status` is newer than that of the view."""
-    row, now = view.row, status or view.status
-    waits = now is not None and now.next_steps is not None
-    outcome = None if now is None else now.outcome
-    return DocumentView(
-        id=view.run.workflow_id,
-        document_type=row.document_type.value,
-        state=row.state.value if now is None else now.state.value,
-        step=None if now is None else now.step,
-        reason=row.reason if now is None else now.reason,
-        note=row.note,
-        counts=row.counts,
-        problem_count=row.problem_count,
-        problems=row.problems,
-        answers=tuple(view.run.kind.answers) if waits else (),
-        question=None if outcome is None or not waits else outcome.question,
-        corrections=row.corrections,
-    )

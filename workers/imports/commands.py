@@ -12,7 +12,7 @@ from contextlib import (
     aclosing,
     contextmanager,
 )
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -368,7 +368,7 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
         )
     view, status = snapshot.view, snapshot.status
     if row is not None and is_left_open(row.state not in FINAL, snapshot.view):
-        row = replace(row, state=ImportState.TERMINATED)
+        row = row.model_copy(update={"state": ImportState.TERMINATED})
     if as_json:
         print_json(
             {
@@ -464,9 +464,9 @@ def _plan(plan: ImportPlan) -> str:
 
 def row_as_json(row: "ImportTaskRow") -> dict[str, Any]:
     """A status row for programs; times are ISO 8601."""
-    from pydantic import TypeAdapter
+    from pydantic_core import to_jsonable_python
 
-    return TypeAdapter(type(row)).dump_python(row, mode="json")
+    return to_jsonable_python(dict(row))
 
 
 MESSAGES_PEEKED: Final = 100

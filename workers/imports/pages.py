@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from activities.imports.views import SqlImportTasks
 from workers.imports import api
-from workers.imports.api import any_file, changes_of, take_file, view_of
+from workers.imports.api import any_file, changes_of, take_file
 from workers.imports.runs import ImportRuns
 from workers.imports.service import LARGEST_FILE, ImportService, RunAnswer
 from workers.imports.verbs import name_of
@@ -43,9 +43,8 @@ class ImportPage:
             request,
             visitor,
             "document.html",
-            it=view_of(found),
-            row=found.row,
-            name=name_of(found.row),
+            it=found,
+            name=name_of(found),
             limit=LARGEST_FILE,
         )
 

@@ -115,22 +115,6 @@ LARGEST_FILE: Final = 500_000_000
 """Bytes of a corrected document."""
 
 
-@dataclass(frozen=True)
-class ImportView:
-    """An import as its row and its run have it."""
-
-    run: Run
-    row: "ImportTaskRow"
-    status: ImportStatus | None
-    """None: no worker answers."""
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """What a person may answer now."""
-        waits = self.status is not None and self.status.next_steps is not None
-        return tuple(self.run.kind.answers) if waits else ()
-
-
 class ImportService:
     """What operators see of imports, and do to them.
 
@@ -146,12 +130,15 @@ class ImportService:
         self._blobs = blobs
         self._answers = ImportAnswers(runs, tasks, blobs)
 
-    async def get(self, who: Identity, id: str) -> ImportView:
+    async def get(
+        self, who: Identity, id: str, status: ImportStatus | None = None
+    ) -> "ImportTaskRow":
         """Where an import stands.
 
         Args:
             who: The caller.
             id: Workflow id.
+            status: What its run has just said; None: it is asked.
 
         Raises:
             Forbidden: The caller is not an operator.
@@ -162,10 +149,11 @@ class ImportService:
         row = await self._tasks.get(key.project_id, key.task_id)
         if row is None:
             raise NotFound(f"there is no import {key.project_id}/{key.task_id}")
-        return ImportView(run, row, await self._runs.status(run.workflow_id))
+        now = status or await self._runs.status(run.workflow_id)
+        return row if now is None else row.reported(now, run.kind.answers)
 
-    async def answer(self, who: Identity, id: str, answer: RunAnswer) -> ImportStatus:
-        """Answer a run, in the name of the caller.
+    async def answer(self, who: Identity, id: str, answer: RunAnswer) -> "ImportTaskRow":
+        """Answer a run, in the name of the caller; the import afterwards.
 
         Raises:
             Forbidden: The caller is not an operator.
@@ -176,7 +164,7 @@ class ImportService:
         if answer.verb not in run.kind.answers:
             known = ", ".join(run.kind.answers)
             raise InvalidRequest(f"there is no answer {answer.verb!r}; there are {known}")
-        return await self._answers.send(run, answer)
+        return await self.get(who, id, await self._answers.send(run, answer))
 
     async def retry_with(
         self,
@@ -185,7 +173,7 @@ class ImportService:
         filename: str,
         content: Callable[[], AsyncIterator[bytes]],
         changes: Mapping[str, Any],
-    ) -> ImportStatus:
+    ) -> "ImportTaskRow":
         """Try again with a corrected document, which is streamed."""
         file = CorrectedFile(filename, lambda name: self._blobs.write(name, content()))
         answer = RunAnswer("retry", by=who.subject, changes=changes, file=file)

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
@@ -14,10 +13,10 @@ from fastapi.routing import APIRoute
 from fastapi_problem.error import Problem
 from pydantic import ConfigDict, Field
 
-from activities.jobs.ports import WebhookDelivery
+from activities.jobs.ports import TaskPage, WebhookDelivery
 from workers.jobs.register import NAME
-from workers.jobs.runs import JobDocument
-from workers.jobs.service import LARGEST_PAGE, PAGE, JobService, revision
+from workers.jobs.runs import JobDocument, StartedJob
+from workers.jobs.service import LARGEST_PAGE, PAGE, JobPage, JobService, revision
 from workers.jobs.submission import InvalidJob
 from workers.shared.gateway.http.answers import event_stream
 from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
@@ -26,14 +25,11 @@ from workers.shared.services.errors import NotFound, Refused, WrongState
 from workflows.jobs.definitions import STAGES
 from workflows.jobs.records import (
     LARGEST_INTEGER,
-    JobRecord,
     JobStatus,
     JsonObject,
-    TaskRecord,
     TaskStatus,
 )
 from workflows.jobs.runs import JobRequest
-from workflows.jobs.webhooks import shown
 from workflows.shared.contracts import Contract
 from workflows.shared.parking import Decision
 
@@ -123,33 +119,6 @@ def invalid_job(error: InvalidJob) -> Problem:
     return problem_of(error, {}, errors=errors)
 
 
-class SubmittedView(Contract):
-    """What became of a request."""
-
-    job_id: str
-    attempt: int
-    created: bool
-    """False: the same job was asked for before; it was not started again."""
-    notes: tuple[str, ...] = ()
-    """What of the request was not used, and why."""
-
-
-class JobList(Contract):
-    """A page of jobs."""
-
-    jobs: tuple[JobRecord, ...]
-    next: str | None = None
-    """`before` of the next page; null: there is none."""
-
-
-class TaskList(Contract):
-    """A page of tasks."""
-
-    tasks: tuple[TaskRecord, ...]
-    next: str | None = None
-    """`token` of the next page; null: there is none."""
-
-
 class _Body(Contract):
     """A request; an unknown field is a mistake."""
 
@@ -174,46 +143,6 @@ class AnswerBody(_Body):
     """For `skip` and `fail`."""
 
 
-class DeliveryView(Contract):
-    """One delivery attempt to one receiver."""
-
-    number: int
-    """Of the receiver, from 0."""
-    url: str
-    """Without what stands behind a question mark."""
-    attempt: int
-    """Of the job."""
-    redelivery: int
-    delivery_attempt: int
-    attempts: int
-    """That are made at most, unless a person asks for more."""
-    message_id: str
-    sent_at: datetime
-    seconds: float
-    delivered: bool
-    status_code: int | None = None
-    problem: str | None = None
-
-
-def delivery_view(delivery: WebhookDelivery) -> DeliveryView:
-    """An entry of the log, without what may be a secret."""
-    order, result = delivery.order, delivery.attempt
-    return DeliveryView(
-        number=order.number,
-        url=shown(order.receiver.url),
-        attempt=order.attempt,
-        redelivery=order.redelivery,
-        delivery_attempt=order.delivery_attempt,
-        attempts=order.receiver.retry_count + 1,
-        message_id=order.message_id,
-        sent_at=delivery.sent_at,
-        seconds=delivery.seconds,
-        delivered=result.delivered,
-        status_code=result.status_code,
-        problem=result.problem,
-    )
-
-
 router = APIRouter(
     prefix="/api/jobs",
     tags=["jobs"],
@@ -236,7 +165,7 @@ _EXAMPLE: Final[dict[str, Example]] = {
     "",
     status_code=201,
     responses={
-        200: {"description": "The same job was asked for before", "model": SubmittedView},
+        200: {"description": "The same job was asked for before", "model": StartedJob},
         **job_problems(400, 413),
     },
 )
@@ -245,7 +174,7 @@ async def submit_job(
     who: Who,
     response: Response,
     body: Annotated[JobRequest, Body(openapi_examples=_EXAMPLE)],
-) -> SubmittedView:
+) -> StartedJob:
     """Start a job.
 
     The same request over the same bytes is the same job: it is answered from its result, with 200.
@@ -256,9 +185,7 @@ async def submit_job(
     done = await service.submit(who, body)
     response.status_code = 201 if done.created else 200
     response.headers["location"] = f"/api/jobs/{done.job_id}"
-    return SubmittedView(
-        job_id=done.job_id, attempt=done.attempt, created=done.created, notes=done.notes
-    )
+    return done
 
 
 @router.get("")
@@ -270,9 +197,9 @@ async def list_jobs(
     project: Annotated[str | None, Query(max_length=128)] = None,
     before: Before = None,
     limit: PageSize = PAGE,
-) -> JobList:
+) -> JobPage:
     """Jobs, the newest change first."""
-    found = await service.queries.list(
+    return await service.queries.list(
         who,
         status=status,
         job_type=job_type,
@@ -280,7 +207,6 @@ async def list_jobs(
         before=cursor_of(before),
         limit=limit,
     )
-    return JobList(jobs=tuple(found.jobs), next=found.next and f"{found.next}")
 
 
 @router.get("/{job}", responses=_ONE)
@@ -304,13 +230,9 @@ async def cancel_job(
 @router.post("/{job}/restart", status_code=202, responses={**_ONE, **job_problems(400, 409, 413)})
 async def restart_job(
     service: TheService, who: Who, job: JobName, body: RestartBody | None = None
-) -> SubmittedView:
+) -> StartedJob:
     """Begin another attempt at the stage that failed; good tasks are kept."""
-    done = await service.restart(who, job, body.from_stage if body else None)
-    notes = () if done.note is None else (done.note,)
-    return SubmittedView(
-        job_id=done.job_id, attempt=done.attempt, created=done.created, notes=notes
-    )
+    return await service.restart(who, job, body.from_stage if body else None)
 
 
 @router.post("/{job}/answer", status_code=202, responses={**_ONE, **job_problems(400, 409, 413)})
@@ -339,12 +261,11 @@ async def list_tasks(
     ] = None,
     token: Annotated[str | None, Query(max_length=200)] = None,
     limit: PageSize = PAGE,
-) -> TaskList:
+) -> TaskPage:
     """Tasks of a job, by stage and place in it."""
-    found = await service.queries.tasks(
+    return await service.queries.tasks(
         who, job, status=status, stage=stage, attempt=attempt, token=token, limit=limit
     )
-    return TaskList(tasks=tuple(found.tasks), next=found.next and f"{found.next}")
 
 
 @router.get(
@@ -380,9 +301,9 @@ async def watch_job(
 
 
 @router.get("/{job}/webhooks", responses=_ONE)
-async def list_deliveries(service: TheService, who: Who, job: JobName) -> list[DeliveryView]:
+async def list_deliveries(service: TheService, who: Who, job: JobName) -> Sequence[WebhookDelivery]:
     """Deliveries of webhooks about the end of the job, the newest first."""
-    return [delivery_view(each) for each in await service.queries.deliveries(who, job)]
+    return await service.queries.deliveries(who, job)
 
 
 @router.post(
@@ -394,6 +315,6 @@ async def send_again(
     job: JobName,
     number: int,
     attempt: Annotated[int | None, Query(ge=1, description="Without it the newest.")] = None,
-) -> DeliveryView:
+) -> WebhookDelivery:
     """Send a webhook again, with the same id and content; the entry that it is sent like."""
-    return delivery_view(await service.send_again(who, job, number, attempt))
+    return await service.send_again(who, job, number, attempt)

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from workers.jobs.runs import JobDocument
+    from workers.jobs.runs import JobDocument, StartedJob
     from workers.jobs.service import JobService
-    from workers.jobs.submission import Submitted
     from workers.shared.services.identity import Identity
     from workflows.jobs.runs import JobRequest, StageView
 
@@ -582,27 +581,13 @@ def webhooks(
 
 
 async def _webhooks(cli: CliContext, job: str, send: int | None, *, as_json: bool) -> None:
-    from workflows.jobs.webhooks import shown
-
     async with open_jobs(cli) as (service, who):
         if send is not None:
             sent = await service.send_again(who, job, send)
-            typer.echo(f"sending to {shown(sent.order.receiver.url)} again", err=as_json)
+            typer.echo(f"sending to {sent.url} again", err=as_json)
         found = await service.queries.deliveries(who, job)
     if as_json:
-        print_json(
-            [
-                {
-                    **each.attempt.model_dump(mode="json"),
-                    "number": each.order.number,
-                    "delivery_attempt": each.order.delivery_attempt,
-                    "attempts": each.order.receiver.retry_count + 1,
-                    "url": shown(each.order.receiver.url),
-                    "sent_at": each.sent_at.isoformat(),
-                }
-                for each in found
-            ]
-        )
+        print_json([each.model_dump(mode="json") for each in found])
         return
     if not found:
         typer.echo("nothing was sent so far")
@@ -612,12 +597,12 @@ async def _webhooks(cli: CliContext, job: str, send: int | None, *, as_json: boo
     )
     for each in found:
         made.add_row(
-            text(each.order.number),
+            text(each.number),
             text(moment(each.sent_at)),
-            text(shown(each.order.receiver.url)),
-            text(each.attempt.status_code),
-            text(f"{each.order.delivery_attempt} of {each.order.receiver.retry_count + 1}"),
-            text(each.attempt.problem or "delivered"),
+            text(each.url),
+            text(each.status_code),
+            text(f"{each.delivery_attempt} of {each.attempts}"),
+            text(each.problem or "delivered"),
         )
     console().print(made)
 
@@ -734,16 +719,9 @@ def _request(job_type: str, parameters: dict[str, Any], options: dict[str, Any])
         raise UsageError(named) from None
 
 
-def _show_started(done: "Submitted", *, as_json: bool) -> None:
+def _show_started(done: "StartedJob", *, as_json: bool) -> None:
     if as_json:
-        print_json(
-            {
-                "job_id": done.job_id,
-                "attempt": done.attempt,
-                "created": done.created,
-                "notes": list(done.notes),
-            }
-        )
+        print_json(done.model_dump(mode="json"))
         return
     what = "started" if done.created else "asked for before:"
     typer.echo(f"{what} job {done.job_id}; see `docflow jobs watch {done.job_id[:12]}`")

@@ -14,7 +14,7 @@ from adapters.ports.blobs import Blobs
 from workers.jobs.intake import JobIntake
 from workers.jobs.resources import webhook_secrets
 from workers.jobs.runs import JobRuns
-from workers.jobs.service import JobQueries, JobService, Redelivery
+from workers.jobs.service import JobQueries, JobService
 from workers.jobs.settings import JobQueueSettings, TierSettings, WebhookSettings
 from workers.jobs.submission import JobInputs, JobSubmission, WebhookReceivers
 from workers.shared.bridges.consumer import BridgeTotals
@@ -87,7 +87,7 @@ def job_service(
     )
     temporal = TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER)
     queries = JobQueries(store, SqlWebhookLog(database), temporal, types)
-    return JobService(queries, submission, runs, Redelivery(client), tiers)
+    return JobService(queries, submission, runs, client, tiers)
 
 
 def job_intake(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from workers.jobs.api import DeliveryView
+from activities.jobs.ports import WebhookDelivery
 from workflows.jobs.records import JobStatus, TaskStatus
 from workflows.jobs.runs import StageState, StageView
 
@@ -65,7 +65,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3_600:,.1f} h"
 
 
-def receivers(deliveries: Sequence[DeliveryView]) -> Sequence[tuple[int, DeliveryView]]:
+def receivers(deliveries: Sequence[WebhookDelivery]) -> Sequence[tuple[int, WebhookDelivery]]:
     """Each receiver once, by its place."""
     newest = {each.number: each for each in reversed(deliveries)}
     return sorted(newest.items())

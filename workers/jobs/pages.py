@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from activities.jobs.catalogue import Catalogue
 from workers.jobs import api, labels
-from workers.jobs.api import delivery_view, invalid_job
+from workers.jobs.api import invalid_job
 from workers.jobs.factory import job_service
 from workers.jobs.runs import JobDocument
 from workers.jobs.service import JobService, revision
@@ -225,7 +225,7 @@ class JobListPage:
         query = {"status": status.value} if status else {}
         older = None
         if found.next is not None:
-            older = f"/jobs?{urlencode({**query, 'before': str(found.next)})}"
+            older = f"/jobs?{urlencode({**query, 'before': found.next})}"
         newest = f"/jobs?{urlencode(query)}" if before else None
         return self._site.page(
             request,
@@ -391,7 +391,7 @@ class JobPage:
             "outputs": outputs,
             "drawing": footprint(outputs.footprint) if outputs.footprint else None,
             "size": (WIDTH, HEIGHT),
-            "deliveries": [delivery_view(each) for each in deliveries],
+            "deliveries": deliveries,
             "can_answer": job.status is JobStatus.PARKED and job.next_steps is not None,
             "can_cancel": not job.ended,
             "can_restart": job.status

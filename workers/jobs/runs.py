@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 from temporalio.client import (
@@ -29,6 +28,7 @@ from workers.shared.services.runs import (
     SECONDS_TO_ANSWER,
     TemporalRuns,
     standing,
+    started_with,
     temporal_errors,
 )
 from workflows.jobs.definitions import TASK_QUEUE, WorkflowDefinition
@@ -47,7 +47,7 @@ from workflows.jobs.runs import (
     job_workflow_id,
 )
 from workflows.shared import attributes
-from workflows.shared.contracts import Answer, AnyAnswer
+from workflows.shared.contracts import Answer, AnyAnswer, PlainRecord, not_served, served
 from workflows.shared.parking import Decision
 
 ENDED: Final = frozenset(
@@ -157,17 +157,18 @@ _FAIRNESS_KEY: Final = 64
 _DONE: Final = (StageState.COMPLETED, StageState.SKIPPED)
 
 
-@dataclass(frozen=True, slots=True)
-class StartedJob:
+class StartedJob(PlainRecord):
     """A job that runs, or has run."""
 
-    job_id: str
-    attempt: int
-    created: bool
-    """False: it was asked for before, and this request has changed nothing."""
-    note: str | None = None
-    """What to know of the run that was met, and what to do."""
-    alias: str | None = None
+    job_id: Annotated[str, served("Its id", "5eed" * 16)]
+    attempt: Annotated[int, served("Number of the attempt", 1)]
+    created: Annotated[
+        bool, served("False: the same job was asked for before; it was not started again", True)
+    ]
+    notes: Annotated[
+        Sequence[str], served("What of the request was not used, and what to know of the run", [])
+    ] = ()
+    alias: Annotated[str | None, not_served()] = None
     """Of the run that was started or met."""
 
 
@@ -226,7 +227,9 @@ class JobRuns:
             # A run of an earlier release.
             record = await self._store.job(job_id)
             alias = record and record.alias
-        return StartedJob(job_id, await _attempt_of(found), created=False, note=note, alias=alias)
+        notes = () if note is None else (note,)
+        attempt = await _attempt_of(found)
+        return StartedJob(job_id=job_id, attempt=attempt, created=False, notes=notes, alias=alias)
 
     async def _start_forgotten(self, order: JobOrder, *, rerun: bool) -> StartedJob:
         """Start a job of which Temporal knows no run (any more)."""
@@ -234,7 +237,9 @@ class JobRuns:
         if record is None:
             return await self._begin(order, WorkflowIDReusePolicy.REJECT_DUPLICATE)
         if record.status is JobStatus.COMPLETED and not rerun:
-            return StartedJob(order.job_id, record.attempt, created=False, alias=record.alias)
+            return StartedJob(
+                job_id=order.job_id, attempt=record.attempt, created=False, alias=record.alias
+            )
         # Under another attempt, so that nothing that was published is overwritten.
         return await self._begin(order.model_copy(update={"attempt": record.attempt + 1}))
 
@@ -264,9 +269,11 @@ class JobRuns:
             except WorkflowAlreadyStartedError:
                 found = await self._found(order.job_id)
                 if found is None:
-                    return StartedJob(order.job_id, order.attempt, created=False)
+                    return StartedJob(job_id=order.job_id, attempt=order.attempt, created=False)
                 return await self._met(found, order.job_id)
-        return StartedJob(order.job_id, order.attempt, created=True, alias=order.alias)
+        return StartedJob(
+            job_id=order.job_id, attempt=order.attempt, created=True, alias=order.alias
+        )
 
     async def restart(self, job_id: str, from_stage: int | None = None) -> StartedJob:
         """Do the failed stage again, keeping its good tasks; or an earlier one, keeping none.
@@ -293,7 +300,7 @@ class JobRuns:
         handle = self._client.get_workflow_handle(found.id, run_id=found.run_id)
         with temporal_errors():
             stages = await _stages(handle, found)
-            order = await self._order(handle)
+            order = await started_with(self._client, found.id, JobOrder)
         first = _first(stages, from_stage, job_id)
         kept = [view for view in stages if view.stage < first and view.ref is not None]
         redo = stages[first - 1]
@@ -346,7 +353,8 @@ class JobRuns:
                 workflow_id=found.id,
             )
         await self.answer(job_id, Decision.RETRY, JobRetry())
-        return StartedJob(job_id, attempt, created=False, note="it was parked, and tries again")
+        notes = ("it was parked, and tries again",)
+        return StartedJob(job_id=job_id, attempt=attempt, created=False, notes=notes)
 
     async def answer(self, job_id: str, decision: Decision, answer: AnyAnswer) -> None:
         """Answer a job that is parked.
@@ -380,14 +388,6 @@ class JobRuns:
                 if error.status is RPCStatusCode.NOT_FOUND:
                     return None
                 raise
-
-    async def _order(self, handle: WorkflowHandle[Any, Any]) -> JobOrder:
-        """What a run was started with."""
-        async for event in handle.fetch_history_events(page_size=1):
-            payloads = event.workflow_execution_started_event_attributes.input.payloads
-            [order] = await self._client.data_converter.decode(payloads, [JobOrder])
-            return order
-        raise AssertionError("a history without its first event")
 
     async def _newest(self, order: JobOrder, stages: Sequence[StageView]) -> JobOrder:
         """The order with the parameters that people have given since."""

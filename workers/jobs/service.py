@@ -4,10 +4,10 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final
 
 from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -20,8 +20,8 @@ from activities.jobs.store import SqlJobStore
 from activities.jobs.webhook_store import SqlWebhookLog
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
-from workers.jobs.runs import ENDED, JobDocument, StartedJob, from_run, from_table
-from workers.jobs.submission import FieldError, InvalidJob, JobSubmission, StartsJobs, Submitted
+from workers.jobs.runs import ENDED, JobDocument, JobRuns, StartedJob, from_run, from_table
+from workers.jobs.submission import FieldError, InvalidJob, JobSubmission
 from workers.shared.services.errors import NotFound, Refused, TemporalUnavailable, WrongState
 from workers.shared.services.identity import Identity, require_operator
 from workers.shared.services.intake import START_TIMEOUT
@@ -47,7 +47,7 @@ from workflows.jobs.runs import (
     job_workflow_id,
 )
 from workflows.shared import attributes
-from workflows.shared.contracts import Answer, AnyAnswer, BlobRef
+from workflows.shared.contracts import Answer, AnyAnswer, BlobRef, PlainRecord, served
 from workflows.shared.errors import RuleViolation
 from workflows.shared.parking import Decision
 
@@ -58,13 +58,11 @@ STATUS: Final = "status"
 _FULL: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class JobPage:
+class JobPage(PlainRecord):
     """Some of the jobs, the newest change first."""
 
-    jobs: Sequence[JobRecord]
-    next: Cursor | None = None
-    """Jobs of the next page are behind it; None: there is none."""
+    jobs: Annotated[Sequence[JobRecord], served("The jobs", [])]
+    next: Annotated[str | None, served("`before` of the next page; null: there is none", None)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +118,9 @@ class JobQueries:
             behind=before and before.id,
         )
         page = found[:limit]
-        is_last = len(found) <= limit
-        return JobPage(page, None if is_last else Cursor(page[-1].updated_at, page[-1].job_id))
+        has_more = len(found) > limit
+        next = f"{Cursor(page[-1].updated_at, page[-1].job_id)}" if has_more else None
+        return JobPage(jobs=page, next=next)
 
     async def record(self, who: Identity, name: str) -> JobRecord:
         """The record of a job.
@@ -252,60 +251,6 @@ def revision(job: JobDocument) -> Revision:
     return Revision(hashlib.sha256(text.encode()).hexdigest()[:16], job)
 
 
-class Redelivery:
-    """Starts deliveries by hand.
-
-    Args:
-        client: Of Temporal.
-    """
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def send(
-        self, log: Sequence[WebhookDelivery], number: int, attempt: int | None = None
-    ) -> WebhookDelivery:
-        """Deliver once more what was delivered, or was not; with the same id and content.
-
-        Args:
-            log: Of the job, the newest first.
-            number: Place of the receiver, from 0.
-            attempt: Of the job; None: the newest of the log.
-
-        Raises:
-            NotFound: Nothing was ever sent to this receiver.
-            WrongState: It is being sent again already.
-            TemporalUnavailable: Temporal does not answer.
-        """
-        same = [
-            each
-            for each in log
-            if each.order.number == number and attempt in (None, each.order.attempt)
-        ]
-        if not same:
-            raise NotFound("nothing was sent to this receiver so far")
-        newest = max(same, key=lambda each: (each.order.attempt, each.order.redelivery))
-        order = newest.order.model_copy(
-            update={"redelivery": newest.order.redelivery + 1, "delivery_attempt": 1}
-        )
-        with temporal_errors():
-            try:
-                await self._client.start_workflow(
-                    WEBHOOK_DELIVERY,
-                    order,
-                    id=webhook_delivery_id(order),
-                    task_queue=TASK_QUEUE,
-                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                    search_attributes=attributes.at_start("jobs", "webhook", "webhooks"),
-                    static_summary=f"Webhook {number + 1} of job {order.job_id[:8]}, sent again",
-                    rpc_timeout=START_TIMEOUT,
-                )
-            except WorkflowAlreadyStartedError as error:
-                raise WrongState("this webhook is being sent again already") from error
-        return newest
-
-
 async def clean_jobs(environment: Mapping[str, str], *, dry_run: bool) -> JobRetentionResult:
     """Have a worker remove what is due, and wait for it.
 
@@ -333,22 +278,6 @@ PUBLISHED: Final = ("silver", "gold")
 """Tiers that hold what jobs have made; bronze holds what they were given."""
 
 
-class JobRunActions(StartsJobs, Protocol):
-    """What is done to runs of jobs; every refusal is a `ServiceError`."""
-
-    async def restart(self, job_id: str, from_stage: int | None = None) -> StartedJob:
-        """Begin another attempt at the failed stage, or at an earlier one; good tasks are kept."""
-        ...
-
-    async def cancel(self, job_id: str, reason: str | None = None) -> None:
-        """Begin no more tasks and end; running tasks clean up."""
-        ...
-
-    async def answer(self, job_id: str, decision: Decision, answer: AnyAnswer) -> None:
-        """Answer a job that is parked."""
-        ...
-
-
 class JobService:
     """Every operation on jobs; a refusal is a `ServiceError`.
 
@@ -356,7 +285,7 @@ class JobService:
         queries: Reads jobs.
         submission: Starts them.
         runs: Restarts and cancels them.
-        redelivery: Sends webhooks again.
+        client: Of Temporal, to send webhooks again.
         tiers: Containers of bronze, silver and gold, by name.
     """
 
@@ -364,14 +293,14 @@ class JobService:
         self,
         queries: JobQueries,
         submission: JobSubmission,
-        runs: JobRunActions,
-        redelivery: Redelivery,
+        runs: JobRuns,
+        client: Client,
         tiers: Mapping[str, Blobs],
     ) -> None:
         self.queries = queries
         self.submission = submission
         self._runs = runs
-        self._redelivery = redelivery
+        self._client = client
         self._tiers = tiers
 
     @property
@@ -379,7 +308,7 @@ class JobService:
         """Containers of what jobs have made, by tier."""
         return {name: blobs for name, blobs in self._tiers.items() if name in PUBLISHED}
 
-    async def submit(self, who: Identity, request: JobRequest) -> Submitted:
+    async def submit(self, who: Identity, request: JobRequest) -> StartedJob:
         """Start a job, or find the one that does the same.
 
         Raises:
@@ -390,7 +319,7 @@ class JobService:
         if done.created or (request.alias is None and request.project is None):
             return done
         known = await self.queries.record(who, done.job_id)
-        return replace(done, notes=(*done.notes, *_not_used(request, known)))
+        return done.model_copy(update={"notes": (*done.notes, *_not_used(request, known))})
 
     async def with_file(self, who: Identity, request: JobRequest, file: Path) -> JobRequest:
         """Upload a file to the bronze container; the request with it as its input.
@@ -469,9 +398,38 @@ class JobService:
             name: The job.
             number: Place of the receiver, from 0.
             attempt: Of the job; None: the newest whose end was delivered.
+
+        Raises:
+            NotFound: Nothing was ever sent to this receiver.
+            WrongState: It is being sent again already.
+            TemporalUnavailable: Temporal does not answer.
         """
-        deliveries = await self.queries.deliveries(who, name)
-        return await self._redelivery.send(deliveries, number, attempt)
+        same = [
+            each
+            for each in await self.queries.deliveries(who, name)
+            if each.number == number and attempt in (None, each.attempt)
+        ]
+        if not same:
+            raise NotFound("nothing was sent to this receiver so far")
+        newest = max(same, key=lambda each: (each.attempt, each.redelivery))
+        again = {"redelivery": newest.redelivery + 1, "delivery_attempt": 1}
+        order = newest.order.model_copy(update=again)
+        with temporal_errors():
+            try:
+                await self._client.start_workflow(
+                    WEBHOOK_DELIVERY,
+                    order,
+                    id=webhook_delivery_id(order),
+                    task_queue=TASK_QUEUE,
+                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    search_attributes=attributes.at_start("jobs", "webhook", "webhooks"),
+                    static_summary=f"Webhook {number + 1} of job {order.job_id[:8]}, sent again",
+                    rpc_timeout=START_TIMEOUT,
+                )
+            except WorkflowAlreadyStartedError as error:
+                raise WrongState("this webhook is being sent again already") from error
+        return newest
 
     async def download(self, who: Identity, name: str, uri: str, target: Path) -> BlobRef:
         """Fetch a file that the result of a job names.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -16,7 +16,7 @@ from activities.jobs.webhook_store import SqlWebhookSecrets
 from adapters.http import is_local, is_public, literal, secret_bytes
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound, Denied, PortError, Unavailable
-from workers.jobs.runs import StartedJob
+from workers.jobs.runs import JobRuns, StartedJob
 from workers.jobs.settings import WebhookSettings
 from workers.shared.services.bodies import printable
 from workers.shared.services.errors import Refused
@@ -390,31 +390,6 @@ _LIMIT: Final = "--limit"
 """No name of a parameter."""
 
 
-class StartsJobs(Protocol):
-    """Starts runs of jobs."""
-
-    async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
-        """Start a job, unless it was started before.
-
-        Raises:
-            TemporalUnavailable: Temporal does not answer.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """What became of a request."""
-
-    job_id: str
-    attempt: int
-    created: bool
-    notes: tuple[str, ...] = ()
-    """What of the request was not used, and why."""
-    alias: str | None = None
-    """Of the run that was started or met."""
-
-
 @dataclass(frozen=True, slots=True)
 class PreparedJob:
     """A request whose every field has been checked."""
@@ -440,14 +415,14 @@ class JobSubmission:
         types: Mapping[str, JobType[Any]],
         inputs: JobInputs,
         receivers: WebhookReceivers,
-        runs: StartsJobs,
+        runs: JobRuns,
     ) -> None:
         self.types = types
         self._inputs = inputs
         self._receivers = receivers
         self._runs = runs
 
-    async def submit(self, request: JobRequest) -> Submitted:
+    async def submit(self, request: JobRequest) -> StartedJob:
         """Start a job, or find the one that does the same.
 
         Raises:
@@ -486,7 +461,7 @@ class JobSubmission:
         )
         return PreparedJob(order, webhooks, request.rerun)
 
-    async def start(self, job: PreparedJob) -> Submitted:
+    async def start(self, job: PreparedJob) -> StartedJob:
         """Keep the secret of a checked request and start its job.
 
         Raises:
@@ -497,16 +472,14 @@ class JobSubmission:
         receivers = await self._receivers.keep(job.order.job_id, job.webhooks)
         order = job.order.model_copy(update={"webhooks": receivers})
         started = await self._runs.start(order, rerun=job.rerun)
-        notes = [] if started.note is None else [started.note]
-        if receivers and not started.created:
-            await self._receivers.forget(receivers)
-            notes.append(
-                "webhook_url is not used: the job was asked for before, and only the request that "
-                "starts a job or its rerun names the receivers"
-            )
-        return Submitted(
-            started.job_id, started.attempt, started.created, tuple(notes), started.alias
+        if not receivers or started.created:
+            return started
+        await self._receivers.forget(receivers)
+        note = (
+            "webhook_url is not used: the job was asked for before, and only the request that "
+            "starts a job or its rerun names the receivers"
         )
+        return started.model_copy(update={"notes": (*started.notes, note)})
 
     async def has_other_secret(self, job_id: str, parameters: Mapping[str, Any]) -> bool:
         """Whether a request that came before comes with another secret of its webhooks.

@@ -20,7 +20,7 @@ from activities.spreadsheets.review_store import SqlReviewStore, SqlReviewViews
 from activities.spreadsheets.rows import titles_of
 from activities.spreadsheets.staging import rows_of
 from activities.spreadsheets.validation import SourceRow
-from adapters.ports.documents import TableSource
+from adapters.ports.documents import Table
 from adapters.ports.errors import UnreadableDocument
 from workers.shared.services.errors import Refused
 from workflows.shared.cells import Cell, RejectedRow, cell_text, storable
@@ -380,12 +380,12 @@ def _header(path: Path, filename: str) -> Sequence[str]:
     return header
 
 
-def _first(table: TableSource) -> Sequence[str]:
+def _first(table: Table) -> Sequence[str]:
     first = next(table.rows(), None)
     return [] if first is None else [cell_text(cell).strip() for cell in first[1]]
 
 
-def _has_numbers(table: TableSource) -> bool:
+def _has_numbers(table: Table) -> bool:
     return any(_ROW_ID.fullmatch(title) for title in _first(table))
 
 

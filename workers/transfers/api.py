@@ -1,22 +1,22 @@
 """Events over HTTP: send one, and see what became of it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from activities.transfers.cloud_events import NoEvent, read_event
-from adapters.ports.transfers import StatusRow
+from activities.transfers.records import AcceptedEvent, Transfer
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
 from workers.shared.gateway.http.requests import Before, Who, cursor_of
 from workers.shared.services.errors import NotFound, Refused
 from workers.shared.services.lists import Cursor
 from workers.transfers.register import NAME
-from workers.transfers.service import LARGEST_PAGE, PAGE, AcceptedEvent, TransferService
+from workers.transfers.service import LARGEST_PAGE, PAGE, TransferService
 from workers.transfers.starts import STRUCTURED, EventTooLarge, UnsupportedEvent, structured
-from workflows.transfers.events import EVENT_BYTES, TransferStatus, file_of
-from workflows.transfers.runs import TransferView
+from workflows.transfers.events import EVENT_BYTES, TransferStatus
 
 _DESCRIPTIONS = {
     404: ProblemDescription(NotFound.kind, "no such transfer"),
@@ -62,42 +62,6 @@ EventName = Annotated[
         description="Id of a transfer, or its first 8 characters or more.",
     ),
 ]
-
-
-ACCEPTED: Final = "Accepted"
-"""State of an event that no worker has checked yet: Temporal has it, and no table does."""
-
-
-class StateView(BaseModel):
-    """A state that a transfer was in."""
-
-    status: TransferStatus
-    at: datetime
-    queue: str | None
-    job: str | None
-    reason: str | None
-    by: str | None
-
-
-class EventView(BaseModel):
-    """What became of an event."""
-
-    transfer_id: str
-    source: str
-    event_id: str
-    account_id: str | None
-    type: str | None
-    subject: str | None
-    file: str | None
-    status: TransferStatus | Literal["Accepted"]
-    """`Accepted`: no worker has checked it yet."""
-    at: datetime
-    queue: str | None
-    job: str | None
-    reason: str | None
-    trail: list[StateView] = []
-    run: TransferView | None = None
-    """Its actions, as long as it is open."""
 
 
 class SentView(BaseModel):
@@ -170,7 +134,7 @@ async def list_events(
     account_id: Annotated[str | None, Query(max_length=500)] = None,
     before: Before = None,
     limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = PAGE,
-) -> list[EventView]:
+) -> Sequence[Transfer]:
     """Events, the newest change first."""
     rows = await service.list(
         who,
@@ -183,46 +147,16 @@ async def list_events(
     if len(rows) == limit:
         next = request.url.include_query_params(before=Cursor(rows[-1].at, rows[-1].transfer_id))
         response.headers["link"] = f'<{next.path}?{next.query}>; rel="next"'
-    return [_event(row) for row in rows]
+    return rows
 
 
 @router.get("/{event}", responses=_problems(404))
-async def show_event(service: TheService, who: Who, event: EventName) -> EventView:
+async def show_event(service: TheService, who: Who, event: EventName) -> Transfer | AcceptedEvent:
     """What became of an event; one that no worker has checked yet is `Accepted`."""
     try:
-        found = await service.get(who, event)
+        return await service.get(who, event)
     except NotFound:
-        return _accepted(await service.accepted(who, event))
-    trail = [
-        StateView(
-            status=each.status,
-            at=each.at,
-            queue=each.queue,
-            job=each.job,
-            reason=each.reason,
-            by=each.by,
-        )
-        for each in found.trail
-    ]
-    return _event(found.row, trail, found.view)
-
-
-def _accepted(found: AcceptedEvent) -> EventView:
-    event, ended = found.event, found.ended
-    return EventView(
-        transfer_id=found.transfer_id,
-        source=event.source if event else "unknown",
-        event_id=event.id if event else found.transfer_id,
-        account_id=event and event.account_id,
-        type=event and event.type,
-        subject=event and event.subject,
-        file=event and file_of(event),
-        status=ACCEPTED,
-        at=found.at,
-        queue=None,
-        job=None,
-        reason=f"its run {ended} before a worker had checked the event" if ended else None,
-    )
+        return await service.accepted(who, event)
 
 
 async def _body(request: Request) -> bytes:
@@ -233,24 +167,3 @@ async def _body(request: Request) -> bytes:
         if len(body) > EVENT_BYTES:
             raise EventTooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
     return bytes(body)
-
-
-def _event(
-    row: StatusRow, trail: list[StateView] | None = None, run: TransferView | None = None
-) -> EventView:
-    return EventView(
-        transfer_id=row.transfer_id,
-        source=row.source,
-        event_id=row.event_id,
-        account_id=row.account_id,
-        type=row.type,
-        subject=row.subject,
-        file=row.file,
-        status=row.status,
-        at=row.at,
-        queue=row.queue,
-        job=row.job,
-        reason=row.reason,
-        trail=trail or [],
-        run=run,
-    )

@@ -27,11 +27,11 @@ from workflows.transfers.events import FILE_EVENT, FILE_JOB, TransferStatus
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from adapters.ports.transfers import StatusRow
+    from activities.transfers.records import Transfer
     from workers.shared.register import Run
     from workers.shared.services.identity import Identity
     from workers.transfers.redrive import ParkedGroup
-    from workers.transfers.service import TransferDetails, TransferService
+    from workers.transfers.service import TransferService
 
 
 app = typer.Typer(
@@ -105,10 +105,10 @@ def parked(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 async def _parked(cli: CliContext, *, as_json: bool) -> None:
-    from workers.transfers.factory import open_groups
+    from workers.transfers.redrive import ParkedGroups
 
-    async with open_groups(cli.environment, cli.user) as (groups, who):
-        found = await groups.all(who)
+    async with open_service(cli) as (service, who):
+        found = await ParkedGroups(service).all(who)
     if as_json:
         print_json(
             [
@@ -165,7 +165,7 @@ def answer(
 async def _answer(
     cli: CliContext, key: str, decision: str, reason: str | None, *, yes: bool, as_json: bool
 ) -> None:
-    from workers.transfers.factory import open_groups
+    from workers.transfers.redrive import ParkedGroups
     from workflows.shared.parking import Decision
 
     if decision not in tuple(Decision):
@@ -174,7 +174,8 @@ async def _answer(
         raise UsageError("a retry takes no --reason: it would not be kept")
     if not yes and (as_json or not is_interactive()):
         raise UsageError("there is no terminal to ask at: add --yes")
-    async with open_groups(cli.environment, cli.user) as (groups, who):
+    async with open_service(cli) as (service, who):
+        groups = ParkedGroups(service)
         if not yes:
             found = await groups.get(who, key)
             typer.confirm(f"{decision} {_numbered(found)}: {one_line(found.cause)}?", abort=True)
@@ -398,7 +399,7 @@ async def _list(
     async with open_service(cli) as (service, who):
         rows = await service.list(who, status=status, queue=queue, account_id=account, limit=limit)
     if as_json:
-        print_json([_fields(row) for row in rows])
+        print_json([transfer_json(row) for row in rows])
         return
     if not rows:
         typer.echo("no such transfers")
@@ -429,7 +430,7 @@ async def _show_transfer(cli: CliContext, transfer: str, *, as_json: bool) -> No
     async with open_service(cli) as (service, who):
         found = await service.get(who, transfer)
     if as_json:
-        print_json(details_json(found))
+        print_json(transfer_json(found))
         return
     print_transfer(found)
 
@@ -449,21 +450,21 @@ async def show_run(cli: CliContext, known: "Run", *, as_json: bool) -> None:
     await show_in_temporal(cli, known, as_json=as_json)
 
 
-def details_json(found: "TransferDetails") -> dict[str, Any]:
-    """A transfer as JSON."""
+def transfer_json(found: "Transfer") -> dict[str, Any]:
+    """A transfer as the API has it, and what else an operator sees."""
     return {
-        **_fields(found.row),
-        "trail": [_fields(row) for row in found.trail],
-        "run": found.view and found.view.model_dump(mode="json"),
+        **found.model_dump(mode="json", by_alias=True),
+        "by": found.by,
+        "receipt": found.receipt and found.receipt.model_dump(mode="json"),
         "link": found.link,
     }
 
 
-def _answers(found: "TransferDetails") -> str | None:
+def _answers(found: "Transfer") -> str | None:
     """The commands that answer a run which waits for a person; None: it waits for none."""
     from workers.transfers.service import Offer, offers
 
-    id = found.row.transfer_id[:12]
+    id = found.transfer_id[:12]
     commands = {
         Offer.ASSIGN: f"docflow transfers assign {id} QUEUE",
         Offer.REROUTE: f"docflow transfers reroute {id}",
@@ -477,24 +478,24 @@ def _answers(found: "TransferDetails") -> str | None:
     return "\n".join(commands[each] for each in offered if each in commands)
 
 
-def print_transfer(found: "TransferDetails") -> None:
+def print_transfer(found: "Transfer") -> None:
     """A transfer, its actions, and every state that it was in."""
-    row, view = found.row, found.view
+    view = found.view
     shown: list[tuple[str, object]] = [
-        ("transfer", row.transfer_id),
-        ("status", row.status.value),
-        ("since", moment(row.at)),
-        ("event", f"{row.source} {row.event_id}"),
-        ("account", row.account_id),
-        ("type", row.type),
-        ("subject", row.subject),
-        ("queue", row.queue),
-        ("job", row.job),
-        ("file", row.file),
-        ("reason", (view and view.reason) or row.reason),
+        ("transfer", found.transfer_id),
+        ("status", found.status.value),
+        ("since", moment(found.at)),
+        ("event", f"{found.source} {found.event_id}"),
+        ("account", found.account_id),
+        ("type", found.type),
+        ("subject", found.subject),
+        ("queue", found.queue),
+        ("job", found.job),
+        ("file", found.file),
+        ("reason", (view and view.reason) or found.reason),
         ("waits for", view and view.waiting_for),
         ("answers", _answers(found)),
-        ("by", row.by),
+        ("by", found.by),
         ("link", found.link),
     ]
     console().print(pairs(shown))
@@ -652,22 +653,3 @@ async def _redrive(
             "it reads now send elsewhere in their place"
         )
     typer.echo(f"see `docflow transfers show {id[:12]}`")
-
-
-def _fields(row: "StatusRow") -> dict[str, Any]:
-    return {
-        "transfer_id": row.transfer_id,
-        "status": row.status.value,
-        "at": row.at.isoformat(),
-        "source": row.source,
-        "event_id": row.event_id,
-        "account_id": row.account_id,
-        "type": row.type,
-        "subject": row.subject,
-        "queue": row.queue,
-        "job": row.job,
-        "file": row.file,
-        "reason": row.reason,
-        "by": row.by,
-        "receipt": row.receipt and row.receipt.model_dump(mode="json"),
-    }

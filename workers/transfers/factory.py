@@ -24,10 +24,8 @@ from workers.transfers.starts import TransferIntake, TransferStarts
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from adapters.ports.blobs import Blobs
     from workers.transfers.clocks import ClockService
-    from workers.transfers.redrive import ParkedGroups, Redrives, TransferPageService
-    from workers.transfers.service import TransferAnswers
+    from workers.transfers.redrive import Redrives
 
 
 _SECONDS_TO_ANSWER: Final = 5.0
@@ -44,65 +42,11 @@ def transfer_service(
     return TransferService(
         SqlTransferStore(database),
         SqlPartnerStore(database),
-        _runs(environment, client),
+        TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER),
         TransferStarts(client),
         queues_of(environment),
         SqlRejectedMessages(database),
     )
-
-
-def transfer_page_service(
-    environment: Mapping[str, str],
-    client: "Client",
-    database: Database,
-    service: TransferService,
-    blobs: Callable[[], "Blobs"],
-) -> "TransferPageService":
-    """What the page of one transfer asks.
-
-    Args:
-        environment: For links into Temporal's Web UI.
-        client: Of Temporal.
-        database: With the rows.
-        service: Of transfers.
-        blobs: Opens what holds receipts.
-    """
-    from workers.transfers.redrive import Redrives, StoredReceipts, TransferPageService
-
-    store = SqlTransferStore(database)
-    return TransferPageService(
-        service,
-        store,
-        _runs(environment, client),
-        StoredReceipts(blobs),
-        lambda: Redrives(service, store, TransferStarts(client), client, blobs),
-        _answers(environment, client),
-    )
-
-
-def parked_groups(
-    environment: Mapping[str, str], client: "Client", service: TransferService
-) -> "ParkedGroups":
-    """What answers transfers that wait for one cause.
-
-    Args:
-        environment: For links into Temporal's Web UI.
-        client: Of Temporal.
-        service: Of transfers.
-    """
-    from workers.transfers.redrive import ParkedGroups
-
-    return ParkedGroups(service, _answers(environment, client))
-
-
-def _answers(environment: Mapping[str, str], client: "Client") -> "TransferAnswers":
-    from workers.transfers.service import TransferAnswers
-
-    return TransferAnswers(_runs(environment, client))
-
-
-def _runs(environment: Mapping[str, str], client: "Client") -> TemporalRuns:
-    return TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER)
 
 
 def intake_of(
@@ -140,22 +84,6 @@ async def open_transfers(
 
 
 @asynccontextmanager
-async def open_groups(
-    environment: Mapping[str, str], user: str | None
-) -> AsyncGenerator[tuple["ParkedGroups", Identity]]:
-    """What answers transfers that wait for one cause, for an operator at a terminal.
-
-    Raises:
-        SettingsError: A setting is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Temporal does not answer.
-    """
-    async with _opened(environment) as (client, database):
-        service = transfer_service(environment, client, database)
-        yield parked_groups(environment, client, service), _operator(user)
-
-
-@asynccontextmanager
 async def open_redrives(
     environment: Mapping[str, str], user: str | None
 ) -> AsyncGenerator[tuple["Redrives", Identity]]:
@@ -171,16 +99,8 @@ async def open_redrives(
     from workers.transfers.redrive import Redrives
 
     async with _opened(environment) as (client, database):
-        yield (
-            Redrives(
-                transfer_service(environment, client, database),
-                SqlTransferStore(database),
-                TransferStarts(client),
-                client,
-                lambda: open_blobs(BlobSettings.read(environment)),
-            ),
-            _operator(user),
-        )
+        service = transfer_service(environment, client, database)
+        yield Redrives(service, lambda: open_blobs(BlobSettings.read(environment))), _operator(user)
 
 
 @asynccontextmanager

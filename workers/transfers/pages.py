@@ -25,8 +25,8 @@ from workers.shared.register import Context
 from workers.shared.services.errors import NotFound, Refused, ServiceError
 from workers.shared.services.identity import Identity
 from workers.transfers import api, labels
-from workers.transfers.factory import parked_groups, transfer_page_service, transfer_service
-from workers.transfers.redrive import Answered, ParkedGroups, TransferPageService
+from workers.transfers.factory import transfer_service
+from workers.transfers.redrive import Answered, ParkedGroups, Redrives
 from workers.transfers.resources import route_store
 from workers.transfers.routes import RouteListing, RouteService, read_key
 from workers.transfers.service import Rerouted, TransferService
@@ -266,12 +266,13 @@ class TransferPage:
 
     Args:
         site: The context of the pages.
-        service: What it shows and does.
+        service: Of transfers.
+        redrives: Carry failed ones out anew.
     """
 
-    def __init__(self, site: Site, service: TransferPageService) -> None:
+    def __init__(self, site: Site, service: TransferService, redrives: Redrives) -> None:
         self._site = site
-        self._service = service
+        self._service, self._redrives = service, redrives
 
     async def show(self, request: Request, transfer: str) -> Response:
         """The page; of an event that no worker has checked, what Temporal knows."""
@@ -288,9 +289,10 @@ class TransferPage:
         decision = form.text("decision", 20)
         if decision not in tuple(Decision):
             raise Refused(gettext("“%(text)s” is no answer to a transfer", text=decision))
+        row = await self._service.row(visitor.who, transfer)
         done = self._service.answer(
             visitor.who,
-            transfer,
+            row,
             Decision(decision),
             reason=form.text("reason", _REASON) or None,
             correction=form.text("correction", _CORRECTION),
@@ -317,7 +319,8 @@ class TransferPage:
     async def cancel(self, request: Request, transfer: str) -> Response:
         """Begin no further action."""
         visitor, form = await self._form(request)
-        done = self._service.cancel(visitor.who, transfer, form.text("reason", _REASON) or None)
+        row = await self._service.row(visitor.who, transfer)
+        done = self._service.cancel(visitor.who, row, form.text("reason", _REASON) or None)
         return await self._done(request, visitor, transfer, form, done)
 
     async def resend(self, request: Request, transfer: str) -> Response:
@@ -335,10 +338,10 @@ class TransferPage:
         visitor, form = await self._form(request)
         first = form.whole("from_action")
         try:
-            id = await self._service.redrive(visitor.who, transfer, first)
+            done = await self._redrives.redrive(visitor.who, transfer, first)
         except ServiceError as error:
             return await self._refused(request, visitor, transfer, form, error)
-        return RedirectResponse(_address(id), 303)
+        return RedirectResponse(_address(done.started.transfer_id), 303)
 
     async def _form(self, request: Request) -> tuple[Visitor, Form]:
         visitor = await self._site.visitor(request)
@@ -374,7 +377,7 @@ class TransferPage:
         form: Form | None = None,
         status: int = 200,
     ) -> Response:
-        found = await self._service.get(visitor.who, transfer)
+        found = await self._redrives.overview(visitor.who, transfer)
         typed: dict[str, Any] = {} if form is None else dict(form.fields)
         return self._site.page(
             request,
@@ -382,10 +385,9 @@ class TransferPage:
             "transfer.html",
             status,
             found=found,
-            row=found.details.row,
-            run=found.details.view,
-            address=_address(found.details.row.transfer_id),
-            queues=self._service.queues,
+            row=found.transfer,
+            address=_address(found.transfer.transfer_id),
+            queues=tuple(self._service.queues),
             problem=problem,
             draft={name: typed.get(name, "") for name in _DRAFT},
         )
@@ -416,32 +418,26 @@ def open_part(context: Context, settings: None) -> GatewayPart:
     )
     service = transfer_service(context.environment, context.client, database)
     blobs = context.resources.blobs
-    one = transfer_page_service(
-        context.environment, context.client, database, service, lambda: blobs
-    )
-    groups = parked_groups(context.environment, context.client, service)
-    return part_of(service, routes, one, groups)
+    return part_of(service, routes, Redrives(service, lambda: blobs))
 
 
 def part_of(
     service: TransferService,
     routes: RouteService,
-    one: TransferPageService,
-    groups: ParkedGroups,
+    redrives: Redrives,
 ) -> GatewayPart:
     """The part over services.
 
     Args:
         service: Of transfers.
         routes: Of routes.
-        one: Of the page of one transfer.
-        groups: Of those that wait for one cause.
+        redrives: Carry failed transfers out anew.
     """
 
     def pages(site: Site) -> Sequence[PageRoute]:
         page = RoutesPage(site, routes, service.reroute)
-        transfer, at = TransferPage(site, one), "/transfers/{transfer}"
-        group = GroupPage(site, groups)
+        transfer, at = TransferPage(site, service, redrives), "/transfers/{transfer}"
+        group = GroupPage(site, ParkedGroups(service))
         return (
             ("GET", f"{GROUPS}/{{group}}", group.show),
             ("POST", f"{GROUPS}/{{group}}", group.answer),

@@ -10,13 +10,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pydantic import ValidationError
-from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.transfers.store import SqlTransferStore
+from activities.transfers.records import Transfer
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound, Unavailable
-from adapters.ports.transfers import StatusRow
 from workers.shared.services.errors import (
     InvalidRequest,
     NotFound,
@@ -27,15 +25,13 @@ from workers.shared.services.errors import (
 )
 from workers.shared.services.identity import Identity
 from workers.shared.services.inbox import gathered
-from workers.shared.services.runs import TemporalRuns, temporal_errors
+from workers.shared.services.runs import started_with, temporal_errors
 from workers.transfers.service import (
     Offer,
-    TransferAnswers,
-    TransferDetails,
     TransferService,
     offers,
 )
-from workers.transfers.starts import StartedTransfer, TransferStarts
+from workers.transfers.starts import StartedTransfer
 from workers.transfers.verbs import SHOWN, parked_reason, run_of
 from workflows.shared.notices import cause_key, cause_of
 from workflows.shared.parking import Decision
@@ -74,26 +70,15 @@ class Redriven:
 
 
 class Redrives:
-    """Starts failed transfers anew.
+    """Starts failed transfers anew, and shows what one has done.
 
     Args:
-        service: Finds transfers.
-        store: Their rows.
-        starts: Starts runs.
-        client: Of Temporal, which has what a job was started with.
+        service: Of transfers.
         blobs: Opens what holds receipts.
     """
 
-    def __init__(
-        self,
-        service: TransferService,
-        store: SqlTransferStore,
-        starts: TransferStarts,
-        client: Client,
-        blobs: Callable[[], Blobs],
-    ) -> None:
-        self._service, self._store, self._starts = service, store, starts
-        self._client, self._blobs = client, blobs
+    def __init__(self, service: TransferService, blobs: Callable[[], Blobs]) -> None:
+        self._service, self._blobs = service, blobs
 
     async def redrive(self, who: Identity, name: str, from_action: int | None = None) -> Redriven:
         """Carry out a failed transfer anew, as a transfer of its own whose receipt names it.
@@ -144,18 +129,13 @@ class Redrives:
                 }
             )
         )
-        await self._store.note(
-            StatusRow(
-                transfer_id=row.transfer_id,
-                status=TransferStatus.FAILED,
-                at=datetime.now(UTC),
-                source=row.source,
-                event_id=row.event_id,
-                queue=row.queue,
-                job=row.job,
-                file=row.file,
-                reason=f"redriven from action {first + 1} as {started.transfer_id[:SHOWN]}",
-                by=who.subject,
+        await self._service.store.note(
+            row.model_copy(
+                update={
+                    "at": datetime.now(UTC),
+                    "reason": f"redriven from action {first + 1} as {started.transfer_id[:SHOWN]}",
+                    "by": who.subject,
+                }
             )
         )
         return Redriven(started, first + 1, [f"{index + 1}. {action}" for index, action in done])
@@ -166,33 +146,30 @@ class Redrives:
         queue = self._service.queues.get(order.queue)
         for number in range(1, REDRIVES + 1):
             id = redrive_id(failed, number)
-            row = await self._store.get(id)
+            row = await self._service.store.get(id)
             if row is not None and row.status is TransferStatus.FAILED:
                 continue
             if row is not None:
                 raise Refused(f"it was redriven as {id[:SHOWN]}, which {standing(row.status)}")
             numbered = order.model_copy(update={"transfer_id": id})
             with temporal_errors():
-                started = await self._starts.start_job(numbered, queue and queue.priority)
+                started = await self._service.starts.start_job(numbered, queue and queue.priority)
             if not started.created:
                 raise Refused(f"it was redriven as {id[:SHOWN]}, which no worker has begun yet")
             return started
         raise Refused(f"it was redriven {REDRIVES} times: send its event anew")
 
-    async def _order_of(self, row: StatusRow) -> FileJobOrder:
-        handle = self._client.get_workflow_handle(file_job_id(row.transfer_id))
+    async def _order_of(self, row: Transfer) -> FileJobOrder:
+        client = self._service.runs.client
         with temporal_errors():
             try:
-                async for event in handle.fetch_history_events(page_size=1):
-                    payloads = event.workflow_execution_started_event_attributes.input.payloads
-                    [order] = await self._client.data_converter.decode(payloads, [FileJobOrder])
-                    return order
+                return await started_with(client, file_job_id(row.transfer_id), FileJobOrder)
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
         raise WrongState("Temporal has forgotten its run: send its event again")
 
-    async def _receipt_of(self, row: StatusRow) -> Receipt | None:
+    async def _receipt_of(self, row: Transfer) -> Receipt | None:
         """What it has done; None: no action has begun."""
         if row.receipt is None:
             return None
@@ -204,6 +181,64 @@ class Redrives:
                 "its receipt is missing, so what it has done is not known: send its event again"
             ) from None
         return Receipt.model_validate_json(content)
+
+    async def receipt(self, row: Transfer) -> "ShownReceipt | None":
+        """The receipt of a transfer; None: it has none yet."""
+        if row.receipt is None:
+            return None
+        if row.receipt.size > LARGEST:
+            return ShownReceipt(
+                problem=f"it has {row.receipt.size:,} bytes: `docflow transfers receipt "
+                f"{row.transfer_id[:12]}` shows it"
+            )
+        try:
+            content = b"".join([piece async for piece in self._blobs().read(row.receipt.name)])
+        except BlobNotFound as error:
+            return ShownReceipt(problem=f"it is gone: {error}")
+        except Unavailable as error:
+            return ShownReceipt(problem=f"it cannot be read at the moment: {error}")
+        return _read(content, row.receipt.sha256)
+
+    async def overview(self, who: Identity, name: str) -> "TransferOverview":
+        """A transfer.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: There is none.
+        """
+        transfer = await self._service.get(who, name)
+        receipt = await self.receipt(transfer)
+        known = receipt and receipt.receipt
+        return TransferOverview(
+            transfer,
+            await self._actions(transfer),
+            offers(transfer),
+            receipt,
+            known and (known.resent_from or known.redriven_from),
+            await self._following(transfer),
+        )
+
+    async def _actions(self, transfer: Transfer) -> Sequence[tuple[ActionView, ActionDetail]]:
+        views = () if transfer.view is None else transfer.view.actions
+        found: ActionDetails | None = None
+        if views:
+            # A worker of an earlier release does not know the query.
+            with suppress(TemporalUnavailable):
+                found = await self._service.runs.query(run_of(transfer), "actions", ActionDetails)
+        known = [] if found is None else [*found.actions]
+        return list(zip(views, [*known, *[ActionDetail()] * len(views)], strict=False))
+
+    async def _following(self, row: Transfer) -> Sequence[Transfer]:
+        name = {TransferStatus.SUCCEEDED: resend_id, TransferStatus.FAILED: redrive_id}.get(
+            row.status
+        )
+        found: list[Transfer] = []
+        while name is not None and len(found) < _FOLLOWING:
+            following = await self._service.store.get(name(row.transfer_id, len(found) + 1))
+            if following is None:
+                break
+            found.append(following)
+        return found
 
 
 def _first(receipt: Receipt | None) -> int:
@@ -259,34 +294,6 @@ class ShownReceipt:
     """Why it is not shown, or is not as it was written."""
 
 
-class StoredReceipts:
-    """Reads receipts.
-
-    Args:
-        blobs: Opens what holds them.
-    """
-
-    def __init__(self, blobs: Callable[[], Blobs]) -> None:
-        self._blobs = blobs
-
-    async def of(self, row: StatusRow) -> ShownReceipt | None:
-        """The receipt of a transfer; None: it has none yet."""
-        if row.receipt is None:
-            return None
-        if row.receipt.size > LARGEST:
-            return ShownReceipt(
-                problem=f"it has {row.receipt.size:,} bytes: `docflow transfers receipt "
-                f"{row.transfer_id[:12]}` shows it"
-            )
-        try:
-            content = b"".join([piece async for piece in self._blobs().read(row.receipt.name)])
-        except BlobNotFound as error:
-            return ShownReceipt(problem=f"it is gone: {error}")
-        except Unavailable as error:
-            return ShownReceipt(problem=f"it cannot be read at the moment: {error}")
-        return _read(content, row.receipt.sha256)
-
-
 def _read(content: bytes, recorded: str | None) -> ShownReceipt:
     try:
         receipt = Receipt.model_validate_json(content)
@@ -314,7 +321,7 @@ class ParkedGroup:
     """Their queue; `event`: no rule has matched them."""
     cause: str
     """Partner and failure, without names of files."""
-    rows: Sequence[StatusRow]
+    rows: Sequence[Transfer]
     """The longest wait first."""
 
     @property
@@ -332,7 +339,7 @@ class Answered:
     """Why it was not answered; None: it was."""
 
 
-def kind_of(row: StatusRow) -> str:
+def kind_of(row: Transfer) -> str:
     """What tells the answers of transfers apart: whether they have a queue, and which."""
     return EVENT if row.status is TransferStatus.NO_ASSIGNED else row.queue or EVENT
 
@@ -342,11 +349,10 @@ class ParkedGroups:
 
     Args:
         service: Of transfers.
-        answers: Sends answers to their runs.
     """
 
-    def __init__(self, service: TransferService, answers: TransferAnswers) -> None:
-        self._service, self._answers = service, answers
+    def __init__(self, service: TransferService) -> None:
+        self._service = service
 
     async def all(self, who: Identity) -> Sequence[ParkedGroup]:
         """Every group, the largest first.
@@ -354,7 +360,7 @@ class ParkedGroups:
         Raises:
             Forbidden: The caller is not an operator.
         """
-        found: dict[tuple[str, str], list[StatusRow]] = defaultdict(list)
+        found: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
         for row in await self._service.parked_rows(who, MOST):
             found[kind_of(row), cause_of(parked_reason(row) or "")].append(row)
         groups = [
@@ -384,9 +390,9 @@ class ParkedGroups:
         """
         group = await self.get(who, key)
 
-        async def one(row: StatusRow) -> Answered:
+        async def one(row: Transfer) -> Answered:
             try:
-                await self._answers.answer(who, row, decision, reason=reason)
+                await self._service.answer(who, row, decision, reason=reason)
             except ServiceError as error:
                 return Answered(row.transfer_id, str(error))
             return Answered(row.transfer_id, None)
@@ -402,107 +408,12 @@ _FOLLOWING: Final = 10
 class TransferOverview:
     """All that is known of one transfer."""
 
-    details: TransferDetails
+    transfer: Transfer
     actions: Sequence[tuple[ActionView, ActionDetail]]
     """Of its job, in order; as long as a worker of its queue answers."""
     offers: Sequence[Offer]
     receipt: ShownReceipt | None
     before: str | None
     """The transfer that it sends again, or carries out anew."""
-    following: Sequence[StatusRow]
+    following: Sequence[Transfer]
     """Those that have sent it again, or carried it out anew."""
-
-
-class TransferPageService:
-    """What the page of a transfer asks, and does.
-
-    Args:
-        service: Of transfers.
-        store: Their rows.
-        runs: Of Temporal.
-        receipts: As they are stored.
-        redrives: Start failed ones anew.
-        answers: Send answers to their runs.
-    """
-
-    def __init__(
-        self,
-        service: TransferService,
-        store: SqlTransferStore,
-        runs: TemporalRuns,
-        receipts: StoredReceipts,
-        redrives: Callable[[], Redrives],
-        answers: TransferAnswers,
-    ) -> None:
-        self._service, self._store, self._runs = service, store, runs
-        self._receipts, self._redrives, self._answers = receipts, redrives, answers
-        self.queues = tuple(service.queues)
-        self.accepted = service.accepted
-        self.assign = service.assign
-        self.reroute = service.reroute
-        self.resend = service.resend
-
-    async def get(self, who: Identity, name: str) -> TransferOverview:
-        """A transfer.
-
-        Raises:
-            Forbidden: The caller is not an operator.
-            NotFound: There is none.
-        """
-        details = await self._service.get(who, name)
-        receipt = await self._receipts.of(details.row)
-        known = receipt and receipt.receipt
-        return TransferOverview(
-            details,
-            await self._actions(details),
-            offers(details),
-            receipt,
-            known and (known.resent_from or known.redriven_from),
-            await self._following(details.row),
-        )
-
-    async def _actions(self, details: TransferDetails) -> Sequence[tuple[ActionView, ActionDetail]]:
-        views = () if details.view is None else details.view.actions
-        found: ActionDetails | None = None
-        if views:
-            # A worker of an earlier release does not know the query.
-            with suppress(TemporalUnavailable):
-                found = await self._runs.query(run_of(details.row), "actions", ActionDetails)
-        known = [] if found is None else [*found.actions]
-        return list(zip(views, [*known, *[ActionDetail()] * len(views)], strict=False))
-
-    async def _following(self, row: StatusRow) -> Sequence[StatusRow]:
-        name = {TransferStatus.SUCCEEDED: resend_id, TransferStatus.FAILED: redrive_id}.get(
-            row.status
-        )
-        found: list[StatusRow] = []
-        while name is not None and len(found) < _FOLLOWING:
-            following = await self._store.get(name(row.transfer_id, len(found) + 1))
-            if following is None:
-                break
-            found.append(following)
-        return found
-
-    async def answer(
-        self,
-        who: Identity,
-        name: str,
-        decision: Decision,
-        *,
-        reason: str | None = None,
-        correction: str = "",
-        settings: bool = False,
-    ) -> None:
-        """Answer a run that waits for a person; see `TransferAnswers.answer`."""
-        row = await self._service.row(who, name)
-        await self._answers.answer(
-            who, row, decision, reason=reason, correction=correction, settings=settings
-        )
-
-    async def cancel(self, who: Identity, name: str, reason: str | None = None) -> None:
-        """Begin no further action of its job; see `TransferAnswers.cancel`."""
-        await self._answers.cancel(who, await self._service.row(who, name), reason)
-
-    async def redrive(self, who: Identity, name: str, from_action: int | None = None) -> str:
-        """Carry out a failed transfer anew; the id of the new one."""
-        return (await self._redrives().redrive(who, name, from_action)).started.transfer_id

@@ -18,8 +18,9 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from activities.transfers.reception import RouteCache
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore
-from adapters.ports.transfers import RouteStore, StatusRow
+from adapters.ports.transfers import RouteStore
 from workers.shared.services.errors import InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import Identity, require_operator
 from workflows.shared.contracts import problem_text
@@ -50,7 +51,7 @@ class RouteListing:
 class UnmatchedEvents:
     """Events that no rule matched and that no person has assigned."""
 
-    rows: Sequence[StatusRow]
+    rows: Sequence[Transfer]
     """The newest first, 50 at most."""
     total: int
     """How many there are."""

@@ -4,16 +4,17 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.cloud_events import NoEvent, head_of, read_event
 from activities.transfers.operators_files import Queue
+from activities.transfers.records import AcceptedEvent, Transfer
 from activities.transfers.store import SqlTransferStore
 from adapters.ports.records import RejectionRecord
-from adapters.ports.transfers import PartnerStore, StatusRow
+from adapters.ports.transfers import PartnerStore
 from workers.shared.services.bodies import RefusedMessage, correction_of
 from workers.shared.services.errors import (
     InvalidRequest,
@@ -25,7 +26,7 @@ from workers.shared.services.errors import (
 )
 from workers.shared.services.identity import Identity, require_operator
 from workers.shared.services.lists import Cursor
-from workers.shared.services.runs import TemporalRuns, temporal_errors
+from workers.shared.services.runs import TemporalRuns, started_with, temporal_errors
 from workers.shared.services.runs import standing as standing_of
 from workers.transfers.starts import StartedTransfer, TransferStarts
 from workers.transfers.verbs import WAITING, parked_reason, run_of
@@ -47,19 +48,6 @@ from workflows.transfers.runs import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedEvent:
-    """An event whose run is known to Temporal alone."""
-
-    transfer_id: str
-    at: datetime
-    """When it arrived."""
-    event: FileNotice | None
-    """None: the message is not an event, which its run will say."""
-    ended: str | None
-    """How its run ended before it wrote a row, as in `was terminated`; None: it is open."""
-
-
 async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | None:
     """The event that a run was started with; None: Temporal knows of no such run.
 
@@ -69,22 +57,20 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
     handle = client.get_workflow_handle(transfer_workflow_id(transfer_id))
     try:
         found = await handle.describe()
-        order = await _order_of(client, handle)
+        order = await started_with(client, handle.id, FileEventOrder)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
         raise
     status = found.status or WorkflowExecutionStatus.RUNNING
     ended = None if status is WorkflowExecutionStatus.RUNNING else standing_of(status)
-    return AcceptedEvent(transfer_id, order.arrived.astimezone(UTC), _event_of(order), ended)
-
-
-async def _order_of(client: Client, handle: WorkflowHandle[Any, Any]) -> FileEventOrder:
-    async for event in handle.fetch_history_events(page_size=1):
-        payloads = event.workflow_execution_started_event_attributes.input.payloads
-        [order] = await client.data_converter.decode(payloads, [FileEventOrder])
-        return order
-    raise AssertionError("a history without its first event")
+    return AcceptedEvent.of(
+        transfer_id,
+        _event_of(order),
+        at=order.arrived.astimezone(UTC),
+        reason=ended and f"its run {ended} before a worker had checked the event",
+        ended=ended,
+    )
 
 
 def _event_of(order: FileEventOrder) -> FileNotice | None:
@@ -95,64 +81,6 @@ def _event_of(order: FileEventOrder) -> FileNotice | None:
 
 
 _PIPELINE: Final = "transfers"
-
-
-class TransferAnswers:
-    """Sends answers to runs of transfers, as the updates that commands send.
-
-    Args:
-        runs: Of Temporal.
-    """
-
-    def __init__(self, runs: TemporalRuns) -> None:
-        self._runs = runs
-
-    async def answer(
-        self,
-        who: Identity,
-        row: StatusRow,
-        decision: Decision,
-        *,
-        reason: str | None = None,
-        correction: str = "",
-        settings: bool = False,
-    ) -> None:
-        """Answer a run that waits for a person.
-
-        Args:
-            who: Who decides.
-            row: Of the transfer.
-            decision: What is to be done.
-            reason: Why, for its trail; a retry has none.
-            correction: Of a retry: settings of the failed action that change, a JSON object.
-            settings: Of a retry: read the settings of the job again.
-
-        Raises:
-            InvalidRequest: The correction is not a JSON object.
-            Refused: The run does not take this answer; nothing has changed.
-            TemporalUnavailable: No worker answered.
-        """
-        by = who.subject
-        if decision is not Decision.RETRY:
-            await self._send(row, decision.value, Answer(by=by, reason=reason))
-        elif run_of(row) == file_job_id(row.transfer_id):
-            action = correction_of(correction.encode() or None, "settings of the action")
-            retry = TransferRetry(by=by, action=action, settings=settings)
-            await self._send(row, decision.value, retry)
-        else:
-            await self._send(row, decision.value, Retry(by=by))
-
-    async def cancel(self, who: Identity, row: StatusRow, reason: str | None = None) -> None:
-        """Begin no further action of a job.
-
-        Raises:
-            NotFound: No run of it is open.
-            Refused: It is too late.
-        """
-        await self._send(row, "cancel", Answer(by=who.subject, reason=reason))
-
-    async def _send(self, row: StatusRow, verb: str, answer: Contract) -> None:
-        await self._runs.update(run_of(row), verb, answer, TransferView, _PIPELINE)
 
 
 class Offer(StrEnum):
@@ -172,12 +100,12 @@ class Offer(StrEnum):
     REDRIVE = "redrive"
 
 
-def offers(found: "TransferDetails") -> Sequence[Offer]:
+def offers(found: Transfer) -> Sequence[Offer]:
     """What a person can have done with a transfer, as its row and its run say."""
     return [*_answers(found), *_others(found)]
 
 
-def _answers(found: "TransferDetails") -> Sequence[Offer]:
+def _answers(found: Transfer) -> Sequence[Offer]:
     """Of a run that waits for a person; of another one, none."""
     view = found.view
     if view is None or view.since is None:
@@ -196,14 +124,13 @@ def _answers(found: "TransferDetails") -> Sequence[Offer]:
     return (*offered, Offer.FAIL)
 
 
-def _others(found: "TransferDetails") -> Sequence[Offer]:
-    row, view = found.row, found.view
-    match row.status:
-        case TransferStatus.READ_MESSAGE if view is not None:
+def _others(found: Transfer) -> Sequence[Offer]:
+    match found.status:
+        case TransferStatus.READ_MESSAGE if found.view is not None:
             return (Offer.CANCEL,)
-        case TransferStatus.SUCCEEDED if row.kept is not None:
-            return (Offer.RESEND,) if row.kept.until >= datetime.now(UTC).date() else ()
-        case TransferStatus.FAILED if run_of(row) == file_job_id(row.transfer_id):
+        case TransferStatus.SUCCEEDED if found.kept is not None:
+            return (Offer.RESEND,) if found.kept.until >= datetime.now(UTC).date() else ()
+        case TransferStatus.FAILED if run_of(found) == file_job_id(found.transfer_id):
             return (Offer.REDRIVE,)
         case _:
             return ()
@@ -214,25 +141,6 @@ LARGEST_PAGE: Final = 500
 RESENDS: Final = 1_000
 MOST: Final = 1_000
 """Transfers that wait for a person whose reasons the inbox shows."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransferDetails:
-    """One transfer, as it is now."""
-
-    row: StatusRow
-    trail: Sequence[StatusRow]
-    view: TransferView | None
-    """What its run says; None: it has ended, or no worker answers."""
-    link: str | None = None
-    """To its run in the Web UI."""
-
-    @property
-    def is_parked(self) -> bool:
-        """It waits for a person."""
-        if self.row.status is TransferStatus.NO_ASSIGNED:
-            return True
-        return self.view is not None and self.view.since is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +173,8 @@ class TransferService:
         queues: Mapping[str, Queue],
         rejected: RejectionRecord,
     ) -> None:
-        self._store, self._partners = store, partners
-        self._runs, self._starts, self._rejected = runs, starts, rejected
+        self.store, self._partners = store, partners
+        self.runs, self.starts, self._rejected = runs, starts, rejected
         self.queues = queues
 
     async def list(
@@ -278,10 +186,10 @@ class TransferService:
         account_id: str | None = None,
         before: Cursor | None = None,
         limit: int = PAGE,
-    ) -> Sequence[StatusRow]:
+    ) -> Sequence[Transfer]:
         """Transfers, the newest change first."""
         require_operator(who, "transfers")
-        return await self._store.newest(
+        return await self.store.newest(
             limit=min(limit, LARGEST_PAGE),
             status=status,
             queue=queue,
@@ -290,15 +198,15 @@ class TransferService:
             behind=before and before.id,
         )
 
-    async def parked_rows(self, who: Identity, limit: int) -> Sequence[StatusRow]:
+    async def parked_rows(self, who: Identity, limit: int) -> Sequence[Transfer]:
         """Transfers that wait for a person; of more than the limit, those that changed last."""
         require_operator(who, "transfers")
-        rows: list[StatusRow] = []
+        rows: list[Transfer] = []
         for status, beginning in WAITING.items():
-            rows += await self._store.newest(limit=limit, status=status, reason=beginning)
+            rows += await self.store.newest(limit=limit, status=status, reason=beginning)
         return rows
 
-    async def row(self, who: Identity, name: str) -> StatusRow:
+    async def row(self, who: Identity, name: str) -> Transfer:
         """The row of a transfer.
 
         Args:
@@ -311,7 +219,7 @@ class TransferService:
         """
         require_operator(who, "transfers")
         text = name.removeprefix("transfer/").removesuffix("/job")
-        match await self._store.find(text):
+        match await self.store.find(text):
             case []:
                 raise NotFound(f"there is no transfer {name!r}")
             case [one]:
@@ -320,15 +228,16 @@ class TransferService:
                 named = ", ".join(each.transfer_id[:12] for each in several)
                 raise Refused(f"{name!r} may be {named}; give more of the id")
 
-    async def get(self, who: Identity, name: str) -> TransferDetails:
+    async def get(self, who: Identity, name: str) -> Transfer:
         """A transfer: every state that it was in, and what its run says now."""
         row = await self.row(who, name)
-        trail = await self._store.trail(row.transfer_id)
+        trail = await self.store.trail(row.transfer_id)
         try:
-            view = await self._runs.query(run_of(row), "status", TransferView)
+            view = await self.runs.query(run_of(row), "status", TransferView)
         except TemporalUnavailable:
             view = None
-        return TransferDetails(row, trail, view, self._runs.link(run_of(row)))
+        link = self.runs.link(run_of(row))
+        return row.model_copy(update={"trail": trail, "view": view, "link": link})
 
     async def accepted(self, who: Identity, transfer_id: str) -> AcceptedEvent:
         """An event that has no row yet: no worker has checked it.
@@ -338,7 +247,7 @@ class TransferService:
         """
         require_operator(who, "transfers")
         with temporal_errors():
-            found = await accepted_event(self._runs.client, transfer_id)
+            found = await accepted_event(self.runs.client, transfer_id)
         if found is None:
             raise NotFound(f"there is no transfer {transfer_id!r}")
         return found
@@ -353,7 +262,7 @@ class TransferService:
         require_operator(who, "transfers")
         with temporal_errors():
             try:
-                return await self._starts.start(body, way_in)
+                return await self.starts.start(body, way_in)
             except RefusedMessage as refused:
                 await self._rejected.record(
                     way_in,
@@ -366,7 +275,7 @@ class TransferService:
 
     async def assign(
         self, who: Identity, name: str, queue: str, reason: str | None = None
-    ) -> StatusRow:
+    ) -> Transfer:
         """Name the queue of an event that no rule matches, or another one for a job without any.
 
         Raises:
@@ -380,15 +289,58 @@ class TransferService:
                 f"there is no queue {queue}; there are {', '.join(sorted(self.queues))}"
             )
         answer = TransferAssign(queue=queue, by=who.subject, reason=reason)
-        await self._runs.update(run_of(row), "assign", answer, TransferView, _PIPELINE)
+        await self.runs.update(run_of(row), "assign", answer, TransferView, _PIPELINE)
         return row
 
-    async def _assignable(self, who: Identity, name: str) -> StatusRow:
+    async def _assignable(self, who: Identity, name: str) -> Transfer:
         """A transfer that waits for a queue, or whose job is parked."""
         row = await self.row(who, name)
         if row.status in WAITING and parked_reason(row) is not None:
             return row
         raise _no_queue(row)
+
+    async def answer(
+        self,
+        who: Identity,
+        row: Transfer,
+        decision: Decision,
+        *,
+        reason: str | None = None,
+        correction: str = "",
+        settings: bool = False,
+    ) -> None:
+        """Answer a run that waits for a person.
+
+        Args:
+            who: Who decides.
+            row: The transfer.
+            decision: What is to be done.
+            reason: Why, for its trail; a retry has none.
+            correction: Of a retry: settings of the failed action that change, a JSON object.
+            settings: Of a retry: read the settings of the job again.
+
+        Raises:
+            InvalidRequest: The correction is not a JSON object.
+            Refused: The run does not take this answer; nothing has changed.
+            TemporalUnavailable: No worker answered.
+        """
+        answer: Contract = Answer(by=who.subject, reason=reason)
+        if decision is Decision.RETRY and run_of(row) == file_job_id(row.transfer_id):
+            action = correction_of(correction.encode() or None, "settings of the action")
+            answer = TransferRetry(by=who.subject, action=action, settings=settings)
+        elif decision is Decision.RETRY:
+            answer = Retry(by=who.subject)
+        await self.runs.update(run_of(row), decision.value, answer, TransferView, _PIPELINE)
+
+    async def cancel(self, who: Identity, row: Transfer, reason: str | None = None) -> None:
+        """Begin no further action of a job.
+
+        Raises:
+            NotFound: No run of it is open.
+            Refused: It is too late.
+        """
+        answer = Answer(by=who.subject, reason=reason)
+        await self.runs.update(run_of(row), "cancel", answer, TransferView, _PIPELINE)
 
     async def reroute(self, who: Identity, name: str | None = None) -> Sequence[Rerouted]:
         """Have the rules looked at again.
@@ -402,11 +354,11 @@ class TransferService:
             return [await self._reroute(who, await self._unassigned(who, name))]
         return [await self._reroute(who, row) async for row in self._all_unassigned()]
 
-    async def _all_unassigned(self) -> AsyncGenerator[StatusRow]:
+    async def _all_unassigned(self) -> AsyncGenerator[Transfer]:
         """By the page: those that are rerouted meanwhile do not come again."""
-        last: StatusRow | None = None
+        last: Transfer | None = None
         while True:
-            rows = await self._store.newest(
+            rows = await self.store.newest(
                 limit=LARGEST_PAGE,
                 status=TransferStatus.NO_ASSIGNED,
                 before=last and last.at,
@@ -418,10 +370,10 @@ class TransferService:
                 return
             last = rows[-1]
 
-    async def _reroute(self, who: Identity, row: StatusRow) -> Rerouted:
+    async def _reroute(self, who: Identity, row: Transfer) -> Rerouted:
         run = transfer_workflow_id(row.transfer_id)
         try:
-            await self._runs.update(run, "retry", Retry(by=who.subject), TransferView, _PIPELINE)
+            await self.runs.update(run, "retry", Retry(by=who.subject), TransferView, _PIPELINE)
         except ServiceError as error:
             return Rerouted(row.transfer_id, str(error))
         return Rerouted(row.transfer_id, None)
@@ -470,23 +422,23 @@ class TransferService:
         queue = self.queues.get(order.queue)
         for number in range(1, RESENDS + 1):
             id = resend_id(order.transfer_id, number)
-            if await self._store.get(id) is not None:
+            if await self.store.get(id) is not None:
                 continue
             numbered = order.model_copy(update={"transfer_id": id, "resend": number})
             with temporal_errors():
-                started = await self._starts.start_job(numbered, queue and queue.priority)
+                started = await self.starts.start_job(numbered, queue and queue.priority)
             if started.created:
                 return started
         raise Refused(f"it was sent again {RESENDS:,} times: send its event anew")
 
-    async def _unassigned(self, who: Identity, name: str) -> StatusRow:
+    async def _unassigned(self, who: Identity, name: str) -> Transfer:
         row = await self.row(who, name)
         if row.status is not TransferStatus.NO_ASSIGNED:
             raise _no_queue(row)
         return row
 
 
-def _no_queue(row: StatusRow) -> WrongState:
+def _no_queue(row: Transfer) -> WrongState:
     return WrongState(
         f"it waits for no queue: it {standing(row.status)}",
         workflow_id=transfer_workflow_id(row.transfer_id),

@@ -12,12 +12,13 @@ from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, ExitCode, run
 from workers.shared.cli.output import JsonOption, print_json
 from workers.shared.services.errors import NotFound
-from workers.transfers.commands import details_json, open_service, print_transfer
+from workers.transfers.commands import open_service, print_transfer, transfer_json
 from workflows.transfers.events import TransferStatus
 
 if TYPE_CHECKING:
+    from activities.transfers.records import Transfer
     from workers.shared.services.identity import Identity
-    from workers.transfers.service import TransferDetails, TransferService
+    from workers.transfers.service import TransferService
 
 _ENDED: Final = frozenset(
     {
@@ -79,23 +80,21 @@ async def _submit(cli: CliContext, event: Path, *, follow: bool, as_json: bool) 
                 typer.echo(f"sent as {short}; see `docflow transfers show {short}`")
             return ExitCode.DONE
         found = await _followed(service, who, done.transfer_id)
-    if found.row.digest not in (None, head_of(body).digest):
+    if found.digest not in (None, head_of(body).digest):
         raise CommandError(
             f"another event came before with the source and id of this one, as transfer {short}: "
             "this one was not used (`docflow rejected list`); send it with another id"
         )
     if as_json:
-        print_json(details_json(found))
+        print_json(transfer_json(found))
     else:
         print_transfer(found)
-    if found.row.status is TransferStatus.SUCCEEDED:
+    if found.status is TransferStatus.SUCCEEDED:
         return ExitCode.DONE
-    return ExitCode.FAILED if found.row.status in _ENDED else ExitCode.PARKED
+    return ExitCode.FAILED if found.status in _ENDED else ExitCode.PARKED
 
 
-async def _followed(
-    service: "TransferService", who: "Identity", transfer_id: str
-) -> "TransferDetails":
+async def _followed(service: "TransferService", who: "Identity", transfer_id: str) -> "Transfer":
     """The transfer, when it has ended or waits for a person."""
     shown: str | None = None
     for look in count():
@@ -104,7 +103,7 @@ async def _followed(
         except NotFound:
             state = _UNTAKEN if look >= _MOST_LOOKS else None
         else:
-            if found.row.status in _ENDED or found.is_parked:
+            if found.status in _ENDED or found.is_parked:
                 return found
             state = _state(found)
         if state is not None and state != shown:
@@ -114,7 +113,7 @@ async def _followed(
     raise AssertionError("it is followed to its end")
 
 
-def _state(found: "TransferDetails") -> str:
-    row, waits = found.row, found.view and found.view.waiting_for
-    where = f", queue {row.queue}" if row.queue else ""
-    return f"{row.status}{where}{f', waits for {waits}' if waits else ''}"
+def _state(found: "Transfer") -> str:
+    waits = found.view and found.view.waiting_for
+    where = f", queue {found.queue}" if found.queue else ""
+    return f"{found.status}{where}{f', waits for {waits}' if waits else ''}"

@@ -18,7 +18,7 @@ from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import file_job_id, transfer_workflow_id
 
 if TYPE_CHECKING:
-    from adapters.ports.transfers import StatusRow
+    from activities.transfers.records import Transfer
 
 UNNAMED: Final = "operator"
 """Who answers where the machine knows no user name, as in many containers."""
@@ -68,7 +68,7 @@ class TransferVerbs:
         raise InvalidRequest(f"{run.workflow_id} has no report; see `docflow transfers receipt`")
 
 
-def run_of(row: "StatusRow") -> str:
+def run_of(row: "Transfer") -> str:
     """The workflow id of the run that a row is about."""
     if row.run is not None:
         return row.run
@@ -76,7 +76,7 @@ def run_of(row: "StatusRow") -> str:
     return (transfer_workflow_id if is_event else file_job_id)(row.transfer_id)
 
 
-def parked_reason(row: "StatusRow") -> str | None:
+def parked_reason(row: "Transfer") -> str | None:
     """Why a transfer waits for a person; None: it does not."""
     reason = row.reason or ""
     if row.status is TransferStatus.NO_ASSIGNED:

@@ -77,6 +77,12 @@ class Record(BaseModel):
     model_config = served_as()
 
 
+class PlainRecord(Record):
+    """A record whose fields are served under the names that they have in Python."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+
 def problem_text(problem: Mapping[str, Any]) -> str:
     """What is wrong, of an entry of pydantic's `ValidationError.errors()`, for people."""
     return str(problem["msg"]).removeprefix("Value error, ")

@@ -25,7 +25,7 @@ from typing import Any, Final, cast
 from adapters.files import limits
 from adapters.files.contents import Content, opened
 from adapters.files.encodings import find_encoding
-from adapters.files.tables.table import Row, Table
+from adapters.ports.documents import Row, Table
 from adapters.ports.errors import UnreadableDocument
 from workflows.shared.cells import GUARD, MARKS, Cell, unguarded
 from workflows.shared.conversion import CellForm, ColumnText, NotPlain

@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 from adapters.files import limits, sandbox
 from adapters.files.failures import Bounds, Wording
 from adapters.files.tables.formats import TableFormat
-from adapters.files.tables.table import Book, Row, Table
+from adapters.ports.documents import Book, Row, Table
 from adapters.ports.errors import PortError, UnreadableDocument
 from workflows.shared.cells import Cell, Merge, SheetFacts, Uncalculated
 

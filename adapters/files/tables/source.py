@@ -8,9 +8,8 @@ from adapters.files.contents import Content
 from adapters.files.tables.delimited import open_delimited
 from adapters.files.tables.formats import TableFormat, table_format
 from adapters.files.tables.legacy import legacy_sheets, open_legacy, open_legacy_book
-from adapters.files.tables.table import Book
 from adapters.files.tables.xlsx.reader import open_xlsx, open_xlsx_book, xlsx_sheets
-from adapters.ports.documents import TableBook, TableSource
+from adapters.ports.documents import Book, Table
 
 
 @contextmanager
@@ -21,7 +20,7 @@ def open_table(
     sheet: str | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
-) -> Generator[TableSource]:
+) -> Generator[Table]:
     """Open a table; the name is used in messages only.
 
     Args:
@@ -50,7 +49,7 @@ def open_table(
 @contextmanager
 def open_workbook(
     content: Content, *, filename: str | None = None, encoding: str | None = None
-) -> Generator[TableBook]:
+) -> Generator[Book]:
     """Open a file with all of its tables; the name is used in messages only.
 
     Args:

@@ -104,7 +104,7 @@ _FIRST_DAY = date(1900, 3, 1)  # before it, Excel's calendar is a day off
 
 
 class XlsxReportWriter:
-    """Writes reports as XLSX; a `ReportWriter`."""
+    """Writes the spreadsheet of rejected rows: the user's own, and what is wrong with each."""
 
     def write(
         self,
@@ -121,6 +121,15 @@ class XlsxReportWriter:
         A worksheet that is full is followed by another with the same header. Text stays text,
         whatever it looks like; a number that a spreadsheet would round is written as text.
         Problems beyond the first `COMMENTS` stand in the first column only.
+
+        Args:
+            target: File to write.
+            header: Titles of the columns.
+            rows: The rows, with their problems.
+            comments: Put each problem as a comment on the cell of its column as well.
+            memory: Rows of a hidden sheet: what the report remembers.
+            left_out: Rows of a sheet of its own: those that are no data, below the titles of
+                their tables, each with the reason.
         """
         with xlsxwriter.Workbook(str(target), row_by_row(target.parent)) as workbook:
             bold = workbook.add_format({"bold": True})

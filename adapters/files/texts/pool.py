@@ -21,7 +21,7 @@ _WORDING: Final = Wording(
 
 
 class FileTexts:
-    """Reads local files; a `DocumentTexts`.
+    """Reads text and metadata out of documents, by what they hold.
 
     An async context manager: it ends its processes. One that is never closed leaves none behind
     either, since they end with the process that asks them.
@@ -37,7 +37,19 @@ class FileTexts:
         self._office = Forks(_OFFICE_CHILD, at_once, wording=_WORDING)
 
     async def extract(self, path: Path, filename: str | None, folder: Path) -> Extracted:
-        """Read a document by what it holds."""
+        """Read a document by what it holds; the name is a hint.
+
+        Time and memory are bounded, whatever the file.
+
+        Args:
+            path: The file.
+            filename: The name its owner knows it by.
+            folder: Empty; takes the files found inside.
+
+        Raises:
+            UnreadableDocument: It is empty, damaged, encrypted, hostile or too large; the message
+                says which. One of a kind that is not read has no text, and a note says why.
+        """
         order = ReadOrder(
             path=path.absolute(), filename=filename, folder=folder.absolute(), bounds=self._bounds
         )

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from activities.batches.document_store import SqlLoadStore
+from activities.batches.records import BatchView
 from activities.batches.store import SqlBatchStore
-from adapters.ports.batches import BatchView
 from tests.support.batches.scripted import again, cancelled, finished, started
 from tests.support.batches.tables import CASE, FIRST, SECOND, document, load, source
 from workers.batches.labels import remark, shown_outcome

@@ -169,7 +169,7 @@ async def test_an_attempt_is_logged_with_what_became_of_it(
     for _ in range(2):
         assert await delivered(steps, order) == expected
     (entry,) = await SqlWebhookLog(database).deliveries(JOB)
-    assert (entry.order, entry.attempt) == (order, expected)
+    assert (entry.order, entry.result) == (order, expected)
 
 
 async def test_every_attempt_sends_the_same_message(database: Database) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,11 @@ from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from activities.transfers.watches import ExpectedPorts, Expecting, Watching, WatchPorts
 from adapters.database.engine import Database, open_database
-from adapters.ports.transfers import StatusRow
 from stack.temporal import temporal_binary
 from tests.support.cli import run_docflow_in_thread
 from tests.support.fresh_database import fresh_url
 from tests.support.memory.partners import MemoryPartners
+from tests.support.transfers.events import a_transfer
 from tests.support.transfers.places import open_places
 from tests.support.waiting import eventually
 from workers import catalogue
@@ -163,12 +162,10 @@ async def _watched(client: Client) -> None:
 
 
 async def _expected(database: Database) -> None:
-    row = StatusRow(
-        transfer_id=transfer_id_of("TMS.Route", "1"),
-        status=TransferStatus.ASSIGNED,
-        at=datetime.now(UTC),
+    row = a_transfer(
+        transfer_id_of("TMS.Route", "1"),
+        TransferStatus.ASSIGNED,
         source="TMS.Route",
-        event_id="1",
         account_id="TMS001",
         type="Succeeded",
         subject="File Upload",

@@ -12,7 +12,7 @@ from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore
 from activities.transfers.watches import ExpectedPorts, Expecting
 from adapters.database.engine import Database
-from adapters.ports.transfers import StatusRow
+from tests.support.transfers.events import a_transfer
 from workflows.transfers.events import TransferStatus, transfer_id_of
 from workflows.transfers.routes import RouteRule
 from workflows.transfers.watches import (
@@ -52,9 +52,7 @@ class Checks:
         for minutes, status in enumerate(steps):
             at = BEGINS + timedelta(hours=hour, minutes=minutes)
             transfer_id = transfer_id_of(row["source"], id)
-            await self.transfers.record(
-                StatusRow(transfer_id=transfer_id, status=status, at=at, event_id=id, **row)
-            )
+            await self.transfers.record(a_transfer(transfer_id, status, at=at, event_id=id, **row))
 
     async def check(self, hour: float, *, record: bool = True) -> ExpectedResult:
         now = BEGINS + timedelta(hours=hour)

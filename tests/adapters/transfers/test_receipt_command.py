@@ -13,9 +13,9 @@ from typer.testing import Result
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import open_database
 from adapters.files.blobs import FolderBlobs
-from adapters.ports.transfers import StatusRow
 from tests.support.blobs import arriving
 from tests.support.cli import run_docflow_in_thread
+from tests.support.transfers.events import a_transfer
 from workers.shared.cli.context import CliContext
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.receipts import ReceiptFile, ReceiptStep, assembled, canonical, sealed
@@ -69,14 +69,7 @@ async def stored(environment: dict[str, str], content: bytes | None) -> Path:
         blob = await FolderBlobs(folder).write(receipt_blob(TRANSFER), arriving(content, 1_000))
     async with open_database(environment["DATABASE_URL"]) as database:
         await SqlTransferStore(database).record(
-            StatusRow(
-                transfer_id=TRANSFER,
-                status=TransferStatus.SUCCEEDED,
-                at=datetime.now(UTC),
-                source="s",
-                event_id="1",
-                receipt=blob,
-            )
+            a_transfer(TRANSFER, TransferStatus.SUCCEEDED, receipt=blob)
         )
     return folder / receipt_blob(TRANSFER)
 

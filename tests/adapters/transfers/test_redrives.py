@@ -11,14 +11,14 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.partner_store import SqlPartnerStore
-from activities.transfers.store import SqlRouteStore, SqlTransferStore
+from activities.transfers.store import SqlRouteStore
 from tests.support.transfers.events import READ, WRITE, a_message
 from tests.support.transfers.installation import OLGA
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
 from tests.support.waiting import eventually
 from workers.transfers.factory import transfer_service
 from workers.transfers.redrive import Redrives
-from workers.transfers.starts import TransferIntake, TransferStarts
+from workers.transfers.starts import TransferIntake
 from workflows.shared.contracts import Answer
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.routes import RouteRule
@@ -105,13 +105,8 @@ async def site(client: Client, tmp_path: Path) -> AsyncGenerator[Site]:
                 Partner(name=name, kind=PlaceKind.FOLDER, container=where)
             )
         await SqlRouteStore(database).put(RouteRule(queue="jobs", rule="1", source="TMS*"))
-        redrives = Redrives(
-            transfer_service(settings, workers.client, database),
-            SqlTransferStore(database),
-            TransferStarts(workers.client),
-            workers.client,
-            lambda: workers.resources.blobs,
-        )
+        service = transfer_service(settings, workers.client, database)
+        redrives = Redrives(service, lambda: workers.resources.blobs)
         yield Site(tmp_path, workers, redrives)
 
 

@@ -7,10 +7,16 @@ from temporalio.client import WorkflowFailureError
 from temporalio.testing import ActivityEnvironment
 
 from activities.transfers.reception import Receiving, ReceivingPorts, RouteCache
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database
-from adapters.ports.transfers import StatusRow
-from tests.support.transfers.events import a_job_order, a_message, an_event, an_event_order
+from tests.support.transfers.events import (
+    a_job_order,
+    a_message,
+    a_transfer,
+    an_event,
+    an_event_order,
+)
 from tests.support.transfers.installation import OLGA, Installation, ended, until
 from workers.shared.services.bodies import DeadLetter, Settle
 from workers.shared.services.errors import InvalidRequest
@@ -86,9 +92,9 @@ async def test_a_message_of_a_queue_is_known_for_longer_than_temporal_does(
 ) -> None:
     event = an_event(id="forgotten-by-queue")
     order = an_event_order(event)
-    row = StatusRow(
-        transfer_id=order.transfer_id,
-        status=TransferStatus.SUCCEEDED,
+    row = a_transfer(
+        order.transfer_id,
+        TransferStatus.SUCCEEDED,
         at=order.arrived,
         source=event["source"],
         event_id=event["id"],
@@ -110,11 +116,11 @@ async def test_a_message_of_a_queue_is_known_for_longer_than_temporal_does(
 class Raced(SqlTransferStore):
     """Rows into which another event writes as soon as the first look finds none."""
 
-    def __init__(self, database: Database, other: StatusRow) -> None:
+    def __init__(self, database: Database, other: Transfer) -> None:
         super().__init__(database)
         self._other = other
 
-    async def get(self, transfer_id: str) -> StatusRow | None:
+    async def get(self, transfer_id: str) -> Transfer | None:
         found = await super().get(transfer_id)
         if found is None:
             await self.record(self._other)
@@ -131,9 +137,9 @@ async def test_an_event_that_another_one_overtakes_is_refused_and_recorded(
         del event["data"]
     order = an_event_order(event)
     assert order.transfer_id == first.transfer_id
-    row = StatusRow(
-        transfer_id=first.transfer_id,
-        status=TransferStatus.READ_MESSAGE,
+    row = a_transfer(
+        first.transfer_id,
+        TransferStatus.READ_MESSAGE,
         at=first.arrived,
         source=event["source"],
         event_id=id,

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ from typer.testing import Result
 
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import open_database
-from adapters.ports.transfers import StatusRow
 from tests.support.cli import run_docflow_in_thread
-from tests.support.transfers.events import an_event
+from tests.support.transfers.events import a_transfer, an_event
 from workers.shared.cli.context import CliContext
 from workflows.transfers.events import TransferStatus
 
@@ -38,7 +36,7 @@ async def test_of_many_events_that_no_rule_matched_the_number_is_reported(
     monkeypatch.setattr("workers.transfers.routes._UNMATCHED", 1)
     async with open_database(database_url) as database:
         for id in ("5eed" * 16, "f00d" * 16):
-            row = StatusRow(id, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", id)
+            row = a_transfer(id, TransferStatus.NO_ASSIGNED, source="TMS", event_id=id)
             await SqlTransferStore(database).record(row)
     said = "the newest 1 of 2 events"
     assert said in (await docflow("list", "--unmatched")).stderr

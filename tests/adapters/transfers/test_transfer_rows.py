@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import insert
 
 from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
 from adapters.database.engine import Database
 from adapters.database.models.transfers import jobconfig_changes
-from adapters.ports.transfers import StatusRow
 from tests.support.transfers.events import a_job_order
 from workers.transfers.resources import TransferRows
 from workflows.shared.contracts import BlobRef
@@ -26,7 +26,7 @@ OTHER = "f00d" * 16
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
 
-def a_row(status: TransferStatus, minutes: int = 0, **fields: Any) -> StatusRow:
+def a_row(status: TransferStatus, minutes: int = 0, **fields: Any) -> Transfer:
     known: dict[str, Any] = {
         "transfer_id": ID,
         "status": status,
@@ -37,7 +37,7 @@ def a_row(status: TransferStatus, minutes: int = 0, **fields: Any) -> StatusRow:
         "digest": "first",
         "run": transfer_workflow_id(ID),
     }
-    return StatusRow(**{**known, **fields})
+    return Transfer(**{**known, **fields})
 
 
 async def test_the_newest_state_is_found_and_every_state_kept(database: Database) -> None:
@@ -96,7 +96,7 @@ async def test_an_end_counts_whatever_the_clock_of_an_earlier_state_showed(
     ],
 )
 async def test_only_an_end_or_a_new_beginning_replaces_an_end(
-    database: Database, end: TransferStatus, later: StatusRow, counts: bool
+    database: Database, end: TransferStatus, later: Transfer, counts: bool
 ) -> None:
     store = SqlTransferStore(database)
     await store.record(a_row(end, 5))

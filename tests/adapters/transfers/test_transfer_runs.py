@@ -19,7 +19,6 @@ from workers.shared.cli.context import CliContext
 from workers.shared.services.bodies import Abandon, DeadLetter, Settle
 from workers.shared.services.errors import InvalidRequest, Refused, WrongState
 from workers.transfers.redrive import Redrives
-from workers.transfers.starts import TransferStarts
 from workflows.shared.contracts import Answer
 from workflows.shared.dependencies import outage_id
 from workflows.shared.errors import RuleViolation
@@ -323,13 +322,7 @@ async def test_a_failed_transfer_is_redriven_from_the_action_that_failed(
 ) -> None:
     transfers.configure(READ, WRITE, {**WRITE, "Partner": "acme"})
     raw, id = a_message(id="redriven")
-    redrives = Redrives(
-        transfers.service,
-        transfers.store,
-        TransferStarts(transfers.client),
-        transfers.client,
-        lambda: transfers.resources.blobs,
-    )
+    redrives = Redrives(transfers.service, lambda: transfers.resources.blobs)
     transfers.far.fails["read"] = [RuleViolation("no such file")]
     await transfers.intake().accept(raw, 0, "m-1")
     await until(transfers, id, TransferStatus.READ_MESSAGE)

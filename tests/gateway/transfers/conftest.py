@@ -20,8 +20,9 @@ from workers.shared.resources import Resources
 from workers.shared.services.inbox import Inbox
 from workers.shared.services.readiness import Readiness
 from workers.shared.settings.gateway import GatewaySettings
-from workers.transfers.factory import parked_groups, transfer_page_service, transfer_service
+from workers.transfers.factory import transfer_service
 from workers.transfers.pages import part_of
+from workers.transfers.redrive import Redrives
 from workers.transfers.register import NAME
 from workers.transfers.routes import RouteService
 from workers.transfers.service import TransferService
@@ -63,8 +64,7 @@ async def transfers(
     part = part_of(
         service,
         RouteService(routes, store, ["jobs", "jobstmsroute"]),
-        transfer_page_service({}, client, database, service, lambda: resources.blobs),
-        parked_groups({}, client, service),
+        Redrives(service, lambda: resources.blobs),
     )
     app = create_app(
         {NAME: part},

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.ports.transfers import StatusRow
 from tests.gateway.transfers.conftest import TransferGateway
+from tests.support.transfers.events import a_transfer
 from workflows.transfers.events import EVENT_BYTES, TransferStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -129,7 +129,7 @@ async def test_an_event_is_shown_with_every_state_that_it_was_in(
     transfers: TransferGateway,
 ) -> None:
     id = uuid4().hex * 2
-    row = StatusRow(id, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", "1", "TMS001")
+    row = a_transfer(id, TransferStatus.NO_ASSIGNED, source="TMS", account_id="TMS001")
     await transfers.store.record(row)
     async with transfers.api() as api:
         found = (await api.get(f"/api/events/{id[:12]}")).json()
@@ -147,7 +147,9 @@ async def test_events_that_changed_at_once_are_listed_page_by_page(
     at, ids = datetime.now(UTC), sorted(uuid4().hex * 2 for _ in range(7))
     for id in ids:
         status = TransferStatus.SUCCEEDED
-        await transfers.store.record(StatusRow(id, status, at, "TMS", id, "paged"))
+        await transfers.store.record(
+            a_transfer(id, status, at=at, source="TMS", event_id=id, account_id="paged")
+        )
     found: list[str] = []
     pages = 0
     next: str | None = "/api/events?account_id=paged&limit=3"

@@ -3,8 +3,6 @@
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -13,8 +11,8 @@ from temporalio.client import WorkflowExecutionStatus
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from adapters.ports.transfers import StatusRow
 from tests.gateway.transfers.conftest import TransferGateway
+from tests.support.transfers.events import a_transfer
 from tests.support.waiting import eventually
 from workflows.shared import attributes
 from workflows.transfers.events import FILE_JOB, TransferStatus
@@ -62,8 +60,13 @@ async def parked(
                 task_queue=TASK_QUEUE,
                 search_attributes=attributes.at_start("transfers", "jobs", "A"),
             )
-            row = StatusRow(id, TransferStatus.READ_MESSAGE, datetime.now(UTC), "s", id)
-            row = replace(row, queue="jobs", file=HOSTILE, reason=f"parked: {reason}")
+            row = a_transfer(
+                id,
+                TransferStatus.READ_MESSAGE,
+                queue="jobs",
+                file=HOSTILE,
+                reason=f"parked: {reason}",
+            )
             await transfers.store.record(row)
         try:
             yield ids

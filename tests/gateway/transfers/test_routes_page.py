@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.ports.transfers import StatusRow
 from tests.gateway.transfers.conftest import TransferGateway
+from tests.support.transfers.events import a_transfer
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.routes import RouteRule
 
@@ -49,12 +49,10 @@ async def test_what_is_refused_stays_in_the_form(transfers: TransferGateway) -> 
 
 async def test_an_event_that_nothing_matched_fills_the_form(transfers: TransferGateway) -> None:
     await transfers.store.record(
-        StatusRow(
+        a_transfer(
             uuid4().hex * 2,
             TransferStatus.NO_ASSIGNED,
-            datetime.now(UTC),
-            "Pricing & Co",
-            "1",
+            source="Pricing & Co",
             account_id="P1",
             type="Succeeded",
             subject="Price Update",
@@ -78,7 +76,9 @@ async def test_of_many_events_that_nothing_matched_the_page_says_the_number(
     for _ in range(2):
         id = uuid4().hex * 2
         now = datetime.now(UTC)
-        await transfers.store.record(StatusRow(id, TransferStatus.NO_ASSIGNED, now, "TMS", id))
+        await transfers.store.record(
+            a_transfer(id, TransferStatus.NO_ASSIGNED, at=now, source="TMS", event_id=id)
+        )
     total = await transfers.store.count(TransferStatus.NO_ASSIGNED)
     browser, _ = transfers.browser()
     async with browser:

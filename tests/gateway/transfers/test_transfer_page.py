@@ -2,16 +2,14 @@
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from adapters.ports.transfers import StatusRow
 from tests.gateway.transfers.conftest import TransferGateway
-from tests.support.transfers.events import ARRIVED
+from tests.support.transfers.events import ARRIVED, a_transfer
 from tests.support.transfers.places import pieces
 from tests.support.transfers.shown import is_parked, refused, shown_transfer
 from workflows.shared.contracts import BlobRef
@@ -136,16 +134,17 @@ async def test_a_receipt_is_shown_and_one_that_was_changed_is_named(
     )
     content = canonical(assembled(id, "e" * 64, [sealed(step)]))
     blob = await transfers.resources.blobs.write(receipt_blob(id), pieces(content))
-    row = StatusRow(id, TransferStatus.FAILED, datetime.now(UTC), "s", "1", queue="jobs")
-    await transfers.store.record(replace(row, receipt=blob, reason="infected"))
-    following = StatusRow(redrive_id(id, 1), TransferStatus.SUCCEEDED, datetime.now(UTC), "s", "1")
+    row = a_transfer(id, TransferStatus.FAILED, queue="jobs")
+    await transfers.store.record(row.model_copy(update={"receipt": blob, "reason": "infected"}))
+    following = a_transfer(redrive_id(id, 1), TransferStatus.SUCCEEDED)
     await transfers.store.record(following)
     browser, _ = transfers.browser()
     async with browser:
         page = (await browser.get(f"/transfers/{id}")).text
         other = BlobRef(name=blob.name, size=blob.size, sha256="f" * 64)
         at = datetime.now(UTC)
-        await transfers.store.record(replace(row, receipt=other, at=at, reason="other"))
+        changes = {"receipt": other, "at": at, "reason": "other"}
+        await transfers.store.record(row.model_copy(update=changes))
         changed = (await browser.get(f"/transfers/{id}")).text
         await transfers.resources.blobs.delete(blob.name)
         gone = (await browser.get(f"/transfers/{id}")).text
@@ -160,8 +159,14 @@ async def test_an_event_that_no_rule_matches_is_answered_on_its_page(
     transfers: TransferGateway,
 ) -> None:
     id = uuid4().hex * 2
-    row = StatusRow(id, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "Pricing & Co", "1")
-    await transfers.store.record(replace(row, account_id="P1", reason="no rule <b>matches</b>"))
+    row = a_transfer(
+        id,
+        TransferStatus.NO_ASSIGNED,
+        source="Pricing & Co",
+        account_id="P1",
+        reason="no rule <b>matches</b>",
+    )
+    await transfers.store.record(row)
     browser, form = transfers.browser()
     async with browser:
         page = (await browser.get(f"/transfers/{id}")).text
@@ -180,9 +185,7 @@ async def test_the_page_and_its_answers_are_for_operators(
     transfers: TransferGateway, verb: str
 ) -> None:
     id = uuid4().hex * 2
-    await transfers.store.record(
-        StatusRow(id, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "s", "1")
-    )
+    await transfers.store.record(a_transfer(id, TransferStatus.NO_ASSIGNED))
     browser, form = transfers.browser("importer")
     async with browser:
         shown = await browser.get(f"/transfers/{id}")

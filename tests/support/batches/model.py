@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from adapters.ports.batches import BatchFacts, BatchView
+from activities.batches.records import BatchView
+from adapters.ports.batches import BatchFacts
 from tests.support.batches.load_model import LoadModel
 from workflows.batches.events import (
     NOT_KNOWN,

@@ -5,7 +5,7 @@ from pathlib import Path
 import xlsxwriter
 
 from adapters.files.tables.source import open_table
-from adapters.files.tables.table import Row
+from adapters.ports.documents import Row
 from tests.support.files.compound_files import xls
 from tests.support.files.open_documents import ods
 

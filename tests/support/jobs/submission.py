@@ -28,9 +28,11 @@ class Runs:
         self.orders.append(order)
         first = before[0] if before else order
         created = rerun or not before
-        note = None if created else self.note
+        notes = () if created or self.note is None else (self.note,)
         attempt = 1 + len(before) * rerun
-        return StartedJob(order.job_id, attempt, created, note, first.alias)
+        return StartedJob(
+            job_id=order.job_id, attempt=attempt, created=created, notes=notes, alias=first.alias
+        )
 
 
 @dataclass

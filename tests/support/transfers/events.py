@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from activities.transfers.cloud_events import head_of, read_event
+from activities.transfers.records import Transfer
+from workflows.transfers.events import TransferStatus
 from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, sealed
 from workflows.transfers.runs import FileEventOrder, FileJobOrder
 from workflows.transfers.settings import SettingsJob
@@ -25,6 +27,12 @@ def an_event(**fields: Any) -> dict[str, Any]:
         "data": data,
         **fields,
     }
+
+
+def a_transfer(transfer_id: str, status: TransferStatus, **fields: Any) -> Transfer:
+    """The row of a transfer."""
+    known = {"at": datetime.now(UTC), "source": "s", "event_id": "1", **fields}
+    return Transfer(transfer_id=transfer_id, status=status, **known)
 
 
 def an_event_order(event: dict[str, Any] | str | None = None, **fields: Any) -> FileEventOrder:

@@ -9,12 +9,13 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from activities.transfers.cloud_events import head_of
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTurns
 from activities.transfers.watch_store import SqlWatchStore
 from activities.transfers.watches import Watching, WatchPorts
 from adapters.database.engine import Database
-from adapters.ports.transfers import StatusRow
 from tests.support.memory.partners import MemoryPartners
+from tests.support.transfers.events import a_transfer
 from tests.support.transfers.listed_place import SentEvents
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.partners import Partner, PlaceKind
@@ -32,18 +33,18 @@ def a_watch(**fields: Any) -> Watch:
 class Rows:
     """As `SqlTransferStore`: the states of transfers, which a test writes."""
 
-    states: dict[str, list[StatusRow]] = field(default_factory=dict[str, list[StatusRow]])
+    states: dict[str, list[Transfer]] = field(default_factory=dict[str, list[Transfer]])
 
     def enter(self, event: str, status: TransferStatus, at: datetime) -> None:
         head = head_of(event)
-        row = StatusRow(head.transfer_id, status, at, source="s", event_id="e")
+        row = a_transfer(head.transfer_id, status, at=at, event_id="e")
         self.states.setdefault(head.transfer_id, []).append(row)
 
-    async def get(self, transfer_id: str) -> StatusRow | None:
+    async def get(self, transfer_id: str) -> Transfer | None:
         trail = self.states.get(transfer_id)
         return trail[-1] if trail else None
 
-    async def trail(self, transfer_id: str) -> list[StatusRow]:
+    async def trail(self, transfer_id: str) -> list[Transfer]:
         return self.states[transfer_id]
 
 

@@ -4,7 +4,6 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
@@ -13,8 +12,7 @@ from temporalio.worker import Worker
 
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database
-from adapters.ports.transfers import StatusRow
-from tests.support.transfers.events import READ, SCAN, a_job, a_job_order, an_event
+from tests.support.transfers.events import READ, SCAN, a_job, a_job_order, a_transfer, an_event
 from tests.support.transfers.scripted import ScriptedTransfer
 from tests.support.waiting import eventually
 from workflows.shared import attributes
@@ -65,12 +63,11 @@ async def shown_transfer(
     script = ScriptedTransfer(job=job or a_job(READ, SCAN, CALL))
     script.fails["call_http"] = [refused(each) for each in failures or (REASON,)]
     store, queue = SqlTransferStore(database), f"shown-{uuid.uuid4().hex}"
-    row = StatusRow(
+    row = a_transfer(
         order.transfer_id,
         TransferStatus.READ_MESSAGE,
-        datetime.now(UTC),
-        order.event.source,
-        order.event.id,
+        source=order.event.source,
+        event_id=order.event.id,
         account_id=order.event.account_id,
         type=order.event.type,
         subject=NAME,

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.ports.batches import FailedMessage, QueuedDeadLetter
+from activities.batches.records import QUEUED, FailedMessage
+from adapters.ports.batches import QueuedDeadLetter
 from tests.support.batches.messages import DOCUMENT
 from tests.support.scripted_port import ScriptedPort
-from workers.batches.service import Unloaded, beginning_of, failed_without_message, unloaded
+from workers.batches.service import beginning_of, failed_without_message, unloaded
 from workflows.batches.names import BatchKey, names_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -19,7 +20,14 @@ AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def recorded(document_id: str) -> FailedMessage:
-    return FailedMessage(document_id, "k", "BATCH_ATTACHMENTS", "gone", "{}", AT)
+    return FailedMessage(
+        document_id=document_id,
+        message_key="k",
+        event_type="BATCH_ATTACHMENTS",
+        reason="gone",
+        body="{}",
+        at=AT,
+    )
 
 
 async def test_every_message_that_is_not_loaded_has_a_reason() -> None:
@@ -33,12 +41,17 @@ async def test_every_message_that_is_not_loaded_has_a_reason() -> None:
     )
     store = ScriptedPort(failed_messages=[recorded("D-2")])
     cut_off, unsettled, unreadable, failed = await unloaded(queues, store, KEY, NAMES, 5)
-    assert cut_off == Unloaded(
-        True, "D-1", "DOCUMENT_PROCESSED", "extract: it is cut off", AT, body
+    assert cut_off == FailedMessage(
+        where=QUEUED,
+        document_id="D-1",
+        event_type="DOCUMENT_PROCESSED",
+        reason="extract: it is cut off",
+        at=AT,
+        body=body,
     )
     assert "received too often" in unsettled.reason
     assert (unreadable.document_id, "is not JSON" in unreadable.reason) == (None, True)
-    assert failed == Unloaded(False, "D-2", "BATCH_ATTACHMENTS", "gone", AT, "{}")
+    assert failed == recorded("D-2")
     assert queues.made("dead_letters") == [[NAMES, 5]]
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.ports.batches import BatchView
+from activities.batches.records import BatchView
 from workers.batches.labels import shown_outcome
 from workflows.batches.names import BatchKey, LoaderStatus, Phase
 from workflows.batches.runs import BatchStatus, DocumentCounts
@@ -15,7 +15,8 @@ KEY = BatchKey(case_id=7, batch_id=1)
 def view(status: LoaderStatus, **more: int) -> BatchView:
     loaded, failed = more.get("loaded", 3), more.get("failed", 0)
     counts, now = DocumentCounts(loaded=loaded, failed=failed), datetime.now(UTC)
-    return BatchView(KEY, status, None, now, counts, more.get("dead_letters", 0), True)
+    dead = more.get("dead_letters", 0)
+    return BatchView(key=KEY, status=status, updated_at=now, documents=counts, dead_letters=dead)
 
 
 def run(outcome: str | None) -> BatchStatus:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adapters.ports.batches import DocumentView
+from activities.batches.records import DocumentView
 from workers.batches.labels import remark
 from workflows.batches.loads import DocumentState
 

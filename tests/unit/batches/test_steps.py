@@ -8,8 +8,9 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.drain import AT_ONCE, LONGEST_STOP, BatchCompletion, BatchDrain
+from activities.batches.records import FailedMessage
 from activities.batches.validation import BatchPlans, CaseBacklog
-from adapters.ports.batches import BatchFacts, FailedMessage
+from adapters.ports.batches import BatchFacts
 from adapters.ports.errors import Denied, NotYet, Unavailable
 from tests.support.imports.activities import environment
 from tests.support.scripted_port import ScriptedPort
@@ -237,16 +238,23 @@ async def test_a_pass_is_noted_before_the_first_dead_letter_moves() -> None:
 
 async def test_messages_that_are_recorded_as_failed_are_tried_again_where_it_is_asked_for() -> None:
     rows = [
-        FailedMessage(f"D-{number}", "k", "BATCH_ATTACHMENTS", "gone", f"body {number}", NOW)
+        FailedMessage(
+            document_id=f"D-{number}",
+            message_key="k",
+            event_type="BATCH_ATTACHMENTS",
+            reason="gone",
+            body=f"body {number}",
+            at=NOW,
+        )
         for number in range(AT_ONCE + 1)
     ]
 
     async def failed_messages(
         key: BatchKey, after: tuple[str, str], limit: int
     ) -> list[FailedMessage]:
-        return [row for row in rows if (row.document_id, row.message_key) > after][:limit]
+        return [row for row in rows if row.place > after][:limit]
 
-    rows.sort(key=lambda row: row.document_id)
+    rows.sort(key=lambda row: row.place)
     queues, store = ScriptedPort(redrive=Redriven(moved=11)), ScriptedPort()
     store.failed_messages = failed_messages
     await redrive(queues, store)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.files.tables.delimited import find_delimiter, open_delimited
-from adapters.files.tables.table import Row
+from adapters.ports.documents import Row
 from adapters.ports.errors import UnreadableDocument
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adapters.files.tables.table import Row
 from adapters.files.tables.xlsx.cells import Grammar, LineNumbers, Workbook
 from adapters.files.tables.xlsx.reader import read_rows
 from adapters.files.tables.xlsx.values import Format, SharedStrings
+from adapters.ports.documents import Row
 from adapters.ports.errors import UnreadableDocument
 from tests.support.chaos import examples
 from tests.support.files.workbooks import sheet_xml, strings_xml

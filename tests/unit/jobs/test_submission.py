@@ -10,7 +10,8 @@ from activities.jobs.api import JobTypes
 from activities.jobs.types.hello_world import HelloWorld
 from activities.jobs.types.process_raster import ProcessRaster
 from tests.support.jobs.submission import Secrets, SubmissionSetup
-from workers.jobs.submission import InvalidJob, Submitted, files_beside
+from workers.jobs.runs import StartedJob
+from workers.jobs.submission import InvalidJob, files_beside
 from workflows.jobs.records import WebhookReceiver
 from workflows.jobs.runs import JobRequest
 
@@ -23,7 +24,7 @@ def setup(tmp_path: Path) -> SubmissionSetup:
     return SubmissionSetup(tmp_path)
 
 
-async def submitted(setup: SubmissionSetup, **fields: Any) -> Submitted:
+async def submitted(setup: SubmissionSetup, **fields: Any) -> StartedJob:
     options = {name: fields.pop(name) for name in ("rerun", "limit") if name in fields}
     return await setup.service.submit(
         JobRequest(job_type="count_words", parameters=fields, **options)

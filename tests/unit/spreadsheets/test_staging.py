@@ -16,7 +16,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets import staging
 from activities.spreadsheets.staging import StagedRows, fetched_rows, staged_name
-from adapters.ports.documents import TableSource
+from adapters.ports.documents import Table
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 from workflows.shared.cells import Cell
@@ -124,7 +124,7 @@ class Endless:
         return ((line, ["x"]) for line in count(1))
 
     @contextmanager
-    def opened(self) -> Iterator[TableSource]:
+    def opened(self) -> Iterator[Table]:
         yield self
         self.closed = True
 
@@ -135,7 +135,7 @@ class EndlessDocuments:
 
     table: Endless
 
-    def open_table(self, path: Path, **named: Any) -> AbstractContextManager[TableSource]:
+    def open_table(self, path: Path, **named: Any) -> AbstractContextManager[Table]:
         return self.table.opened()
 
 

@@ -1,14 +1,13 @@
 """Which answers a transfer takes, as its row and its run say."""
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
-from adapters.ports.transfers import StatusRow
-from tests.support.transfers.events import a_job_order
-from workers.transfers.service import TransferDetails, offers
+from activities.transfers.records import Transfer
+from tests.support.transfers.events import a_job_order, a_transfer
+from workers.transfers.service import offers
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import ActionView, KeptTransfer, Manifest, TransferView
 
@@ -23,11 +22,11 @@ def details(
     parked: bool = True,
     has_run: bool = True,
     **row: Any,
-) -> TransferDetails:
+) -> Transfer:
     views = tuple(ActionView(action=action, state=state) for action, state in actions)
     view = TransferView(transfer_id=ID, status=status, actions=views, since=NOW if parked else None)
-    head = replace(StatusRow(ID, status, NOW, "s", "1"), **row)
-    return TransferDetails(head, (), view if has_run else None)
+    row = {"view": view if has_run else None, **row}
+    return a_transfer(ID, status, at=NOW, **row)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def details(
         (details(TransferStatus.SUCCEEDED, parked=False), ""),
     ],
 )
-def test_offers_follow_the_state(found: TransferDetails, wanted: str) -> None:
+def test_offers_follow_the_state(found: Transfer, wanted: str) -> None:
     assert " ".join(offers(found)) == wanted
 
 

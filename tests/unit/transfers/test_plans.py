@@ -8,7 +8,8 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.transfers.reception import Planning, PlanningPorts
-from adapters.ports.transfers import SettingsFile, StatusRow
+from activities.transfers.records import Transfer
+from adapters.ports.transfers import SettingsFile
 from tests.support.imports.activities import environment
 from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.events import ARRIVED, READ, WRITE, a_job_order
@@ -31,7 +32,7 @@ class OneJob:
         job = {"Job": "orders", "Queue": "jobs", **self.fields}
         return SettingsFile(json.dumps({"Jobs": [job]}).encode(), BlobRef(name="file", size=1))
 
-    async def record(self, row: StatusRow) -> bool:
+    async def record(self, row: Transfer) -> bool:
         return True
 
 

@@ -1,14 +1,15 @@
 """What people do with rules, and what is refused."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from activities.transfers.reception import RouteCache
-from adapters.ports.transfers import StatusRow
+from activities.transfers.records import Transfer
 from tests.support.memory.routes import MemoryRoutes
+from tests.support.transfers.events import a_transfer
 from workers.shared.services.errors import Forbidden, InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import IMPORTER, OPERATOR, Identity
 from workers.transfers.routes import RouteService, UnmatchedEvents, read_key
@@ -23,12 +24,12 @@ class Unmatched:
     """A `SqlTransferStore` in which one event was matched by nothing, or so many as that one."""
 
     number = 1
-    row = StatusRow("0" * 64, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", "1")
+    row = a_transfer("0" * 64, TransferStatus.NO_ASSIGNED, source="TMS")
 
-    async def record(self, row: StatusRow) -> bool:
+    async def record(self, row: Transfer) -> bool:
         raise NotImplementedError
 
-    async def trail(self, transfer_id: str) -> Sequence[StatusRow]:
+    async def trail(self, transfer_id: str) -> Sequence[Transfer]:
         return [self.row]
 
     async def newest(
@@ -40,7 +41,7 @@ class Unmatched:
         account_id: str | None = None,
         before: datetime | None = None,
         behind: str | None = None,
-    ) -> Sequence[StatusRow]:
+    ) -> Sequence[Transfer]:
         return [self.row] * min(limit, self.number) if status is self.row.status else []
 
     async def count(self, status: TransferStatus) -> int:

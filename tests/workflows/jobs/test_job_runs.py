@@ -57,7 +57,7 @@ async def test_a_request_is_done_once_until_it_is_asked_for_again(
         record = await jobs.record(order)
     assert (first.created, second.created, third.created) == (True, False, True)
     assert (first.attempt, second.attempt, third.attempt) == (1, 1, 2)
-    assert second.note is None
+    assert not second.notes
     assert (record.attempt, record.status) == (2, JobStatus.COMPLETED)
     assert kind.done == ["piece-0", "piece-0"]
 
@@ -160,7 +160,7 @@ async def test_a_failed_job_continues_at_its_failed_stage_with_what_was_given_me
         await ended(jobs, order)
         record = await jobs.record(order)
     assert (met.created, again.created, again.attempt) == (False, True, 2)
-    assert met.note is not None and f"docflow jobs restart {order.job_id[:8]}" in met.note
+    assert f"docflow jobs restart {order.job_id[:8]}" in met.notes[0]
     assert kind.done == ["piece-1"]
     assert (record.status, record.parameters["year"]) == (JobStatus.COMPLETED, 1999)
 
@@ -212,7 +212,7 @@ async def test_a_parked_job_is_answered_and_a_terminated_one_continues(
         again = await runs.restart(order.job_id)
         await ended(jobs, order)
         record = await jobs.record(order)
-    assert (answered.created, answered.note) == (False, "it was parked, and tries again")
+    assert (answered.created, answered.notes) == (False, ("it was parked, and tries again",))
     assert (again.created, again.attempt) == (True, 2)
     assert sorted(kind.done) == ["piece-0", "piece-1", "piece-1", "piece-1"]
     assert record.status is JobStatus.COMPLETED
@@ -258,7 +258,7 @@ async def test_a_job_is_cancelled_by_a_person(server: Any, run_worker: Any, tmp_
         met, record = await runs.start(order), await jobs.record(order)
         await handle.result()
     assert (record.status, record.error_details) == (JobStatus.CANCELLED, "no use")
-    assert met.note is not None and "was cancelled" in met.note
+    assert "was cancelled" in met.notes[0]
 
 
 def _crooked(context: TaskContext[Any], begun: int) -> None:

@@ -60,7 +60,7 @@ async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_paramete
     assert run.workflow_id == entry.id == job_workflow_id(order.job_id)
     assert (entry.own_state, entry.counts) == (
         "PARKED",
-        {"stage": 1, "total_stages": 1, "failed_tasks": 1},
+        {"stage": 1, "total_stages": 2, "failed_tasks": 1},
     )
     assert entry.reason is not None and "which year?" in entry.reason
     assert answered == {"workflow_id": run.workflow_id, "answer": "retry"}

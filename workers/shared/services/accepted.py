@@ -30,7 +30,7 @@ def noting_starts(client: Client, database: "Database") -> Client:
         client: Of Temporal.
         database: With the table of runs.
     """
-    config = client.config()
+    config = client.config(active_config=True)
     config["interceptors"] = [*config["interceptors"], _Noting(SqlRuns(database))]
     # What they add is in the configuration already; only workers ask them for more.
     config["plugins"] = []

@@ -61,6 +61,23 @@ def standing(status: WorkflowExecutionStatus) -> str:
     return _STANDS.get(status, "has not ended")
 
 
+Started = TypeVar("Started", bound=Contract)
+
+
+async def started_with(client: Client, workflow_id: str, order: type[Started]) -> Started:
+    """What the newest run of a workflow id was started with.
+
+    Raises:
+        RPCError: Temporal knows of no such run, or does not answer.
+    """
+    handle = client.get_workflow_handle(workflow_id)
+    async for event in handle.fetch_history_events(page_size=1):
+        payloads = event.workflow_execution_started_event_attributes.input.payloads
+        [found] = await client.data_converter.decode(payloads, [order])
+        return found
+    raise AssertionError("a history without its first event")
+
+
 _WAITS: Final = "NeedsAttention = true"
 _OPEN: Final = "ExecutionStatus = 'Running'"
 _ENDED: Final = "ExecutionStatus NOT IN ('Running', 'Terminated')"

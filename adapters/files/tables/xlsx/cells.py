@@ -17,7 +17,6 @@ from operator import ge
 
 from adapters.files import limits
 from adapters.files.package import DAMAGED, XmlStream
-from adapters.files.tables.table import Row
 from adapters.files.tables.xlsx.values import (
     NUMBER,
     TEXT_BYTES,
@@ -32,6 +31,7 @@ from adapters.files.tables.xlsx.values import (
     number,
     text,
 )
+from adapters.ports.documents import Row
 from adapters.ports.errors import UnreadableDocument
 from workflows.shared.cells import Cell, Merge, Uncalculated
 

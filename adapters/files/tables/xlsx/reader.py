@@ -13,9 +13,9 @@ from pathlib import Path
 
 from adapters.files import limits
 from adapters.files.package import DAMAGED, Package, XmlStream, open_package, parse
-from adapters.files.tables.table import Book, Row, Table
 from adapters.files.tables.xlsx.cells import CellParser, Grammar, LineNumbers, Workbook
 from adapters.files.tables.xlsx.values import SharedStrings, read_formats
+from adapters.ports.documents import Book, Row, Table
 from adapters.ports.errors import UnreadableDocument
 from workflows.shared.cells import Merge, SheetFacts
 
