@@ -64,13 +64,13 @@ def reads(database: Database, client: Client) -> Reads:
         "`docflow show` by the beginning of an id": lambda: runs.find("5eed5eed"),
         "the same: rejected messages by queue": rejected.open,
         "`docflow rejected list`": rejected.list,
-        "transfers": lambda: transfers.newest(limit=LINES),
+        "transfers in a list of their own": lambda: transfers.newest(limit=LINES),
         "the same, not assigned": lambda: transfers.newest(
             limit=LINES, status=TransferStatus.NO_ASSIGNED
         ),
         "the same, of one account": lambda: transfers.newest(limit=LINES, account_id="A7"),
         "a transfer by the beginning of its id": lambda: transfers.find("5eed5eed"),
-        "jobs": lambda: jobs.jobs(limit=LINES),
+        "jobs in a list of their own": lambda: jobs.jobs(limit=LINES),
         "the same, failed": lambda: jobs.jobs(limit=LINES, status=JobStatus.FAILED),
         "the same, `--project` with ten jobs": lambda: jobs.jobs(limit=LINES, project=RARE),
         "the sweeper's page of open imports": lambda: store.open_rows(datetime.now(UTC), "", _PAGE),

@@ -104,7 +104,6 @@ _EXAMPLE = "an example in the help of commands that all pipelines share"
 TEXTS: Mapping[tuple[str, str], str] = {
     ("benchmarks/spreadsheets/stack.py", "imports"): _CONTAINER,
     ("benchmarks/stack.py", "imports"): _CONTAINER,
-    ("benchmarks/status/reading.py", "docflow list --pipeline transfers"): _ROWS,
     ("benchmarks/status/rows.py", "app.jobs"): _ROWS,
     ("benchmarks/status/rows.py", "transfers"): _ROWS,
     ("benchmarks/status/rows.py", "transfer/"): _ROWS,

@@ -183,7 +183,7 @@ async def test_its_runs_are_listed_shown_and_answered(parcels: Tree, tmp_path: P
 
         async def parked() -> bool:
             listed = await printed("list", "--pipeline", "parcels", "--state", "parked")
-            return [row["workflow_id"] for row in listed] == ["parcel/box"]
+            return [row["id"] for row in listed] == ["parcel/box"]
 
         worker = await parcels.docflow(settings, "worker", "parcels", "--with-bridge")
         try:
