@@ -294,6 +294,8 @@ async def test_a_run_is_listed_from_its_acceptance(database: Database) -> None:
         short="T1",
         state=RunState.WAITING,
         own_state=ACCEPTED,
+        counts={},
+        links={},
         answers_at=id,
         created_at=NOW,
         changed_at=NOW,
@@ -310,7 +312,8 @@ async def test_a_run_that_was_ended_before_it_began_is_closed(database: Database
     moments = {"created_at": NOW, "changed_at": NOW}
     names = {"id": id, "key": id, "short": id, "answers_at": id, "kind": "any"}
     states = {"state": RunState.WAITING, "own_state": ACCEPTED}
-    await table.accept(RunRecord(pipeline="jobs", **names, **states, **moments))
+    run = RunRecord(pipeline="jobs", counts={}, links={}, **names, **states, **moments)
+    await table.accept(run)
     rows = AcceptedRows(database, "jobs")
     assert await AcceptedRows(database, "imports").open_rows(NOW, "", 10) == []
     [row] = await rows.open_rows(NOW, "", 10)

@@ -122,6 +122,7 @@ _STATES = {
 def a_run(id: str, pipeline: str, state: RunState, **changes: Any) -> RunRecord:
     """A row of the table of runs."""
     row = {"key": id, "short": id, "kind": "any", "own_state": state, "answers_at": id}
+    counted: dict[str, Any] = {"counts": {}, "links": {}}
     moments = {"created_at": NOW, "changed_at": NOW, "ended_at": None if state.is_open else NOW}
     return RunRecord(
         **{"id": id, "pipeline": pipeline, "state": state, **row, **moments, **changes}

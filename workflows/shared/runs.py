@@ -1,12 +1,12 @@
 """Runs of every pipeline, as people list, find and answer them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from workflows.shared.contracts import PlainRecord, served
 
 
 class RunState(StrEnum):
@@ -34,33 +34,33 @@ ACCEPTED: Final = "accepted"
 """`own_state` of a run that Temporal has accepted and no worker has begun."""
 
 
-class RunRecord(BaseModel):
-    """A run, as it is stored, listed and served."""
+class RunRecord(PlainRecord):
+    """A run of any pipeline."""
 
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-    id: str = Field(description="Workflow id under which people know it")
-    pipeline: str
-    kind: str = Field(description="Document type, job type, type of import, or queue")
-    key: str = Field(description="What people may write instead of its id")
-    short: str = Field(description="The part of the key that people know, as a task id")
-    title: str | None = Field(default=None, description="The file or subject that it is about")
-    state: RunState
-    own_state: str = Field(description="The state that its pipeline gives it")
-    needs_attention: bool = Field(default=False, description="It waits for a person's answer")
-    reason: str | None = Field(default=None, description="Why it is in this state, or what to know")
-    waits_for: str | None = Field(
-        default=None, description="Workflow id of the outage that it waits for"
-    )
-    counts: Mapping[str, int] = Field(default_factory=dict[str, int])
-    project: str | None = Field(default=None, description="Project, or account of a transfer")
-    organisation_id: int | None = None
-    owner: str | None = Field(default=None, description="Who started it")
-    links: Mapping[str, str] = Field(default_factory=dict[str, str], description="Blobs by name")
-    answers_at: str = Field(description="Workflow id of the run that takes its answers")
-    created_at: datetime
-    changed_at: datetime
-    ended_at: datetime | None = None
+    id: Annotated[str, served("Workflow id under which people know it", "import/P1/T1")]
+    pipeline: Annotated[str, served("Whose run it is", "imports")]
+    kind: Annotated[str, served("Document type, job type, type of import, or queue", "mto")]
+    key: Annotated[str, served("What people may write instead of its id", "P1/T1")]
+    short: Annotated[str, served("The part of the key that people know, as a task id", "T1")]
+    title: Annotated[str | None, served("The file or subject that it is about", "list.xlsx")] = None
+    state: Annotated[RunState, served("Where it stands", RunState.RUNNING)]
+    own_state: Annotated[str, served("The state that its pipeline gives it", "running")]
+    needs_attention: Annotated[bool, served("It waits for a person's answer", False)] = False
+    reason: Annotated[str | None, served("Why it is in this state, or what to know", None)] = None
+    waits_for: Annotated[
+        str | None, served("Workflow id of the outage that it waits for", "outage/scanner")
+    ] = None
+    counts: Annotated[dict[str, int], served("What became of its parts", {"created": 12})]
+    project: Annotated[str | None, served("Project, or account of a transfer", "P1")] = None
+    organisation_id: Annotated[int | None, served("Organisation that it belongs to", 3)] = None
+    owner: Annotated[str | None, served("Who started it", "ann")] = None
+    links: Annotated[dict[str, str], served("Blobs by what they are", {"report": "r.xlsx"})]
+    answers_at: Annotated[
+        str, served("Workflow id of the run that takes its answers", "import/P1/T1")
+    ]
+    created_at: Annotated[datetime, served("When it was accepted", "2026-01-03T10:00:00Z")]
+    changed_at: Annotated[datetime, served("When it changed last", "2026-01-03T10:00:00Z")]
+    ended_at: Annotated[datetime | None, served("When it ended; null: it is open", None)] = None
 
     @property
     def is_open(self) -> bool:

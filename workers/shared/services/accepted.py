@@ -78,6 +78,8 @@ def _accepted(start: StartWorkflowInput) -> RunRecord | None:
         state=RunState.WAITING,
         own_state=ACCEPTED,
         reason="accepted; a worker has not begun it yet",
+        counts={},
+        links={},
         project=given.get(attributes.PROJECT_ID),
         answers_at=start.id,
         created_at=now,

@@ -284,6 +284,8 @@ async def record_of(run: "WorkflowExecution", group: RunGroup) -> RunRecord:
         needs_attention=bool(found.get(attributes.NEEDS_ATTENTION)),
         reason=await _waits(run),
         waits_for=found.get(attributes.WAITING_FOR) if state is RunState.WAITING else None,
+        counts={},
+        links={},
         project=found.get(attributes.PROJECT_ID),
         answers_at=run.id,
         created_at=run.start_time,
