@@ -121,12 +121,18 @@ _STATES = {
 
 def a_run(id: str, pipeline: str, state: RunState, **changes: Any) -> RunRecord:
     """A row of the table of runs."""
-    row = {"key": id, "short": id, "kind": "any", "own_state": state, "answers_at": id}
-    counted: dict[str, Any] = {"counts": {}, "links": {}}
-    moments = {"created_at": NOW, "changed_at": NOW, "ended_at": None if state.is_open else NOW}
-    return RunRecord(
-        **{"id": id, "pipeline": pipeline, "state": state, **row, **moments, **changes}
-    )
+    row = {
+        **dict.fromkeys(("id", "key", "short", "answers_at"), id),
+        **dict.fromkeys(("created_at", "changed_at"), NOW),
+        "pipeline": pipeline,
+        "kind": "any",
+        "state": state,
+        "own_state": state,
+        "counts": {},
+        "links": {},
+        "ended_at": None if state.is_open else NOW,
+    }
+    return RunRecord(**{**row, **changes})
 
 
 def a_run_of(row: ImportTaskRow) -> RunRecord:
