@@ -9,7 +9,8 @@ from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
-from adapters.ports.documents import ColumnBlock, ColumnBlocks, Table
+from adapters.files.tables.delimited import Block, TextColumns
+from adapters.ports.documents import Table
 from workflows.imports.header import TableHeader
 from workflows.imports.lines import (
     FoundSheet,
@@ -109,7 +110,7 @@ class ColumnTable:
         self._scope = tuple(scope_of(message)[name] for name in spec.scope)
         with ExitStack() as opened:
             blocks = opened.enter_context(source.columns(header.line, width, folder))
-            self._blocks: ColumnBlocks = blocks
+            self._blocks: TextColumns = blocks
             self.surveyed = self._survey(source, header, options)
             self._sorter = sorter_of(spec, self.surveyed.header, self.surveyed.keys)
             self._opened = opened.pop_all()
@@ -166,10 +167,10 @@ class ColumnTable:
                     )
             done += block.rows
 
-    def _distinct(self, block: ColumnBlock) -> list[Sequence[str]]:
+    def _distinct(self, block: Block) -> list[Sequence[str]]:
         return [block.distinct(position) for position in range(self._width)]
 
-    def _judge(self, block: ColumnBlock) -> tuple[Sequence[ColumnText], bool]:
+    def _judge(self, block: Block) -> tuple[Sequence[ColumnText], bool]:
         """What stands in each line of a block, and whether some code of a key begins with 0."""
         columns = self._distinct(block)
         if not self._sorter.takes_all(columns):
@@ -199,7 +200,7 @@ class ColumnTable:
         return [*key, *(texts[field.name] for field in self._fields)], zero_led
 
     def _text(
-        self, block: ColumnBlock, field: FieldSpec, position: int, cells: Sequence[str]
+        self, block: Block, field: FieldSpec, position: int, cells: Sequence[str]
     ) -> ColumnText:
         form = form_of(field, self.surveyed)
         if form is CellForm.TEXT:
@@ -212,13 +213,13 @@ class ColumnTable:
             return texts[name]
         return ColumnText(None, constant=text_of(self._spec.by_name[name].blank))
 
-    def _leads_with_zero(self, block: ColumnBlock, column: ColumnText) -> bool:
+    def _leads_with_zero(self, block: Block, column: ColumnText) -> bool:
         if column.position is None:
             return False
         made = column.changed.values()
         return "\n0" in block.joined(column.position) or any(text[:1] == "0" for text in made)
 
-    def _number(self, block: ColumnBlock, key: Sequence[ColumnText]) -> ColumnText:
+    def _number(self, block: Block, key: Sequence[ColumnText]) -> ColumnText:
         """Which occurrence of its key each row is."""
         if block.add_keys(key):
             return ColumnText(None, constant="1".zfill(NUMBER_DIGITS))
@@ -235,7 +236,7 @@ def _codes(columns: Sequence[Sequence[str]], column: ColumnText) -> Sequence[str
     return [*columns[column.position], *column.changed.values()]
 
 
-def _compare(rows: Sequence[tuple[int, Sequence[Cell]]], block: ColumnBlock) -> None:
+def _compare(rows: Sequence[tuple[int, Sequence[Cell]]], block: Block) -> None:
     """The first rows must be the same, read in either way.
 
     Raises:

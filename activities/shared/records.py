@@ -10,8 +10,9 @@ from temporalio import activity
 
 from activities.shared.failures import Heartbeater, translate_failures
 from activities.shared.scratch import sweep
+from adapters.database.records import KeptRows
 from adapters.ports.blobs import Blobs
-from adapters.ports.records import KeptRows, OpenRow, OpenRows, RejectionRecord, RunEnd, Runs
+from adapters.ports.records import OpenRow, OpenRows, RejectionRecord, RunEnd, Runs
 from workflows.shared.metrics import DOCUMENTS, DOCUMENTS_DESCRIPTION
 from workflows.shared.records import (
     NAMED,

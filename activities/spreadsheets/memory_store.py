@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -54,6 +54,7 @@ from adapters.database.models.spreadsheets import (
 )
 from adapters.database.records import clean
 from workflows.shared.cells import is_blank
+from workflows.shared.contracts import Record
 from workflows.spreadsheets.fields import (
     CustomList,
     Entity,
@@ -68,6 +69,8 @@ from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus
 from workflows.spreadsheets.names import QUESTIONS
 from workflows.spreadsheets.reviews import OPERATION, ReviewOperation, about_columns, with_columns
 from workflows.spreadsheets.runs import Analysis, SaveColumns
+
+R = TypeVar("R", bound=Record)
 
 _DECIDED = (MappingStatus.MANUAL_MATCHED, MappingStatus.IGNORED)
 _BY_A_PERSON = 1.0
@@ -216,19 +219,7 @@ class SqlSpreadsheetMemory:
         memory = remembered_columns
         wanted = _wanted(memory, organisations, import_type, memory.c.header, header_key(query))
         rows, total = await self._page(memory, wanted, page, size)
-        return Page(
-            [
-                LearntColumn.model_validate(
-                    {
-                        **row._asdict(),
-                        "header": row.shown or row.header,
-                        "decided_by": row.decided_by or None,
-                    }
-                )
-                for row in rows
-            ],
-            total,
-        )
+        return Page([_shown(LearntColumn, row, "header") for row in rows], total)
 
     async def values(
         self,
@@ -243,19 +234,7 @@ class SqlSpreadsheetMemory:
         memory = remembered_values
         wanted = _wanted(memory, organisations, import_type, memory.c.value, value_key(query))
         rows, total = await self._page(memory, wanted, page, size)
-        return Page(
-            [
-                LearntValue.model_validate(
-                    {
-                        **row._asdict(),
-                        "value": row.shown or row.value,
-                        "decided_by": row.decided_by or None,
-                    }
-                )
-                for row in rows
-            ],
-            total,
-        )
+        return Page([_shown(LearntValue, row, "value") for row in rows], total)
 
     async def learn_column(self, learnt: LearntColumn) -> None:
         """Decide about a header, whatever was decided before."""
@@ -463,6 +442,13 @@ async def forget(
             memory.c.about == about,
         )
     )
+
+
+def _shown(record: type[R], row: Any, name: str) -> R:
+    """What was learnt of a header or a value, as it stood in the file."""
+    fields = row._asdict()
+    text, by = row.shown or fields[name], row.decided_by or None
+    return record.model_validate({**fields, name: text, "decided_by": by})
 
 
 def _learnt(row: Any) -> LearntEdit:

@@ -25,8 +25,9 @@ from activities.transfers.endpoints import (
     remarks_of_empty,
     staged_path,
 )
+from adapters.files.openpgp.keyring import GnuPg, GnuPgKeyring
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfer_files import KeyFacts, Keyring, OpenPgp
+from adapters.ports.transfer_files import KeyFacts
 from adapters.ports.transfers import PartnerStore
 from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
@@ -90,7 +91,7 @@ _MESSAGES: Final = (".pgp", ".gpg")
 class CryptoPorts:
     """What actions with keys are given."""
 
-    openpgp: OpenPgp
+    openpgp: GnuPg
     partners: PartnerStore
     staging: BlobStaging
     scratch: Path
@@ -257,7 +258,7 @@ class Crypto:
     async def _verified(
         self,
         staging: BlobStaging,
-        ring: Keyring,
+        ring: GnuPgKeyring,
         file: StagedFile,
         signature: StagedFile,
         signers: Sequence[str],
@@ -295,7 +296,7 @@ def _distinct(keys: Sequence[OpenPgpKey], more: OpenPgpKey | None = None) -> Seq
     return list({key.fingerprint: key for key in ours_last}.values())
 
 
-def _recipients(ring: Keyring, partner: Partner, named: Sequence[str]) -> Sequence[str]:
+def _recipients(ring: GnuPgKeyring, partner: Partner, named: Sequence[str]) -> Sequence[str]:
     """Those that are named; else every key of the partner that can be encrypted to now."""
     if named:
         return named
@@ -317,7 +318,9 @@ def _recipients(ring: Keyring, partner: Partner, named: Sequence[str]) -> Sequen
     return usable
 
 
-def _passed_over(ring: Keyring, theirs: Sequence[OpenPgpKey], to: Sequence[str]) -> Sequence[str]:
+def _passed_over(
+    ring: GnuPgKeyring, theirs: Sequence[OpenPgpKey], to: Sequence[str]
+) -> Sequence[str]:
     """Keys of a partner to which nothing was encrypted, because that cannot be done now."""
     left_out = {key.fingerprint for key in theirs} - set(to)
     return [

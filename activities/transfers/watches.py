@@ -20,9 +20,9 @@ from activities.transfers.operators_files import (
 from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore, SqlTurns
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
+from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.errors import Denied, UnreadableDocument
 from adapters.ports.places import Entry, Place, Places
-from adapters.ports.transfer_files import OpenPgp
 from adapters.ports.transfers import Arrival, EventSender, PartnerStore, RouteStore
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.events import TransferStatus, transfer_id_of
@@ -520,7 +520,7 @@ class KeyExpiry:
     """
 
     def __init__(
-        self, partners: PartnerStore, openpgp: OpenPgp, now: Callable[[], datetime] = now_utc
+        self, partners: PartnerStore, openpgp: GnuPg, now: Callable[[], datetime] = now_utc
     ) -> None:
         self._partners, self._openpgp, self._now = partners, openpgp, now
 

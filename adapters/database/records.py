@@ -32,7 +32,7 @@ from adapters.database.engine import Database
 from adapters.database.models.imports import rejected_messages
 from adapters.database.models.leases import leases
 from adapters.ports.batches import Claim, LeaseWait
-from adapters.ports.records import REJECTED_BODY_BYTES, OldRow, OpenRejections, RejectedMessage
+from adapters.ports.records import REJECTED_BODY_BYTES, OpenRejections, RejectedMessage
 from workflows.shared.cells import Cell
 from workflows.shared.contracts import BlobRef, Problem, built_when_used
 
@@ -316,6 +316,16 @@ async def release(connection: AsyncConnection, owner: str) -> None:
 _BLOB = TypeAdapter(BlobRef)
 
 
+@dataclass(frozen=True, slots=True)
+class OldRow:
+    """A row whose time is over."""
+
+    key: tuple[Any, ...]
+    """Its primary key."""
+    blobs: tuple[str, ...] = ()
+    """Names of blobs that nothing else names."""
+
+
 @dataclass(frozen=True, eq=False)
 class SqlOldRows:
     """Rows of one table whose time is over; every method raises `Unavailable` without the database.
@@ -347,7 +357,12 @@ class SqlOldRows:
         return int(found or 0)
 
     async def due(self, before: datetime, limit: int) -> Sequence[OldRow]:
-        """The oldest of them."""
+        """The oldest of them.
+
+        Args:
+            before: The moment up to which they are no longer kept.
+            limit: At most so many.
+        """
         key = list(self.table.primary_key.columns)
         blobs = () if self.blob is None else (self.blob,)
         query = select(*key, *blobs).where(self._is_due(before)).order_by(self.since).limit(limit)
@@ -356,7 +371,11 @@ class SqlOldRows:
         return [OldRow(tuple(row)[: len(key)], _names(row[-1]) if blobs else ()) for row in rows]
 
     async def remove(self, rows: Sequence[OldRow], before: datetime) -> int:
-        """Remove them; one that has changed since it was read stays."""
+        """Remove rows in one transaction; one that has changed since it was read stays.
+
+        Returns:
+            How many were removed.
+        """
         names = [column.name for column in self.table.primary_key.columns]
         keys = [row.key for row in rows]
         async with self.database.transaction() as connection:
@@ -378,6 +397,17 @@ class SqlOldRows:
 
     def _is_due(self, before: datetime) -> ColumnElement[bool]:
         return and_(self.since < before, self.condition)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """A kind of row, and how long it is kept."""
+
+    what: str
+    """For people."""
+    days: int | None
+    """None: for ever."""
+    rows: SqlOldRows
 
 
 def _is_one_of(

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from workflows.batches.loads import (
     DocumentState,
@@ -16,91 +16,9 @@ from workflows.batches.names import DocumentId
 from workflows.imports.schedules import ScheduleItem, ScheduleProject
 from workflows.shared.cells import Cell, Merge, SheetFacts
 from workflows.shared.contracts import BlobRef
-from workflows.shared.conversion import CellForm, ColumnText
 
-
-class ColumnBlock(Protocol):
-    """Some rows of a table: one line each, and as many cells in each as the header has.
-
-    Every method raises `NotPlain` where the rows are to be read one by one.
-    """
-
-    first_line: int
-    rows: int
-
-    def top(self, rows: int) -> Sequence[tuple[str, ...]]:
-        """The cells of the first rows."""
-        ...
-
-    def joined(self, position: int) -> str:
-        """The distinct cells of a column, each behind a line break."""
-        ...
-
-    def distinct(self, position: int) -> Sequence[str]:
-        """The distinct cells of a column."""
-        ...
-
-    def formed(self, position: int, form: CellForm) -> Sequence[tuple[str, str | None]]:
-        """The distinct cells of a column, each with what is made of it; None: nothing can be."""
-        ...
-
-    def filled(self, position: int) -> int:
-        """How many cells of a column are not empty."""
-        ...
-
-    def add_keys(self, key: Sequence[ColumnText]) -> bool:
-        """Take the keys of the rows; whether none of them has come before, and none twice."""
-        ...
-
-    def number(self, key: Sequence[ColumnText]) -> None:
-        """Count, for each row, which occurrence of its key it is in this block."""
-        ...
-
-    def lines(
-        self, columns: Sequence[ColumnText], start: int, rows: int
-    ) -> Iterator[Sequence[str]]:
-        """Rows as lines of text from the row at `start` on, so many at a time.
-
-        Args:
-            columns: What stands in each line between tabs; behind them the line's number.
-            start: Index of the first row.
-            rows: How many are given together.
-        """
-        ...
-
-
-class ColumnBlocks(Protocol):
-    """A table in blocks."""
-
-    single: bool
-    """The whole table is one block; known when the first one is."""
-
-    def blocks(self) -> Iterator[ColumnBlock]:
-        """The blocks from the first on, one at a time: the next ends the one before.
-
-        Raises:
-            NotPlain: The rest is to be read row by row.
-        """
-        ...
-
-
-class ColumnSource(Protocol):
-    """Opens a table by columns."""
-
-    def __call__(
-        self, below: int, width: int, folder: Path
-    ) -> AbstractContextManager[ColumnBlocks]:
-        """Open it.
-
-        Args:
-            below: Lines above the first row.
-            width: Cells of each row.
-            folder: Scratch folder of the step.
-
-        Raises:
-            NotPlain: It is to be read row by row.
-        """
-        ...
+if TYPE_CHECKING:
+    from adapters.files.tables.delimited import TextColumns
 
 
 Row = tuple[int, list[Cell]]
@@ -118,8 +36,9 @@ class Table:
     _rows: Callable[[], Iterator[Row]]
     delimiter: str | None = None
     """Of a text table."""
-    columns: ColumnSource | None = None
-    """Reads a text table by columns; None: it is read row by row only."""
+    columns: "Callable[[int, int, Path], AbstractContextManager[TextColumns]] | None" = None
+    """Opens a text table by columns, given the lines above its first row, its width and a scratch
+    folder, or raises `NotPlain`; None: it is read row by row only."""
     date1904: bool = False
     """Serial day numbers count from 1904."""
     merges: list[Merge] = field(default_factory=list[Merge])

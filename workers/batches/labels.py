@@ -1,25 +1,16 @@
 """What pages and commands call states, how a batch ended, and what is remarked of a document."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from workers.shared.text import Label
 from workflows.batches.loads import DocumentState
 from workflows.batches.names import LoaderStatus, ResourceState
 from workflows.batches.runs import BatchStatus, WaitingBatch, outcome_of
 
 if TYPE_CHECKING:
     from activities.batches.records import BatchView, DocumentView
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A state, for people."""
-
-    text: str
-    tone: str = ""
-
 
 BATCHES: Final[Mapping[LoaderStatus, Label]] = {
     LoaderStatus.WAITING: Label("Waits"),

@@ -30,7 +30,8 @@ from workflows.shared.dependencies import WAITING, Dependency
 
 if TYPE_CHECKING:
     from activities.shared.dependencies import Probe
-    from adapters.ports.records import KeptRows, OpenRows
+    from adapters.database.records import KeptRows
+    from adapters.ports.records import OpenRows
     from workers.batches.resources import BatchResources
     from workers.batches.settings import BatchSettings
     from workers.shared.declared_schedules import Declared
@@ -79,7 +80,7 @@ def _open_rows(own: "BatchResources") -> "OpenRows":
 
 def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
     from activities.batches.store import old_documents
-    from adapters.ports.records import KeptRows
+    from adapters.database.records import KeptRows
 
     return (
         KeptRows("documents of batches", common.keeps.documents, old_documents(common.database)),

@@ -15,10 +15,9 @@ from workers.shared.register import Context
 from workers.shared.resources import RESOURCE_SETTINGS, open_resources
 from workers.shared.services.accepted import noting_starts
 from workers.shared.services.bodies import Verdict
-from workers.shared.services.dead_letters import DeadLetters
 from workers.shared.services.requirements import Requirement
-from workers.shared.services.resubmission import QueueSender
 from workers.shared.services.service_bus import (
+    ServiceBusDeadLetters,
     ServiceBusSender,
     open_queue,
     open_service_bus_dead_letters,
@@ -107,12 +106,14 @@ async def queue_requirements(
         yield [queue_requirement(queue, settings, "import queue")]
 
 
-SENDER: Final[QueueSender] = ServiceBusSender(
+SENDER: Final = ServiceBusSender(
     read_message, lambda message: message.workflow_id, QueueSettings.read
 )
 
 
-def dead_letters(environment: Mapping[str, str]) -> AbstractAsyncContextManager[DeadLetters]:
+def dead_letters(
+    environment: Mapping[str, str],
+) -> AbstractAsyncContextManager[ServiceBusDeadLetters]:
     """The dead letters of the queue.
 
     Raises:

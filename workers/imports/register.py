@@ -13,7 +13,8 @@ from workflows.shared.contracts import Answer
 from workflows.shared.dependencies import WAITING
 
 if TYPE_CHECKING:
-    from adapters.ports.records import KeptRows, OpenRows
+    from adapters.database.records import KeptRows
+    from adapters.ports.records import OpenRows
     from workers.imports.resources import ImportResources
     from workers.imports.settings import BridgeSettings, RunSettings
     from workers.shared.resources import Resources
@@ -44,7 +45,7 @@ def _open_rows(own: "ImportResources") -> "OpenRows":
 
 def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
     from activities.imports.views import old_imports, old_problems, old_rejected, old_resubmitted
-    from adapters.ports.records import KeptRows
+    from adapters.database.records import KeptRows
 
     database, keeps = common.database, common.keeps
     return (

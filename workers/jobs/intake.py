@@ -34,12 +34,14 @@ from workers.shared.services.bodies import (
     printable,
     text_of,
 )
-from workers.shared.services.dead_letters import DeadLetters
 from workers.shared.services.errors import ServiceUnavailable, TemporalRefused
 from workers.shared.services.intake import both_answer, given_back, refuse, warn_of_deliveries
-from workers.shared.services.resubmission import QueueSender
 from workers.shared.services.runs import TemporalRuns
-from workers.shared.services.service_bus import ServiceBusSender, open_service_bus_dead_letters
+from workers.shared.services.service_bus import (
+    ServiceBusDeadLetters,
+    ServiceBusSender,
+    open_service_bus_dead_letters,
+)
 from workflows.jobs.runs import MESSAGE_BYTES, JobQueueMessage, JobRequest, job_workflow_id
 
 STAGE_NOT_SUPPORTED: Final = "StageNotSupported"
@@ -217,12 +219,14 @@ def digest_of(message: JobQueueMessage) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-SENDER: Final[QueueSender] = ServiceBusSender(
+SENDER: Final = ServiceBusSender(
     read_message, lambda message: message.job_id, JobQueueSettings.read
 )
 
 
-def dead_letters(environment: Mapping[str, str]) -> AbstractAsyncContextManager[DeadLetters]:
+def dead_letters(
+    environment: Mapping[str, str],
+) -> AbstractAsyncContextManager[ServiceBusDeadLetters]:
     """The dead letters of the queue.
 
     Raises:

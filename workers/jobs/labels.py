@@ -1,22 +1,13 @@
 """What the pages call states."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from activities.jobs.ports import WebhookDelivery
+from workers.shared.text import Label
 from workflows.jobs.records import JobStatus, TaskStatus
 from workflows.jobs.runs import StageState, StageView
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A state, for people."""
-
-    text: str
-    tone: str = ""
-
 
 JOBS: Final[Mapping[JobStatus, Label]] = {
     JobStatus.QUEUED: Label("Queued"),

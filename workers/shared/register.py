@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from temporalio.client import Client
 
     from activities.shared.dependencies import NamedProbe, Probe
-    from adapters.ports.records import KeptRows, OpenRows
+    from adapters.database.records import KeptRows
+    from adapters.ports.records import OpenRows
     from workers.shared.declared_schedules import Declared
     from workers.shared.resources import Resources
 
@@ -146,11 +147,11 @@ class Resubmission:
     owns: Callable[[Mapping[str, str], str], bool] | None = None
     """Whether a queue is one of many that the bridge receives from; None: it has one."""
     sender: str | None = None
-    """Entry point of a `QueueSender`; None: docflow sends nothing to the queue."""
+    """Entry point of a `ServiceBusSender`; None: docflow sends nothing to the queue."""
     instead: str = ""
     """What a person does where there is no sender."""
     dead_letters: str | None = None
-    """Entry point of a function that opens its `DeadLetters` from the environment; None: the
+    """Entry point of a function that opens its dead letters from the environment; None: the
     messages that the queue itself gives up are seen by its own means alone."""
 
 

@@ -1,4 +1,14 @@
-"""Text from outside, made safe for a terminal."""
+"""Text for people: what states are called, and text from outside, made safe for a terminal."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A state, for people."""
+
+    text: str
+    tone: str = ""
 
 
 def visible(text: str) -> str:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from activities.spreadsheets.records import CellsView, ColumnsView
     from workers.shared.services.identity import Identity
     from workers.spreadsheets.access import Access
-    from workers.spreadsheets.service import SpreadsheetService
     from workers.spreadsheets.statuses import SpreadsheetStatuses
     from workflows.spreadsheets.mappings import Alternative
 
@@ -226,7 +225,7 @@ def to_json(value: object) -> Any:
 
 
 ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the decisions.")]
-Action = Callable[["SpreadsheetService", "Identity", str], Awaitable[MappingsAnswer]]
+Action = Callable[["Access", str], Awaitable[MappingsAnswer]]
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -242,12 +241,9 @@ def confirm_columns(
       docflow spreadsheets confirm-columns 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
 
-    def action(
-        service: "SpreadsheetService", who: "Identity", id: str
-    ) -> Awaitable[MappingsAnswer]:
-        return service.confirm_columns(who, id)
-
-    run(_answer(cli_context(context), uuid, action, as_json=as_json))
+    _answer(
+        context, uuid, lambda own, id: own.service.confirm_columns(own.who, id), as_json=as_json
+    )
 
 
 @app.command("confirm-values")
@@ -259,12 +255,7 @@ def confirm_values(context: typer.Context, uuid: UuidArgument, as_json: JsonOpti
       docflow spreadsheets confirm-values 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
 
-    def action(
-        service: "SpreadsheetService", who: "Identity", id: str
-    ) -> Awaitable[MappingsAnswer]:
-        return service.confirm_cells(who, id)
-
-    run(_answer(cli_context(context), uuid, action, as_json=as_json))
+    _answer(context, uuid, lambda own, id: own.service.confirm_cells(own.who, id), as_json=as_json)
 
 
 @app.command("start")
@@ -276,12 +267,7 @@ def start(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = Fals
       docflow spreadsheets start 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
 
-    def action(
-        service: "SpreadsheetService", who: "Identity", id: str
-    ) -> Awaitable[MappingsAnswer]:
-        return service.start(who, id)
-
-    run(_answer(cli_context(context), uuid, action, as_json=as_json))
+    _answer(context, uuid, lambda own, id: own.service.start(own.who, id), as_json=as_json)
 
 
 @app.command()
@@ -298,12 +284,7 @@ def cancel(
       docflow spreadsheets cancel 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --reason "wrong file"
     """
 
-    def action(
-        service: "SpreadsheetService", who: "Identity", id: str
-    ) -> Awaitable[MappingsAnswer]:
-        return service.cancel(who, id, reason)
-
-    run(_answer(cli_context(context), uuid, action, as_json=as_json))
+    _answer(context, uuid, lambda own, id: own.service.cancel(own.who, id, reason), as_json=as_json)
 
 
 @app.command()
@@ -320,12 +301,7 @@ def retry(
       docflow spreadsheets retry 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
 
-    def action(
-        service: "SpreadsheetService", who: "Identity", id: str
-    ) -> Awaitable[MappingsAnswer]:
-        return service.retry(who, id, reason)
-
-    run(_answer(cli_context(context), uuid, action, as_json=as_json))
+    _answer(context, uuid, lambda own, id: own.service.retry(own.who, id, reason), as_json=as_json)
 
 
 @app.command()
@@ -343,19 +319,22 @@ def reassign(
       docflow spreadsheets reassign 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --to grace
     """
 
-    def action(
-        service: "SpreadsheetService", who: "Identity", id: str
-    ) -> Awaitable[MappingsAnswer]:
-        return service.reassign(who, id, to, notify)
+    _answer(
+        context,
+        uuid,
+        lambda own, id: own.service.reassign(own.who, id, to, notify),
+        as_json=as_json,
+    )
 
-    run(_answer(cli_context(context), uuid, action, as_json=as_json))
 
+def _answer(context: typer.Context, text: str, action: Action, *, as_json: bool) -> None:
+    async def answered() -> None:
+        uuid = parse_uuid(text)
+        async with open_access(cli_context(context)) as access:
+            answer = await action(access, uuid)
+        show_answer(uuid, answer, as_json=as_json)
 
-async def _answer(cli: CliContext, text: str, action: Action, *, as_json: bool) -> None:
-    uuid = parse_uuid(text)
-    async with open_access(cli) as access:
-        answer = await action(access.service, access.who, uuid)
-    show_answer(uuid, answer, as_json=as_json)
+    run(answered())
 
 
 @dataclass(frozen=True)

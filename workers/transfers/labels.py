@@ -1,20 +1,11 @@
 """What the pages call states of transfers and of their actions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from workers.shared.gateway.pages.renderer import N_
+from workers.shared.text import Label
 from workflows.transfers.events import TransferStatus
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A state, for people."""
-
-    text: str
-    tone: str = ""
-
 
 TRANSFERS: Final[Mapping[TransferStatus, Label]] = {
     TransferStatus.INVALID: Label(N_("Invalid"), "bad"),

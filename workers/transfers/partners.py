@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.errors import Denied, NotInstalled, NotYet, PortError, Unavailable
 from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
-from adapters.ports.transfer_files import KeyFacts, OpenPgp, WrongKey
+from adapters.ports.transfer_files import KeyFacts, WrongKey
 from adapters.ports.transfers import PartnerStore
 from workers.shared.services.errors import InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import Identity, require_operator
@@ -102,7 +103,7 @@ class PartnerService:
         openpgp: Reads keys.
     """
 
-    def __init__(self, store: PartnerStore, places: Places, openpgp: OpenPgp) -> None:
+    def __init__(self, store: PartnerStore, places: Places, openpgp: GnuPg) -> None:
         self._store, self._places, self._openpgp = store, places, openpgp
 
     async def all(self, who: Identity) -> Sequence[Partner]:

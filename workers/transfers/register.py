@@ -51,8 +51,9 @@ from workflows.transfers.watches import (
 if TYPE_CHECKING:
     from activities.shared.dependencies import NamedProbe, Probe
     from activities.transfers.operators_files import Queue
+    from adapters.database.records import KeptRows
     from adapters.places.sftp_session import SftpSession
-    from adapters.ports.records import KeptRows, OpenRows
+    from adapters.ports.records import OpenRows
     from workers.shared.declared_schedules import Declared
     from workers.shared.resources import Resources
     from workers.transfers.resources import TransfersOpened
@@ -357,7 +358,7 @@ def _open_rows(own: "TransfersOpened") -> "OpenRows":
 
 def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
     from activities.transfers.store import old_transfers
-    from adapters.ports.records import KeptRows
+    from adapters.database.records import KeptRows
 
     kept = old_transfers(common.database)
     return (KeptRows("status rows of transfers", common.keeps.status, kept),)

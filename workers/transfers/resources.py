@@ -29,7 +29,6 @@ from adapters.places.partner_places import PartnerPlaces, SessionPool, Sessions
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import PortError
 from adapters.ports.records import OpenRow, RejectionRecord
-from adapters.ports.transfer_files import OpenPgp
 from adapters.ports.transfers import (
     EventSender,
     PartnerStore,
@@ -249,7 +248,7 @@ class TransfersOpened:
     closing: ClosingPorts
     ends: EndpointPorts
     """What actions at endpoints are given."""
-    openpgp: OpenPgp
+    openpgp: GnuPg
     crypto: CryptoPorts
     archives: ArchivePorts
     scan: ScanPorts

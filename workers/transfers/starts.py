@@ -239,30 +239,17 @@ class TransferStarts:
             RefusedMessage: Another event came with its source and id.
         """
         account = account_id or _UNKNOWN
-        id = transfer_workflow_id(order.transfer_id)
-        for reuse in _REUSES:
-            try:
-                await self._client.start_workflow(
-                    FILE_EVENT,
-                    order,
-                    id=id,
-                    task_queue=TASK_QUEUE,
-                    id_reuse_policy=reuse,
-                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                    request_eager_start=True,
-                    memo={MEMO: order.digest},
-                    search_attributes=attributes.at_start("transfers", "event", account[:500]),
-                    priority=Priority(fairness_key=fairness_of(account)),
-                    static_summary=short(f"Event for {account}, by {order.way_in}"),
-                    rpc_timeout=START_TIMEOUT,
-                )
-            except WorkflowAlreadyStartedError:
-                earlier = await earlier_run(self._client, id)
-                if _is_other_or_done(earlier, order.digest):
-                    break
-            else:
-                return StartedTransfer(order.transfer_id, id, created=True)
-        return StartedTransfer(order.transfer_id, id, created=False)
+        return await self._started(
+            order,
+            FILE_EVENT,
+            transfer_workflow_id(order.transfer_id),
+            task_queue=TASK_QUEUE,
+            request_eager_start=True,
+            memo={MEMO: order.digest},
+            search_attributes=attributes.at_start("transfers", "event", account[:500]),
+            priority=Priority(fairness_key=fairness_of(account)),
+            static_summary=short(f"Event for {account}, by {order.way_in}"),
+        )
 
     async def start_job(self, order: FileJobOrder, priority: int | None = None) -> StartedTransfer:
         """Start the run of a job, on its queue.
@@ -270,26 +257,32 @@ class TransferStarts:
         Raises:
             RefusedMessage: Another event came with its source and id.
         """
-        id, event = file_job_id(order.transfer_id), order.event
-        file = file_of(event)
+        event = order.event
+        file, account = file_of(event), event.account_id
+        return await self._started(
+            order,
+            FILE_JOB,
+            file_job_id(order.transfer_id),
+            task_queue=queue_task_queue(order.queue),
+            memo={MEMO: order.digest, **({} if file is None else {"filename": file})},
+            search_attributes=attributes.at_start("transfers", order.queue, account),
+            priority=Priority(priority_key=priority, fairness_key=fairness_of(account)),
+            static_summary=short(f"{file or event.subject} for {account}"),
+        )
+
+    async def _started(
+        self, order: FileEventOrder | FileJobOrder, workflow: str, id: str, **options: Any
+    ) -> StartedTransfer:
         for reuse in _REUSES:
             try:
                 await self._client.start_workflow(
-                    FILE_JOB,
+                    workflow,
                     order,
                     id=id,
-                    task_queue=queue_task_queue(order.queue),
                     id_reuse_policy=reuse,
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                    memo={MEMO: order.digest, **({} if file is None else {"filename": file})},
-                    search_attributes=attributes.at_start(
-                        "transfers", order.queue, event.account_id
-                    ),
-                    priority=Priority(
-                        priority_key=priority, fairness_key=fairness_of(event.account_id)
-                    ),
-                    static_summary=short(f"{file or event.subject} for {event.account_id}"),
                     rpc_timeout=START_TIMEOUT,
+                    **options,
                 )
             except WorkflowAlreadyStartedError:
                 earlier = await earlier_run(self._client, id)

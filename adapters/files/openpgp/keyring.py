@@ -24,7 +24,7 @@ from adapters.files.openpgp.home import (
     watched,
 )
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfer_files import KeyFacts, Keyring, Signature, Sink, WrongKey
+from adapters.ports.transfer_files import KeyFacts, Signature, Sink, WrongKey
 from adapters.ports.transfers import Secrets
 from adapters.threads import BlockingStream, PulledBytes
 from workflows.transfers.partners import OpenPgpKey
@@ -61,7 +61,7 @@ logging.getLogger("gnupg").setLevel(logging.CRITICAL + 1)
 
 
 class GnuPg:
-    """Opens keyrings, as `OpenPgp`.
+    """Opens keyrings; errors name neither passphrases nor plaintext.
 
     Args:
         secrets: Private keys and passphrases.
@@ -80,8 +80,12 @@ class GnuPg:
         self._patience = patience
 
     @asynccontextmanager
-    async def open(self, keys: Sequence[OpenPgpKey]) -> AsyncGenerator[Keyring]:
-        """A keyring with these keys."""
+    async def open(self, keys: Sequence[OpenPgpKey]) -> "AsyncGenerator[GnuPgKeyring]":
+        """A keyring of its own with these keys, removed at the end of the block.
+
+        Raises:
+            Denied: A key is not the one that its fingerprint names.
+        """
         async with gnupg_home(self._folder, min(self._patience, SHORT_SECONDS)) as home:
             gpg = await asyncio.to_thread(_gpg, home)
             facts = [await self._add(gpg, home, key) for key in keys]
@@ -115,7 +119,12 @@ class GnuPg:
 
 
 class GnuPgKeyring:
-    """Keys in a home of their own, as `Keyring`.
+    """Keys in a home of their own, for the length of one step.
+
+    Everything is streamed. What is read is neither complete nor authentic before the end, so the
+    sink sees an error instead of the end where it is not. Every method raises `UnreadableDocument`
+    for what is damaged, tampered with or no OpenPGP message, `Denied` for keys that may not be
+    used.
 
     Args:
         gpg: Calls GnuPG.
@@ -140,7 +149,11 @@ class GnuPgKeyring:
         *,
         armour: bool = False,
     ) -> T:
-        """Encrypt to keys."""
+        """Encrypt to keys, by fingerprint; nothing is compressed.
+
+        Raises:
+            Denied: A recipient has expired or was revoked.
+        """
         for fingerprint in recipients:
             self._require_recipient(fingerprint)
         if not recipients:
@@ -171,7 +184,20 @@ class GnuPgKeyring:
         most: int,
         signed: bool = True,
     ) -> tuple[T, Signature | None]:
-        """Decrypt a message to a key of ours."""
+        """Decrypt a message that is encrypted to a key of ours; None: none of `signers` signed it.
+
+        Args:
+            source: Binary or armoured.
+            sink: Takes the plain bytes.
+            signers: Fingerprints of those who may have signed it.
+            most: Plain bytes that are allowed.
+            signed: One of them must have.
+
+        Raises:
+            UnreadableDocument: It is not encrypted with integrity protection, is damaged, or
+                unpacks to more than `most` bytes.
+            Denied: It must be signed, and is by none of `signers` with a valid key.
+        """
         signature: list[Signature | None] = []
 
         def call(gpg: GpgCalls, given: PulledBytes) -> Any:
@@ -217,7 +243,17 @@ class GnuPgKeyring:
     async def read_signed(
         self, source: AsyncIterator[bytes], sink: Sink[T], signers: Sequence[str], *, most: int
     ) -> tuple[T, Signature]:
-        """Read a message that is signed and not encrypted."""
+        """Read a message that is signed and not encrypted, also one that is clear-signed.
+
+        Args:
+            source: Binary, armoured or clear-signed.
+            sink: Takes what was signed.
+            signers: Fingerprints of those who may have signed it.
+            most: Bytes of it that are allowed.
+
+        Raises:
+            Denied: None of them signed it.
+        """
         signature: list[Signature] = []
 
         def call(gpg: GpgCalls, given: PulledBytes) -> Any:
@@ -239,7 +275,11 @@ class GnuPgKeyring:
         return taken, signature[0]
 
     async def verify(self, source: Path, signature: bytes, signers: Sequence[str]) -> Signature:
-        """Require a good detached signature."""
+        """Require a good detached signature of one of the signers.
+
+        Raises:
+            Denied: None of them signed it.
+        """
         if len(signature) > _SIGNATURE_BYTES:
             raise UnreadableDocument(f"it has {len(signature):,} bytes: it is not a signature")
         given = BytesIO(signature)

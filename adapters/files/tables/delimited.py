@@ -123,7 +123,10 @@ class Session:
 
 
 class Block:
-    """The rows that the session holds; a `ColumnBlock`."""
+    """The rows that the session holds: one line each, as many cells in each as the header has.
+
+    Every method raises `NotPlain` where the rows are to be read one by one.
+    """
 
     def __init__(self, session: Session, width: int, first_line: int, rows: int) -> None:
         self._session = session
@@ -186,7 +189,13 @@ class Block:
     def lines(
         self, columns: Sequence[ColumnText], start: int, rows: int
     ) -> Iterator[Sequence[str]]:
-        """Rows as lines of text from the row at `start` on, so many at a time."""
+        """Rows as lines of text from the row at `start` on, so many at a time.
+
+        Args:
+            columns: What stands in each line between tabs; behind them the line's number.
+            start: Index of the first row.
+            rows: How many are given together.
+        """
         self._joined.clear()
         texts, values = _expressions(columns)
         number = f"CAST(rowid + {self.first_line} AS VARCHAR)"
@@ -240,7 +249,7 @@ class Block:
 
 
 class TextColumns:
-    """A text in UTF-8 as blocks; a `ColumnBlocks`.
+    """A text in UTF-8 as blocks.
 
     Args:
         path: The file.

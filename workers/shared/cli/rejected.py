@@ -13,7 +13,7 @@ from workers.shared.cli.output import JsonOption, console, moment, pairs, print_
 
 if TYPE_CHECKING:
     from adapters.ports.records import RejectedMessage, RejectedMessages
-    from workers.shared.services.resubmission import QueueSender
+    from workers.shared.services.service_bus import ServiceBusSender
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -169,7 +169,9 @@ def _body(message: "RejectedMessage", file: Path | None) -> bytes:
     return message.body.encode("utf-8", "surrogatepass")
 
 
-def _refuse_in_vain(sender: "QueueSender", message: "RejectedMessage", body: bytes) -> None:
+def _refuse_in_vain(
+    sender: "ServiceBusSender[Any]", message: "RejectedMessage", body: bytes
+) -> None:
     from workers.shared.services.bodies import RefusedMessage
     from workers.shared.services.resubmission import reused_key
 

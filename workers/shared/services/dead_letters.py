@@ -4,11 +4,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from workers import catalogue
 from workers.shared.register import load
 from workers.shared.services.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from workers.shared.services.service_bus import ServiceBusDeadLetters
 
 
 @dataclass(frozen=True)
@@ -25,48 +28,6 @@ class DeadLetter:
     deliveries: int
     sent_at: datetime | None
     body: bytes
-
-
-class DeadLetters(Protocol):
-    """The dead letters of one queue."""
-
-    @property
-    def queue(self) -> str:
-        """Its name."""
-        ...
-
-    async def list(self, most: int) -> Sequence[DeadLetter]:
-        """The oldest first; none is taken.
-
-        Raises:
-            QueueUnavailable: The queue does not answer.
-        """
-        ...
-
-    async def resubmit(
-        self, numbers: Sequence[int] | None, body: bytes | None
-    ) -> Sequence[DeadLetter]:
-        """Send dead letters to the queue again, and remove each once it is there.
-
-        Args:
-            numbers: Which; None: all.
-            body: Of the message instead of its own.
-
-        Returns:
-            Those that were there.
-
-        Raises:
-            QueueUnavailable: The queue does not answer; what was sent is removed.
-        """
-        ...
-
-    async def purge(self, numbers: Sequence[int] | None) -> Sequence[DeadLetter]:
-        """Delete dead letters; those that were there.
-
-        Raises:
-            QueueUnavailable: The queue does not answer.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -100,7 +61,7 @@ def queues(
 @asynccontextmanager
 async def open_dead_letters(
     environment: Mapping[str, str], queue: str | None, bridge: str | None = None
-) -> AsyncGenerator[DeadLetters]:
+) -> "AsyncGenerator[ServiceBusDeadLetters]":
     """The dead letters of a queue.
 
     Args:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 from adapters.ports.records import RejectedMessage
 from workers import catalogue
@@ -11,41 +11,15 @@ from workers.shared.register import Pipeline, Resubmission, load
 from workers.shared.services.bodies import KEY_REUSED, RefusedMessage
 from workers.shared.services.errors import InvalidRequest
 
-
-class QueueSender(Protocol):
-    """Validates messages of one queue, and sends them to it."""
-
-    def check(self, body: bytes) -> None:
-        """Check a message as its bridge does.
-
-        Raises:
-            RefusedMessage: The bridge would reject it.
-        """
-        ...
-
-    def key(self, body: bytes) -> str:
-        """The workflow id of the run that a message starts.
-
-        Raises:
-            RefusedMessage: The bridge would reject it.
-        """
-        ...
-
-    async def send(self, environment: Mapping[str, str], body: bytes, message_id: str) -> None:
-        """Send a message; it is in the queue when this returns.
-
-        Raises:
-            SettingsError: A setting is missing or wrong.
-            ServiceError: It cannot be sent, or it is not known whether it was.
-        """
-        ...
+if TYPE_CHECKING:
+    from workers.shared.services.service_bus import ServiceBusSender
 
 
 @dataclass(frozen=True)
 class Origin:
     """Where a rejected message came from."""
 
-    sender: QueueSender
+    sender: "ServiceBusSender[Any]"
     remarks: Sequence[str]
     """What is not known of other queues with the same name, for people."""
 
@@ -130,7 +104,9 @@ def _known(bridge: str | None) -> Sequence[_Known]:
     raise InvalidRequest(f"no bridge {bridge!r} records rejected messages; these do: {names}")
 
 
-def reused_key(sender: QueueSender, message: RejectedMessage, body: bytes) -> str | None:
+def reused_key(
+    sender: "ServiceBusSender[Any]", message: RejectedMessage, body: bytes
+) -> str | None:
     """The workflow id that a message, rejected because another has it, would come under again.
 
     Args:

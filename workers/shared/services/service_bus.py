@@ -264,7 +264,7 @@ _WAIT_SECONDS = 3
 
 
 class ServiceBusDeadLetters:
-    """Dead letters of one queue; a `DeadLetters`.
+    """Dead letters of one queue.
 
     A message of a certain number can only be had by receiving: those in front of it are locked
     meanwhile, and given back.
@@ -279,7 +279,11 @@ class ServiceBusDeadLetters:
         return self._queue.name
 
     async def list(self, most: int) -> Sequence[DeadLetter]:
-        """The oldest first; none is taken."""
+        """The oldest first; none is taken.
+
+        Raises:
+            QueueUnavailable: The queue does not answer.
+        """
         async with self._receiver() as receiver:
             found: list[ServiceBusReceivedMessage] = []
             after = 0
@@ -297,7 +301,18 @@ class ServiceBusDeadLetters:
     async def resubmit(
         self, numbers: Sequence[int] | None, body: bytes | None
     ) -> Sequence[DeadLetter]:
-        """Send again, then remove."""
+        """Send dead letters to the queue again, and remove each once it is there.
+
+        Args:
+            numbers: Which; None: all.
+            body: Of the message instead of its own.
+
+        Returns:
+            Those that were there.
+
+        Raises:
+            QueueUnavailable: The queue does not answer; what was sent is removed.
+        """
 
         async def send(message: ServiceBusReceivedMessage) -> None:
             # A new id: the queue may drop one that it has seen.
@@ -307,7 +322,11 @@ class ServiceBusDeadLetters:
         return await self._taken(numbers, send)
 
     async def purge(self, numbers: Sequence[int] | None) -> Sequence[DeadLetter]:
-        """Delete them."""
+        """Delete dead letters; those that were there.
+
+        Raises:
+            QueueUnavailable: The queue does not answer.
+        """
 
         async def drop(message: ServiceBusReceivedMessage) -> None:
             return
