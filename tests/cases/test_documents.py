@@ -7,10 +7,9 @@ that is long. A content that is long or no text is given by its digest.
 """
 
 import hashlib
-import tomllib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -19,16 +18,13 @@ from adapters.files.limits import NOTES
 from adapters.files.texts.pool import FileTexts
 from adapters.ports.documents import Extracted
 from adapters.ports.errors import UnreadableDocument
+from tests.cases.corpus import Case, cases, files
 from tests.support.files.reading import Reading
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FOLDER: Final = Path(__file__).parent / "documents"
-CASES: Final[Mapping[str, dict[str, Any]]] = {
-    f"{family.stem}: {case['title']}": case
-    for family in sorted(FOLDER.glob("*.toml"))
-    for case in tomllib.loads(family.read_text())["case"]
-}
+CASES: Final = cases(FOLDER)
 ITEM: Final = "an-attached-item-of-outlook-is-a-mail-with-its-files.msg"
 
 
@@ -39,7 +35,7 @@ async def read(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Readin
         yield Reading(texts, tmp_path_factory.mktemp("documents"))
 
 
-def content_of(case: dict[str, Any]) -> bytes:
+def content_of(case: Case) -> bytes:
     """The bytes that a case names or writes."""
     if "file" in case:
         return (FOLDER / case["file"]).read_bytes()
@@ -49,7 +45,7 @@ def content_of(case: dict[str, Any]) -> bytes:
     return text.encode(case.get("encoding", "utf-8"))
 
 
-def files_of(found: Extracted, case: dict[str, Any]) -> list[list[str]]:
+def files_of(found: Extracted, case: Case) -> list[list[str]]:
     """Names and contents of the files inside, each as the case writes it."""
     digests = {content for _, content in case.get("files", ()) if content.startswith("sha256 ")}
     contents = [file.path.read_bytes() for file in found.files]
@@ -61,7 +57,7 @@ def files_of(found: Extracted, case: dict[str, Any]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_a_document_is_read(read: Reading, case: dict[str, Any]) -> None:
+async def test_a_document_is_read(read: Reading, case: Case) -> None:
     content, filename = content_of(case), case.get("filename", case.get("file"))
     if "refused" in case:
         with pytest.raises(UnreadableDocument) as refused:
@@ -102,5 +98,5 @@ async def test_an_item_attached_to_an_outlook_message_is_a_mail_with_its_files(
 
 
 async def test_every_file_has_an_outcome() -> None:
-    files = {path.name for path in FOLDER.iterdir() if path.suffix != ".toml"}
-    assert files == {ITEM, *(case["file"] for case in CASES.values() if "file" in case)}
+    named = {case["file"] for case in CASES.values() if "file" in case}
+    assert files(FOLDER) == named | {ITEM}

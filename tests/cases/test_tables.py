@@ -2,46 +2,24 @@
 
 A case is a file, a text or the sheets of a workbook, and what an import reads of it: rows, problems
 of rejected rows (line, column, reason), the note, or why the document is refused. A reason that
-ends in `...` is compared up to there. `each` runs a case for several texts: `{in}` and `{out}`
-stand for the first and the second of a pair. `[[case.read]]` reads one document in several ways.
+ends in `...` is compared up to there. `[[case.read]]` reads one document in several ways.
 """
 
-import json
-import tomllib
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.cases.corpus import Case, cases, files
 from tests.support.imports.documents import Document, read, workbook
 from workflows.shared.errors import InvalidDocument
 
 FOLDER: Final = Path(__file__).parent / "tables"
+CASES: Final = cases(FOLDER)
 
 
-def cases() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every case by the name of its family, its title and its text."""
-    for family in sorted(FOLDER.glob("*.toml")):
-        for case in tomllib.loads(family.read_text())["case"]:
-            for texts in case.pop("each", [()]):
-                title = " ".join([f"{family.stem}: {case['title']}", *texts[:1]])
-                yield title, filled(case, texts) if texts else case
-
-
-def filled(case: dict[str, Any], texts: list[str]) -> dict[str, Any]:
-    """The case for one text, or for a pair."""
-    written = json.dumps(case)
-    for name, text in zip(("{in}", "{out}"), texts, strict=False):
-        written = written.replace(name, json.dumps(text)[1:-1])
-    return json.loads(written)
-
-
-CASES: Final = dict(cases())
-
-
-def document(case: dict[str, Any], folder: Path) -> Path:
+def document(case: Case, folder: Path) -> Path:
     """The file that a case names or describes."""
     if "file" in case:
         return FOLDER / case["file"]
@@ -85,7 +63,7 @@ def shown(value: Any) -> str:
     return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
-def problems_of(found: Document, expected: dict[str, Any]) -> list[list[Any]]:
+def problems_of(found: Document, expected: Case) -> list[list[Any]]:
     """What is wrong with rejected rows, each reason as far as the case writes it."""
     likes = [like for *_, like in expected.get("rejected", ())]
     likes += [""] * len(found.rejected)
@@ -96,7 +74,7 @@ def problems_of(found: Document, expected: dict[str, Any]) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_table_becomes_these_rows(case: dict[str, Any], tmp_path: Path) -> None:
+def test_a_table_becomes_these_rows(case: Case, tmp_path: Path) -> None:
     path, type = document(case, tmp_path), case.get("type", "equipment")
     for expected in case.get("read", [case]):
         options = expected.get("options", {})
@@ -116,5 +94,4 @@ def test_a_table_becomes_these_rows(case: dict[str, Any], tmp_path: Path) -> Non
 
 
 def test_every_file_has_an_outcome() -> None:
-    files = {path.name for path in FOLDER.iterdir() if path.suffix != ".toml"}
-    assert files == {case["file"] for case in CASES.values() if "file" in case}
+    assert files(FOLDER) == {case["file"] for case in CASES.values() if "file" in case}
