@@ -104,38 +104,6 @@ async def test_a_person_is_asked_before_any_row_is_written(
 
 
 @pytest.mark.parametrize(
-    ("answer", "taken", "rejected"),
-    [
-        ({"left_out": "note"}, [], 0),
-        ({"left_out": "ask", "keep_lines": ["6"]}, ["Page 1"], 0),
-        ({"left_out": "keep"}, ["Total", "Page 1", "Page 2"], 1),
-    ],
-    ids=["leave them out", "keep a line", "keep all"],
-)
-async def test_the_answer_decides_about_each(
-    ports: ActivityPorts, answer: dict[str, Any], taken: list[str], rejected: int
-) -> None:
-    await load(ports, FILE, left_out="ask")
-    outcome = await load(ports, FILE, **answer)
-    assert codes(ports) == ["E-1", "E-2", *taken]
-    assert outcome.counts == Counts(created=2 + len(taken), rejected=rejected)
-
-
-async def test_nobody_is_asked_about_a_file_of_rows_alone(ports: ActivityPorts) -> None:
-    outcome = await load(ports, b"Code,Rate\nE-1,1\nSum,2\n", left_out="ask")
-    assert (outcome.held_back, codes(ports)) == (None, ["E-1", "Sum"])
-
-
-async def test_rejected_and_left_out_rows_are_both_shown(ports: ActivityPorts) -> None:
-    bad = b"".join(b"E-%d,Crane,x\n" % number for number in range(3, 9))
-    outcome = await load(ports, FILE + bad)
-    assert (outcome.counts.rejected, outcome.problem_count) == (6, 10)
-    assert [each.reason.startswith("left out") for each in outcome.problems] == [
-        *(False, False, False, True, True)
-    ]
-
-
-@pytest.mark.parametrize(
     ("given", "lines"),
     [
         ('["7", "Rev B!12"]', ("7", "Rev B!12")),
