@@ -13,22 +13,14 @@ from tests.support.spreadsheets.rules import source, validator
 from workflows.shared.cells import Cell
 from workflows.spreadsheets.mappings import CellMapping, MappingStatus
 
-TYPES = SheetTypes()
-PARTICIPANT, MEMBERSHIP, RESULT = map(TYPES.get, ("EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"))
+PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT")
 HEADERS = ("Vorname", "Nachname", "E-Mail", "Geb.Datum", "Land", "Category", "T-Shirt", "Foo")
 ANNA = ["Anna", "Schmidt", "anna@example.org", "31.05.1990", "GER", "Junior", "XL", "?"]
 
 
-def validate(
-    rows: Sequence[Sequence[Cell]],
-    headers: Sequence[str] = HEADERS,
-    sheet_type: Any = PARTICIPANT,
-    decided: Sequence[CellMapping] = (),
-) -> ValidatedRows:
+def validate(rows: Sequence[Sequence[Cell]]) -> ValidatedRows:
     with closing(SeenKeys(Path())) as seen:
-        return validator(sheet_type, headers, source(rows), seen=seen, decided=decided).validate(
-            source(rows)
-        )
+        return validator(PARTICIPANT, HEADERS, source(rows), seen=seen).validate(source(rows))
 
 
 def written(validated: ValidatedRows, table: str) -> list[dict[str, Any]]:
