@@ -7,13 +7,10 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from adapters.files.documents import FileDocuments
-from tests.support.imports.activities import ActivityPorts, message_of
+from tests.support.imports.activities import ActivityPorts
 from tests.support.imports.documents import workbook
 from tests.support.imports.loads import codes, load
-from workflows.imports.findings import changed
-from workflows.imports.messages import TableMessage
-from workflows.imports.runs import Counts, Retry
-from workflows.shared.errors import RuleViolation
+from workflows.imports.runs import Counts
 
 FILE = b"Code,Description,Rate\nE-1,Crane,10\nE-2,Pump,20\nTotal,,30\n,Rented,\nPage 1\nPage 2\n"
 
@@ -101,29 +98,3 @@ async def test_a_person_is_asked_before_any_row_is_written(
     assert (wrong.held_back or "").startswith("keep_lines: on '40' stands no row")
     noted = await load(ports, FILE, keep_lines=["40"])
     assert "stands on these `keep_lines`: '40'." in (noted.note or "")
-
-
-@pytest.mark.parametrize(
-    ("given", "lines"),
-    [
-        ('["7", "Rev B!12"]', ("7", "Rev B!12")),
-        ("[7, 12]", ("7", "12")),
-        ('"7, Rev B!12"', ("7", "Rev B!12")),
-        ('"seven"', None),
-        ('"0"', None),
-        ('["7", ""]', None),
-        ('{"7": "yes"}', None),
-    ],
-)
-def test_an_answer_lists_lines_as_people_and_programs_write_them(
-    given: str, lines: tuple[str, ...] | None
-) -> None:
-    message = message_of("equipment", blob_name="in/file", left_out="ask")
-    answer = Retry.model_validate_json(f'{{"changes": {{"keep_lines": {given}}}}}')
-    if lines is None:
-        with pytest.raises(RuleViolation, match="keep_lines"):
-            changed(message, answer.changes)
-        return
-    answered = changed(message, answer.changes)
-    assert isinstance(answered, TableMessage)
-    assert (answered.keep_lines, answered.left_out) == (lines, "ask")
