@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.files import hostile_documents, office, open_documents
+from tests.support.files import hostile_documents, open_documents
 from tests.support.files.compound_files import xls
 from tests.support.imports.documents import workbook
 from tests.support.jobs import rasters, vector_files
@@ -111,8 +111,8 @@ def _docx(_: Path) -> Sequence[bytes]:
     return [hostile_documents.word_with(main)]
 
 
-def _pdf(_: Path) -> Sequence[bytes]:
-    return [office.filled_form(), hostile_documents.pdf_of_many_pages(3)]
+def _pages(_: Path) -> Sequence[bytes]:
+    return [hostile_documents.pdf_of_many_pages(3)]
 
 
 def _packed_documents(folder: Path) -> Sequence[bytes]:
@@ -184,23 +184,23 @@ RASTERS: Final[Mapping[str, Seeds]] = {
     "img": _raster(".img", "HFA"),
 }
 DOCUMENTS: Final[Mapping[str, Seeds]] = {
-    "pdf": _pdf,
+    "pdf": _both(_cases("documents/a-filled-form-is-read-with-its-notes-and-files.pdf"), _pages),
     "docx": _docx,
-    "xlsx": lambda _: [office.workbook()],
+    "xlsx": _cases("documents/in-all-places-xlsx.xlsx"),
     "xlsb": _cases("documents/binary-workbook.xlsb"),
-    "pptx": lambda _: [office.presentation({"a.bin": office.packed_object("a", b"words")})],
-    "msg": lambda _: [
-        office.outlook_rtf_message("s", _file("text.rtf")),
-        office.outlook_message_with_item("s", "words", {"a.txt": b"x"}),
-    ],
+    "pptx": _cases("documents/files-of-other-programs-are-taken-out-of-their-wrapping-pptx.pptx"),
+    "msg": _cases(
+        "documents/a-message-with-its-text-as-rtf-alone-is-read.msg",
+        "documents/an-attached-item-of-outlook-is-a-mail-with-its-files.msg",
+    ),
     "eml": _both(_of(_file("mail.eml")), _cases("documents/c42-external-body.eml")),
     "emlx": _cases("documents/c18-apple.emlx"),
     "rtf": _of(_file("text.rtf")),
-    "odt": lambda _: [office.open_text()],
+    "odt": _cases("documents/in-all-places-odt.odt"),
     "ods": _of(open_documents.ods("Data", _ROWS)),
-    "doc": lambda _: [office.old_word("words")],
+    "doc": _cases("documents/in-all-places-doc.doc"),
     "xls": _of(xls(_ROWS)),
-    "ppt": lambda _: [office.old_presentation("words", office.slide_object(b"x" * 40))],
+    "ppt": _cases("documents/files-in-old-presentations-are-taken-out-true.ppt"),
     "html": _of(_file("page.html")),
     "dat": _cases("documents/c20a-load-cp1252.dat"),
     "zip": _packed_documents,

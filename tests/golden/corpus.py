@@ -55,7 +55,7 @@ class Document:
 def documents() -> list[Document]:
     """Return all files of the corpus."""
     made = [Document(f"generated/{e.name}", e.pipeline, e.type, e) for e in generated()]
-    return [*made, *_samples(), *_tables(), *_values(), *_people()]
+    return [*made, *_samples(), *_people()]
 
 
 def _samples() -> list[Document]:
@@ -71,36 +71,14 @@ def _samples() -> list[Document]:
     ]
 
 
-def _tables() -> list[Document]:
-    cases = tomllib.loads((_CASES / "tables.toml").read_text())["case"]
-    return [
-        Document(
-            f"tables/{case['file']}",
-            "imports",
-            case["type"],
-            _CASES / "tables" / case["file"],
-            {"map": case.get("map", {})},
-        )
-        for case in cases
-    ]
-
-
-def _values() -> list[Document]:
-    return _inline("values", "imports")
-
-
 def _people() -> list[Document]:
-    return _inline("people", "spreadsheets")
-
-
-def _inline(family: str, pipeline: str) -> list[Document]:
-    cases = tomllib.loads((_CASES / f"{family}.toml").read_text())
+    cases = tomllib.loads((_CASES / "people.toml").read_text())
     return [
         Document(
-            f"{family}/{name}",
-            pipeline,
+            f"people/{name}",
+            "spreadsheets",
             case["type"],
-            case["content"].lstrip().encode() if "content" in case else _CASES / family / name,
+            case["content"].lstrip().encode() if "content" in case else _CASES / "people" / name,
         )
         for name, case in cases.items()
     ]

@@ -128,12 +128,6 @@ def colinfo(first: int, last: int, *, hidden: bool) -> bytes:
     return _record(0x7D, struct.pack("<HHHHHH", first, last, 2_560, 0, int(hidden), 0))
 
 
-def row_record(line: int, *, hidden: bool) -> bytes:
-    """What a row looks like; line from 0."""
-    flags = 0x20 if hidden else 0
-    return _record(0x208, struct.pack("<HHHHHHL", line, 0, 2, 255, 0, 0, flags | 0x100))
-
-
 def _cell(line: int, column: int, value: str | float) -> bytes:
     where = struct.pack("<HHH", line, column, 0)
     if isinstance(value, str):

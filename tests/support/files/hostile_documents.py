@@ -175,13 +175,3 @@ def outlook_with_a_loop() -> bytes:
     for sector in range(20):
         struct.pack_into("<L", file, 512 * (first_fat + 1) + 4 * sector, (sector + 1) % 20)
     return bytes(file)
-
-
-def outlook_whose_directory_loops() -> bytes:
-    """A compound file whose storages hold themselves."""
-    file = bytearray(compound_file({"__properties_version1.0": bytes(5_000), "a": bytes(9_000)}))
-    (directory,) = struct.unpack_from("<L", file, 48)
-    for entry in range(3):
-        place = 512 * (directory + 1) + 128 * entry
-        struct.pack_into("<LLL", file, place + 68, 0, 0, 0)
-    return bytes(file)

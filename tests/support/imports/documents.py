@@ -78,6 +78,7 @@ def workbook(
     formats: Mapping[tuple[int, int], str] | None = None,
     merged: Sequence[tuple[int, int, int, int]] = (),
     also: Callable[[Any, Any], None] = lambda book, sheet: None,
+    first_year: int = 1900,
 ) -> Path:
     """Write a workbook.
 
@@ -88,8 +89,13 @@ def workbook(
         formats: Number format by line and column, from 0, of the first sheet.
         merged: First line and column, last line and column, from 0, of the first sheet.
         also: Does more to the workbook and its first sheet.
+        first_year: Year from which its days are counted: 1900 or 1904.
     """
-    options = {"default_date_format": "yyyy-mm-dd", "strings_to_formulas": False}
+    options = {
+        "default_date_format": "yyyy-mm-dd",
+        "strings_to_formulas": False,
+        "date_1904": first_year == 1904,
+    }
     with xlsxwriter.Workbook(str(path), options) as book:
         first = None
         for name, rows in sheets.items():

@@ -1,6 +1,9 @@
 """Tables that are loaded by the activity of rows, without Temporal."""
 
+from collections.abc import Mapping
 from typing import Any
+
+import xlsxwriter
 
 from activities.imports.rows import RowImports
 from tests.support.imports.activities import ActivityPorts, environment, message_of, work_of
@@ -34,6 +37,28 @@ async def load(
         ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch, chunk_rows
     )
     return await environment(is_local=is_local).run(activities.load_rows, work_of(message))
+
+
+async def corrected(
+    ports: ActivityPorts, outcome: HandlerOutcome, corrections: Mapping[str, str]
+) -> bytes:
+    """A report as a person sends it again, with some texts corrected."""
+    assert outcome.report is not None
+    report, file = ports.folder / "report.xlsx", ports.folder / "corrected.xlsx"
+    await ports.blobs.download(outcome.report.name, report)
+    with ports.documents.open_workbook(report) as book, xlsxwriter.Workbook(str(file)) as target:
+        for each in book.sheets:
+            sheet = target.add_worksheet(each.name)
+            if each.hidden:
+                sheet.very_hidden()
+            for line, cells in book.table(each.name).rows():
+                for column, cell in enumerate(cells):
+                    new = corrections.get(str(cell), cell)
+                    if isinstance(new, str):
+                        sheet.write_string(line - 1, column, new)
+                    elif new is not None:
+                        sheet.write(line - 1, column, new)
+    return file.read_bytes()
 
 
 def codes(ports: ActivityPorts, table: str = "equipment") -> list[str]:

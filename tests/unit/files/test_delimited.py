@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.files.tables.delimited import find_delimiter, open_delimited
+from adapters.files.tables.delimited import open_delimited
 from adapters.ports.documents import Row
 from adapters.ports.errors import UnreadableDocument
 
@@ -102,24 +102,6 @@ def test_a_text_that_is_nearly_utf8_is_asked_about(tmp_path: Path) -> None:
     with pytest.raises(UnreadableDocument, match="of another encoding, the first on line 4"):
         read(tmp_path / "t", content)
     assert read(tmp_path / "t", content, "cp1252")[1][3] == (4, ["C", "Gr\u00fcn"])
-
-
-@pytest.mark.parametrize(
-    ("text", "delimiter"),
-    [
-        ("a,b,c\n1,2,3\n", ","),
-        ("a;b;c\n1,5;2,5;3,5\n2,5;3,5;4,5\n", ";"),
-        ("a\tb\nx, y, z\t1\nx, z\t2\n", "\t"),
-        ("a|b\n1|2\n", "|"),
-        ('a;b\n"one\ntwo; three";2\n"x;y";3\n', ";"),
-        ('a,b\n"x;y;z;w","1;2;3;4"\n"x;y;z","1;2;3"\n', ","),
-        ("Estimate of the north wing, phase 2\n\ncode;qty;unit\nA;1;m\nB;2;m\n", ";"),
-        ("code\nA\nB\n", ","),
-        ("", ","),
-    ],
-)
-def test_delimiters(text: str, delimiter: str) -> None:
-    assert find_delimiter(text, complete=True) == delimiter
 
 
 def test_the_line_that_names_the_delimiter_is_no_record(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The processes that read documents: lost, cancelled, orphaned."""
+"""The processes that read documents: shared, bounded, lost, cancelled, orphaned."""
 
 import asyncio
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from adapters.files import limits
 from adapters.files.texts.pool import FileTexts
 from adapters.ports.documents import Extracted
 from adapters.ports.errors import Unavailable
@@ -112,3 +113,46 @@ def _gone(*processes: psutil.Process) -> Callable[[], Awaitable[bool]]:
         return not any(process.is_running() for process in processes)
 
     return gone
+
+
+async def test_many_at_once_share_few_processes(tmp_path: Path) -> None:
+    def readers() -> set[psutil.Process]:
+        children = psutil.Process().children()
+        return {child for child in children if "adapters.files.texts.child" in child.cmdline()}
+
+    before = readers()
+    async with FileTexts(at_once=2) as texts:
+
+        async def read_one(number: int) -> str:
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            path = folder / "document"
+            path.write_bytes(b"text %d" % number)
+            return (await texts.extract(path, None, folder)).text
+
+        found = await asyncio.gather(*map(read_one, range(20)))
+        assert found == [f"text {number}" for number in range(20)]
+        assert len(readers() - before) == 2
+    assert readers() == before
+
+
+async def test_the_library_is_loaded_only_where_an_office_file_is_read(tmp_path: Path) -> None:
+    def readers() -> list[str]:
+        children = psutil.Process().children()
+        return [name for child in children for name in child.cmdline() if "office_child" in name]
+
+    before = len(readers())
+    (tmp_path / "inside").mkdir()
+    async with FileTexts() as texts:
+        for content, more in ((b"plain words", 0), (rb"{\rtf1\ansi words}", 1)):
+            (tmp_path / "document").write_bytes(content)
+            await texts.extract(tmp_path / "document", None, tmp_path / "inside")
+            assert len(readers()) == before + more
+
+
+async def test_text_beyond_the_limit_is_cut_off_and_noted(tmp_path: Path) -> None:
+    async with FileTexts() as texts:
+        found = await _read(texts, tmp_path, "ä".encode() * (limits.TEXT_BYTES // 2 + 10))
+    assert len(found.text.encode()) == limits.TEXT_BYTES
+    assert found.truncated
+    assert found.notes == ["only the first 20 MB of its text are kept"]

@@ -52,69 +52,6 @@ ACTIVITY = (
     "<Notebook><Id>other</Id><Activity><Id>inner</Id></Activity></Notebook>"
     "<ObjectId>21</ObjectId></Activity>"
 )
-SHARED = (
-    "<ActivityCodeType><ObjectId>5</ObjectId><Name>Phase</Name></ActivityCodeType>"
-    "<ActivityCode><ObjectId>6</ObjectId><CodeValue>ERE</CodeValue>"
-    "<Description>Erection</Description></ActivityCode>"
-    "<UDFType><ObjectId>7</ObjectId><Title>Welds</Title><DataType>Integer</DataType>"
-    "<SubjectArea>Activity</SubjectArea></UDFType>"
-)
-WBS = (
-    "<WBS><ObjectId>11</ObjectId><ParentObjectId>10</ParentObjectId><Code>A10</Code></WBS>"
-    '<WBS><ObjectId>10</ObjectId><ParentObjectId xsi:nil="true"/><Code>ERE</Code></WBS>'
-)
-
-
-def test_an_activity_with_what_hangs_on_it(tmp_path: Path) -> None:
-    entities = read(tmp_path, document(ACTIVITY + WBS, SHARED))
-    (activity,) = of_table(entities, "schedule_activities")
-    assert activity["name"] == "Spool & weld"
-    assert activity["wbs_code"] == "P1.ERE.A10"
-    assert str(activity["percent_complete"]) == "35.500000"
-    assert activity["original_duration_hours"] == 80
-    assert activity["total_float_hours"] is None
-    assert activity["early_start"].isoformat() == "2025-04-02T07:00:00"
-    assert activity["late_start"].isoformat() == "2025-06-06T07:00:00"
-    (code,) = of_table(entities, "schedule_activity_codes")
-    assert (code["task_code"], code["code_type"], code["code_value"]) == ("A1", "Phase", "ERE")
-    (udf,) = of_table(entities, "schedule_udf_values")
-    assert (udf["entity_code"], udf["udf"], udf["value"]) == ("A1", "Welds", "12")
-
-
-def test_the_project_is_the_top_of_its_wbs(tmp_path: Path) -> None:
-    entities = read(tmp_path, document(WBS + "<Activity><Id>A2</Id></Activity>"))
-    nodes = {node["wbs_code"]: node["parent_code"] for node in of_table(entities, "schedule_wbs")}
-    assert nodes == {"P1": None, "P1.ERE.A10": "P1.ERE", "P1.ERE": "P1"}
-    (activity,) = of_table(entities, "schedule_activities")
-    assert activity["wbs_code"] == "P1"
-
-
-def test_baselines_are_not_read(tmp_path: Path) -> None:
-    baseline = f"<BaselineProject>{PROJECT}{ACTIVITY}</BaselineProject>"
-    entities = read(tmp_path, document("", baseline))
-    assert of_table(entities, "schedule_activities") == []
-    assert len(of_table(entities, "schedule_projects")) == 1
-
-
-def test_prefixes_and_encodings(tmp_path: Path) -> None:
-    content = (
-        '<?xml version="1.0" encoding="ENC"?><p:APIBusinessObjects xmlns:p="x"><p:Project>'
-        "<p:Id>P1</p:Id><p:ObjectId>1</p:ObjectId><p:Name>Dämmung</p:Name></p:Project>"
-        "</p:APIBusinessObjects>"
-    )
-    for encoding in ("utf-8", "utf-16", "iso-8859-1", "windows-1252"):
-        data = content.replace("ENC", encoding).encode(encoding)
-        (project,) = of_table(read(tmp_path, data), "schedule_projects")
-        assert project["name"] == "Dämmung"
-
-
-def test_other_xml_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableDocument, match=r"not Primavera XML \(root 'html'\)"):
-        read(tmp_path, "<html/>")
-    with pytest.raises(UnreadableDocument, match="Microsoft Project XML"):
-        read(tmp_path, '<Project xmlns="http://schemas.microsoft.com/project"/>')
-    with pytest.raises(UnreadableDocument, match="holds no project"):
-        read(tmp_path, f"{ROOT}</APIBusinessObjects>")
 
 
 BILLION_LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(

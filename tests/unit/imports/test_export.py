@@ -24,7 +24,6 @@ from adapters.files.documents import FileDocuments
 from adapters.files.tables.source import open_table
 from adapters.files.tables.workbooks import (
     XlsxReportWriter,
-    number_text,
     write_csv,
     write_parquet,
     write_xlsx,
@@ -36,7 +35,6 @@ from tests.support.processes import ROOT
 from workflows.imports.messages import DocumentType
 from workflows.imports.runs import Counts, HandlerOutcome
 from workflows.imports.types import TABLES, TableSpec, scope_of
-from workflows.shared.cells import guarded, unguarded
 from workflows.shared.fields import ColumnKind, FieldSpec
 
 FORMULAS = ("=1+1", "+49 30 1234", "-5 bar", "@home", "\tindented", "'=quoted", "it's", "'plain'")
@@ -245,28 +243,6 @@ def test_parquet_keeps_types(tmp_path: Path) -> None:
     assert found == [Decimal(number) for number in NUMBERS]
 
 
-@pytest.mark.parametrize(
-    ("written", "is_formula"),
-    [
-        *((formula, True) for formula in FORMULAS[:6]),
-        *((text, False) for text in FORMULAS[6:]),
-        *((f"{before}=1+1", True) for before in (" ", "\n", "\xa0", "\u3000 ", "\ufeff", "' '")),
-        *((f"{sign}1+1", True) for sign in "\uff1d\uff0b\uff0d\uff20"),
-        ("''=x", True),
-        ("\tx", True),
-        ("-", True),
-        ("", False),
-        ("a=b", False),
-        ("'", False),
-        (" a", False),
-        ("'s-Gravenhage", False),
-    ],
-)
-def test_guards_come_off_again(written: str, is_formula: bool) -> None:
-    assert guarded(written) == (f"'{written}" if is_formula else written)
-    assert unguarded(guarded(written)) == written
-
-
 def test_every_table_that_goes_out_is_written_in_one_place() -> None:
     """There text is text: a formula that somebody has typed is run nowhere."""
     writers = re.compile(r"\b(?:csv\.(?:writer|DictWriter)|xlsxwriter\.Workbook|openpyxl)\b")
@@ -283,18 +259,3 @@ def test_every_table_that_goes_out_is_written_in_one_place() -> None:
         # `write` makes formulas and links of text.
         other = r"\bsheet\.write(?:_formula|_url|_row|_column|_rich_string)?\("
         assert not re.search(other, files[path])
-
-
-@pytest.mark.parametrize(
-    ("number", "written"),
-    [
-        ("1.234000", "1.2340"),
-        ("1.200000", "1.2"),
-        ("100.000000", "100"),
-        ("0.000001", "0.000001"),
-        ("-5", "-5"),
-        ("1E+3", "1000"),
-    ],
-)
-def test_numbers_are_written_so_that_they_are_read_in_one_way(number: str, written: str) -> None:
-    assert number_text(Decimal(number)) == written

@@ -7,13 +7,10 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from adapters.files.documents import FileDocuments
-from tests.support.imports.activities import ActivityPorts, message_of
+from tests.support.imports.activities import ActivityPorts
 from tests.support.imports.documents import workbook
 from tests.support.imports.loads import codes, load
-from workflows.imports.findings import changed
-from workflows.imports.messages import TableMessage
-from workflows.imports.runs import Counts, Retry
-from workflows.shared.errors import RuleViolation
+from workflows.imports.runs import Counts
 
 FILE = b"Code,Description,Rate\nE-1,Crane,10\nE-2,Pump,20\nTotal,,30\n,Rented,\nPage 1\nPage 2\n"
 
@@ -101,61 +98,3 @@ async def test_a_person_is_asked_before_any_row_is_written(
     assert (wrong.held_back or "").startswith("keep_lines: on '40' stands no row")
     noted = await load(ports, FILE, keep_lines=["40"])
     assert "stands on these `keep_lines`: '40'." in (noted.note or "")
-
-
-@pytest.mark.parametrize(
-    ("answer", "taken", "rejected"),
-    [
-        ({"left_out": "note"}, [], 0),
-        ({"left_out": "ask", "keep_lines": ["6"]}, ["Page 1"], 0),
-        ({"left_out": "keep"}, ["Total", "Page 1", "Page 2"], 1),
-    ],
-    ids=["leave them out", "keep a line", "keep all"],
-)
-async def test_the_answer_decides_about_each(
-    ports: ActivityPorts, answer: dict[str, Any], taken: list[str], rejected: int
-) -> None:
-    await load(ports, FILE, left_out="ask")
-    outcome = await load(ports, FILE, **answer)
-    assert codes(ports) == ["E-1", "E-2", *taken]
-    assert outcome.counts == Counts(created=2 + len(taken), rejected=rejected)
-
-
-async def test_nobody_is_asked_about_a_file_of_rows_alone(ports: ActivityPorts) -> None:
-    outcome = await load(ports, b"Code,Rate\nE-1,1\nSum,2\n", left_out="ask")
-    assert (outcome.held_back, codes(ports)) == (None, ["E-1", "Sum"])
-
-
-async def test_rejected_and_left_out_rows_are_both_shown(ports: ActivityPorts) -> None:
-    bad = b"".join(b"E-%d,Crane,x\n" % number for number in range(3, 9))
-    outcome = await load(ports, FILE + bad)
-    assert (outcome.counts.rejected, outcome.problem_count) == (6, 10)
-    assert [each.reason.startswith("left out") for each in outcome.problems] == [
-        *(False, False, False, True, True)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("given", "lines"),
-    [
-        ('["7", "Rev B!12"]', ("7", "Rev B!12")),
-        ("[7, 12]", ("7", "12")),
-        ('"7, Rev B!12"', ("7", "Rev B!12")),
-        ('"seven"', None),
-        ('"0"', None),
-        ('["7", ""]', None),
-        ('{"7": "yes"}', None),
-    ],
-)
-def test_an_answer_lists_lines_as_people_and_programs_write_them(
-    given: str, lines: tuple[str, ...] | None
-) -> None:
-    message = message_of("equipment", blob_name="in/file", left_out="ask")
-    answer = Retry.model_validate_json(f'{{"changes": {{"keep_lines": {given}}}}}')
-    if lines is None:
-        with pytest.raises(RuleViolation, match="keep_lines"):
-            changed(message, answer.changes)
-        return
-    answered = changed(message, answer.changes)
-    assert isinstance(answered, TableMessage)
-    assert (answered.keep_lines, answered.left_out) == (lines, "ask")

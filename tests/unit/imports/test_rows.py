@@ -1,9 +1,10 @@
 """Rows of a document, from blob to table, whatever happens on the way."""
 
 import asyncio
+import hashlib
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,10 @@ from tests.support.imports.activities import (
     message_of,
     work_of,
 )
-from tests.support.imports.loads import GOOD, MIXED, codes, load
+from tests.support.imports.documents import workbook
+from tests.support.imports.loads import GOOD, MIXED, codes, corrected, load
 from workflows.imports.runs import PROBLEMS_IN_RESULT, Counts, HandlerOutcome, LoadMark
 from workflows.shared.cells import RejectedRow
-from workflows.shared.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 
 
 @pytest.fixture
@@ -111,38 +112,6 @@ async def test_many_problems_travel_as_a_few(ports: ActivityPorts) -> None:
     assert len(await ports.read(outcome.report.name)) == 51
 
 
-async def test_all_or_nothing_writes_nothing_and_still_reports(ports: ActivityPorts) -> None:
-    outcome = await load(ports, MIXED, all_or_nothing=True)
-    assert codes(ports) == []
-    assert outcome.counts == Counts(rejected=3)
-    assert outcome.report is not None
-    assert outcome.held_back is not None
-    assert "all_or_nothing, and 3 rows were rejected" in outcome.held_back
-    again = await load(ports, None, all_or_nothing=True)
-    assert again.model_copy(update={"report": outcome.report}) == outcome
-
-
-async def test_all_or_nothing_writes_everything_when_all_is_well(ports: ActivityPorts) -> None:
-    outcome = await load(ports, GOOD, all_or_nothing=True)
-    assert outcome.counts == Counts(created=2)
-
-
-@pytest.mark.parametrize(
-    "fields", [{"strategy": "update_only"}, {"strategy": "append", "idempotency_key": "K"}]
-)
-async def test_all_or_nothing_is_not_promised_where_the_store_refuses_rows(
-    ports: ActivityPorts, fields: dict[str, str]
-) -> None:
-    with pytest.raises(ApplicationError) as caught:
-        await load(ports, GOOD, all_or_nothing=True, **fields)
-    assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
-
-
-async def test_a_header_alone_is_no_error_otherwise(ports: ActivityPorts) -> None:
-    outcome = await load(ports, b"Code,Rate\n")
-    assert outcome == HandlerOutcome(note="There are no rows below the header.")
-
-
 async def test_rows_that_the_store_refuses_are_reported_with_their_cells(
     ports: ActivityPorts,
 ) -> None:
@@ -151,24 +120,6 @@ async def test_rows_that_the_store_refuses_are_reported_with_their_cells(
     assert outcome.counts == Counts(updated=1, rejected=1)
     assert outcome.report is not None
     assert (await ports.read(outcome.report.name))[1][1:] == ["E-2", "20", "blue"]
-
-
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        (None, MISSING_BLOB),
-        (b"", UNREADABLE_DOCUMENT),
-        (b"%PDF-1.7 ...", UNREADABLE_DOCUMENT),
-        (b"Name,Rate\nx,1\n", INVALID_DOCUMENT),
-    ],
-)
-async def test_a_document_that_cannot_be_imported_fails_for_good(
-    ports: ActivityPorts, content: bytes | None, error: str
-) -> None:
-    with pytest.raises(ApplicationError) as caught:
-        await load(ports, content)
-    assert (caught.value.type, caught.value.non_retryable) == (error, True)
-    assert list(ports.scratch.iterdir()) == []
 
 
 async def test_a_document_that_was_replaced_meanwhile_is_not_mixed_with_the_old_one(
@@ -243,28 +194,6 @@ async def test_progress_of_other_work_does_not_count(ports: ActivityPorts, mark:
     outcome = await load(ports, GOOD)
     assert outcome.counts == Counts(created=2)
     assert codes(ports) == ["E-1", "E-2"]
-
-
-async def test_an_append_that_has_gone_in_is_not_appended_again_when_corrected(
-    ports: ActivityPorts,
-) -> None:
-    append = {"strategy": "append", "idempotency_key": "K"}
-    await load(ports, GOOD, **append)
-    with pytest.raises(ApplicationError, match="2 rows of this task were appended already") as seen:
-        await load(ports, GOOD, sheet="corrected", **append)
-    assert seen.value.type == PERMANENT
-    assert codes(ports) == ["E-1", "E-2"]
-
-
-async def test_a_guessed_encoding_is_reported(ports: ActivityPorts) -> None:
-    content = "Code,Description\nE-1,Müllgefäß für Öl\n".encode("cp1252")
-    outcome = await load(ports, content)
-    assert outcome.note == "Read as windows-1252, a guess: name the encoding if letters are wrong."
-
-
-async def test_an_encoding_that_was_named_is_no_guess(ports: ActivityPorts) -> None:
-    content = "Code,Description\nE-1,Müllgefäß für Öl\n".encode("cp1252")
-    assert (await load(ports, content, encoding="cp1252")).note is None
 
 
 async def test_big_documents_are_read_beside_the_event_loop(ports: ActivityPorts) -> None:
@@ -353,3 +282,53 @@ async def test_crew_members_of_several_chunks_go_in_together(ports: ActivityPort
 async def test_a_small_list_of_crew_members_is_one_transaction(ports: ActivityPorts) -> None:
     await load(ports, b"Employee No,From\n1,2026-01-01\n", type="crew_member", chunk_rows=10)
     assert ports.store.calls == ["mark", "write"]
+
+
+async def test_a_load_of_an_earlier_release_is_the_same_work(ports: ActivityPorts) -> None:
+    """The fields of its message, as it wrote them, name the work."""
+    source = await ports.put("in/file", b"Code\nE-1\n")
+    activities = RowImports(ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch)
+    work = work_of(message_of("equipment", blob_name="in/file"), source)
+    await environment().run(activities.load_rows, work)
+    content = (
+        '{"task_id":"T1","project_id":"P1","blob_name":"in/file","filename":null,"encoding":null,'
+        '"strategy":"merge","idempotency_key":null,"all_or_nothing":false,"sheet":null,'
+        '"document_type":"equipment"}\n"1"'
+    )
+    identity = hashlib.sha256(content.encode()).hexdigest()
+    assert (await ports.store.mark(KEY)).header[0] == identity
+
+
+async def test_a_row_that_lost_is_known_after_another_program_wrote_it(
+    ports: ActivityPorts,
+) -> None:
+    first = await load(ports, b"Code,Rate,Status\nE-1,1.5,new\nE-1,9,old\nE-1,8,older\nE-2,abc,x\n")
+    assert first.report is not None
+    header, *rows = await ports.read(first.report.name)
+    lines = [";".join(map(str, header)), *(";".join(map(str, row)) for row in rows[:2])]
+    as_text = "\n".join(lines).replace(";9;", ";9.00;") + "\nmine;E-3;1.5;z\n"
+    again = await load(ports, as_text.encode(), task_id="T2")
+    assert again.counts == Counts(created=1, rejected=2)
+    assert ports.store.tables["equipment"]["P1", "E-1"]["rate"] == Decimal("1.5")
+
+
+async def test_doubtful_dates_come_back_as_they_were_and_are_refused_again(
+    ports: ActivityPorts,
+) -> None:
+    rows = [["Badge", "From"], ["1", date(2025, 5, 1)], ["2", "01/13/2025"], ["3", "x"]]
+    file = workbook(ports.folder / "us.xlsx", {"A": rows})
+    first = await load(ports, file.read_bytes(), type="crew_member")
+    assert first.counts == Counts(created=1, rejected=2)
+    again = await load(
+        ports, await corrected(ports, first, {"x": "2025-01-07"}), task_id="T2", type="crew_member"
+    )
+    assert again.counts == Counts(created=1, rejected=1)
+    assert again.problems[0].reason.startswith("came back as it was: may have day and month")
+    day_number = "45778"
+    third = await load(
+        ports,
+        await corrected(ports, again, {day_number: "2025-01-05"}),
+        task_id="T3",
+        type="crew_member",
+    )
+    assert third.counts == Counts(created=1)

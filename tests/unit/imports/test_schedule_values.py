@@ -18,36 +18,6 @@ from adapters.files.schedules.records import (
 from adapters.ports.errors import UnreadableDocument
 
 
-@pytest.mark.parametrize(
-    ("raw", "number"),
-    [
-        ("0", "0"),
-        ("-8", "-8"),
-        ("80.25", "80.25"),
-        ("80,25", "80.25"),
-        (".5", "0.5"),
-        ("1.5E+3", "1500"),
-        ("0.3333333333333333", "0.333333"),
-        ("1e-9", "0.000000"),
-        ("9999999999999.123456", "9999999999999.123456"),
-    ],
-)
-def test_numbers_are_exact(raw: str, number: str) -> None:
-    assert parse_number(raw) == Decimal(number)
-
-
-@pytest.mark.parametrize(
-    "raw",
-    ["1.234,5", "1,234.5", "NaN", "Infinity", "1_0", "0x1F", "1e999999", "10000000000000", "٣"],
-)
-def test_invalid_numbers_are_left_empty_and_reported(raw: str) -> None:
-    values = Values()
-    assert values.number(3, "lag_hours", raw) is None
-    (remark,) = values.remarks
-    assert (remark.line, remark.column, remark.value) == (3, "lag_hours", raw)
-    assert remark.reason.endswith("; the value was left empty")
-
-
 @given(st.decimals(-(10**12), 10**12, places=6))
 def test_every_number_of_the_column_survives(number: Decimal) -> None:
     assert parse_number(str(number)) == number

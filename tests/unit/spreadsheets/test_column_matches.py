@@ -1,11 +1,9 @@
 """Columns match by what is certain; likeness only suggests."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.spreadsheets.column_matching import column_name, match_columns
-from activities.spreadsheets.entities import SUGGESTED_FROM
 from activities.spreadsheets.sheet_types import SheetTypes
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import SHIRTS
@@ -26,74 +24,9 @@ def match(
     return match_columns(list(enumerate(headers)), fields, remembered or {}, samples)
 
 
-@pytest.mark.parametrize(
-    ("header", "field", "confidence"),
-    [
-        ("FIRST_NAME", "FIRST_NAME", 1.0),
-        ("  first-name *", "FIRST_NAME", 1.0),
-        ("Firstname", "FIRST_NAME", 1.0),
-        ("Vorname", "FIRST_NAME", 0.95),
-        ("Surname", "LAST_NAME", 0.95),
-        ("Nachname:", "LAST_NAME", 0.95),
-        ("E-Mail", "EMAIL", 1.0),
-        ("E-Mail-Adresse", "EMAIL", 0.95),
-        ("Geb.-Datum", "BIRTHDATE", 0.95),
-        ("geb. am", "BIRTHDATE", 0.95),
-        ("DOB", "BIRTHDATE", 0.95),
-        ("m/w/d", "GENDER", 0.95),
-        ("Straße", "STREET", 0.95),
-        ("STRASSE", "STREET", 0.95),
-        ("PLZ", "POSTCODE", 0.95),
-        ("Nationalität", "ID_COUNTRY", 0.95),
-        ("Nationalitaet", "ID_COUNTRY", 0.95),
-        ("Staatsangehörigkeit", "ID_COUNTRY", 0.95),
-        ("Category", "EVENT_CATEGORY_NAME", 1.0),
-        ("EVENT CATEGORY NAME", "EVENT_CATEGORY_NAME", 1.0),
-        ("Altersklasse", "EVENT_CATEGORY_NAME", 0.95),
-        ("Startnr.", "BIB", 0.95),
-        ("Verein", "CLUB", 0.95),
-        ("T-Shirt", "CUSTOM_LIST_T_SHIRT", 1.0),
-        ("Custom List T Shirt", "CUSTOM_LIST_T_SHIRT", 1.0),
-    ],
-)
-def test_headers_that_are_certain(header: str, field: str, confidence: float) -> None:
-    (column,) = match(header)
-    assert (column.target, column.status, column.confidence) == (
-        field,
-        MappingStatus.AUTO_MATCHED,
-        confidence,
-    )
-
-
-@pytest.mark.parametrize(
-    ("header", "likeliest"),
-    [
-        ("Cat.", "EVENT_CATEGORY_NAME"),
-        ("Categry", "EVENT_CATEGORY_NAME"),
-        ("Birthdat", "BIRTHDATE"),
-        ("Contry", "ID_COUNTRY"),
-        ("Verein / Club", "CLUB"),
-        ("Vorname des Kindes", "FIRST_NAME"),
-        ("Zip Code (optional)", "POSTCODE"),
-    ],
-)
-def test_likeness_suggests_and_does_not_match(header: str, likeliest: str) -> None:
-    (column,) = match(header)
-    assert (column.target, column.status, column.confidence) == (None, MappingStatus.UNMATCHED, 0)
-    assert column.alternatives[0].name == likeliest
-    assert SUGGESTED_FROM <= column.alternatives[0].score < 1
-    assert column.alternatives[0].why.startswith("the header looks like")
-
-
-@pytest.mark.parametrize(
-    "header",
-    ["DRAGGING", "#", "***", "\u00bf?", "x" * 5000, "Column F", "Mail 2", "Country of birth"],
-)
-def test_headers_that_look_like_nothing(header: str) -> None:
-    (column,) = match(header)
-    assert column.target is None
-    assert column.alternatives == ()
-    assert column.header == header[:200]
+def test_a_long_header_is_cut() -> None:
+    (column,) = match("x" * 5000)
+    assert (column.target, column.alternatives, column.header) == (None, (), "x" * 200)
 
 
 def test_name_is_the_last_name_beside_a_first_name() -> None:
