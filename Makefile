@@ -11,9 +11,9 @@ NPM := $(BIN)/python -m stack.node
 PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Test processes side by side, each with whole files, more than cores: they wait a lot. 0 runs
 # everything in one, for a debugger.
-PROCESSES ?= 3
-# Bytecode is kept: without it each process of a test compiles what it imports, and each run of a
-# workflow in the sandbox its modules again.
+PROCESSES ?= 4
+# Bytecode is kept: without it each process of a test compiles what it imports, and each run in the
+# sandbox the modules of its workflow again.
 export PYTHONDONTWRITEBYTECODE :=
 
 # Tests of the source itself (length of files, names, layers, contracts, what is unused), which start no
