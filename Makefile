@@ -11,9 +11,9 @@ NPM := $(BIN)/python -m stack.node
 PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Test processes side by side, each with whole files, more than cores: they wait a lot. 0 runs
 # everything in one, for a debugger.
-PROCESSES ?= 3
-# Bytecode is kept: without it each process of a test compiles what it imports, and each run of a
-# workflow in the sandbox its modules again.
+PROCESSES ?= 4
+# Bytecode is kept: without it each process of a test compiles what it imports, and each run in the
+# sandbox the modules of its workflow again.
 export PYTHONDONTWRITEBYTECODE :=
 
 # Tests of the source itself (length of files, names, layers, contracts, what is unused), which start no
@@ -78,8 +78,9 @@ fuzz: tools
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
 # A quick part of the suite, for another Python: make smoke PYTHON=python3.13 VENV=build/python3.13
+# What `make house` tests is the source, which is what it is on any Python.
 smoke: tools
-	$(PYTEST) tests/unit tests/replay --ignore tests/unit/test_recipes.py $(ARGS)
+	$(PYTEST) tests/unit tests/replay $(addprefix --ignore ,tests/unit/test_recipes.py $(filter tests/unit/%,$(HOUSE))) $(ARGS)
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

@@ -105,7 +105,7 @@ class Part:
         command = tuple(self.command)
         if command[: len(DOCFLOW)] == DOCFLOW:
             environment = self.environment or os.environ
-            process = Docflow(command[len(DOCFLOW) :], self.log, environment)
+            process = Docflow(command[len(DOCFLOW) :], environment, (self.log, self.log))
         else:
             process = await start_child(command, self.log, self.environment)
         self._process = process

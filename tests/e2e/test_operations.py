@@ -5,7 +5,6 @@ import json
 import os
 import urllib.error
 import urllib.request
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from azure.servicebus.aio import ServiceBusClient
 from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
+from tests.support.forks import PipedDocflow
 from tests.support.fresh_database import fresh_url
 from tests.support.processes import start
 from tests.support.waiting import eventually
@@ -47,13 +47,12 @@ def message(task: str, **changes: Any) -> str:
 class Logged:
     """A process, and what it has logged."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: PipedDocflow) -> None:
         self.process = process
         self.lines: list[str] = []
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
-        assert self.process.stderr is not None
         async for line in self.process.stderr:
             self.lines.append(line.decode().rstrip("\n"))
 
@@ -76,7 +75,6 @@ class Logged:
 
     async def stop(self) -> str:
         self.process.terminate()
-        assert self.process.stdout is not None
         output = await self.process.stdout.read()
         await self._reading
         assert await self.process.wait() == 0, self.lines

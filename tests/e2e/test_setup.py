@@ -6,7 +6,6 @@ import os
 import signal
 import urllib.error
 import urllib.request
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
+from tests.support.forks import PipedDocflow
 from tests.support.processes import says, start
 from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
@@ -118,7 +118,7 @@ async def site(
 class Running:
     """A process of docflow and its health."""
 
-    process: Process
+    process: PipedDocflow
     port: int
 
     async def health(self, path: str = "ready") -> tuple[int, Any]:

@@ -1,6 +1,7 @@
 """Runs that are open somewhere must continue under today's code."""
 
 import asyncio
+import datetime
 import json
 import os
 import re
@@ -41,8 +42,8 @@ def _history(path: Path) -> WorkflowHistory:
     return WorkflowHistory.from_json(f"{path.parent.name}/{path.stem}", path.read_text())
 
 
-def _replayer(workflows: list[type]) -> Replayer:
-    return Replayer(workflows=workflows, plugins=[docflow_plugin()])
+def _replayer(workflows: list[type], *, sandboxed: bool = False) -> Replayer:
+    return Replayer(workflows=workflows, plugins=[docflow_plugin(sandboxed=sandboxed)])
 
 
 def test_the_histories_are_there() -> None:
@@ -140,9 +141,16 @@ def test_a_history_reveals_nothing_about_its_machine(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-async def test_a_history_replays(path: Path) -> None:
-    result = await _replayer([WORKFLOWS[path.parent.name]]).replay_workflow(_history(path))
+async def test_a_history_replays_in_the_sandbox(path: Path) -> None:
+    replayer = _replayer([WORKFLOWS[path.parent.name]], sandboxed=True)
+    result = await replayer.replay_workflow(_history(path))
     assert result.replay_failure is None
+
+
+async def test_the_sandbox_refuses_a_workflow_that_reads_the_clock() -> None:
+    history = _history(FOLDER / "DocumentImport" / "plain.json")
+    with pytest.raises(RuntimeError, match=r"Cannot access datetime\.datetime\.now"):
+        await _replayer([_ReadingClock], sandboxed=True).replay_workflow(history)
 
 
 @workflow.defn(name="DocumentImport")
@@ -151,6 +159,18 @@ class _Diverging:
     async def run(self, order: ImportOrder) -> ImportResult | None:
         await workflow.sleep(1)
         return None
+
+
+@workflow.defn(name="DocumentImport")
+class _ReadingClock(DocumentImport):
+    @workflow.init
+    def __init__(self, order: ImportOrder) -> None:
+        super().__init__(order)
+
+    @workflow.run
+    async def run(self, order: ImportOrder) -> ImportResult:
+        datetime.datetime.now(datetime.UTC)
+        return await super().run(order)
 
 
 async def test_a_diverging_workflow_is_refused() -> None:

@@ -9,13 +9,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Final
+from typing import Final, Self, TypeAlias
 
 from stack.children import die_with_parent
 
+Output: TypeAlias = "Path | Connection"
 FORKS: Final = get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
@@ -45,12 +46,17 @@ class Docflow:
 
     Args:
         arguments: Of the command.
-        log: Takes its output.
         environment: Its own.
+        outputs: What takes stdout and stderr: a file to append to, or the end of a pipe.
     """
 
-    def __init__(self, arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        self._process = FORKS.Process(target=_docflow, args=(arguments, log, dict(environment)))
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        outputs: tuple[Output, Output],
+    ) -> None:
+        self._process = FORKS.Process(target=_docflow, args=(arguments, dict(environment), outputs))
         self._process.start()
         self.kill, self.terminate = self._process.kill, self._process.terminate
 
@@ -71,19 +77,60 @@ class Docflow:
         return self.returncode
 
 
+class PipedDocflow(Docflow):
+    """A process of docflow whose output a test reads while it runs."""
+
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+
+    @classmethod
+    async def start(cls, arguments: Sequence[str], environment: Mapping[str, str]) -> Self:
+        """Start it."""
+        pipes = [FORKS.Pipe(duplex=False) for _ in range(2)]
+        process = cls(arguments, environment, (pipes[0][1], pipes[1][1]))
+        for _, writer in pipes:
+            writer.close()
+        process.stdout, process.stderr = [await _stream(reader) for reader, _ in pipes]
+        return process
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, which it must not have ended before."""
+        os.kill(self.pid, number)
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """What it says on stdout and stderr until it has ended."""
+        output, errors = await asyncio.gather(self.stdout.read(), self.stderr.read())
+        await self.wait()
+        return output, errors
+
+
+async def _stream(reader: Connection) -> asyncio.StreamReader:
+    stream = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    # Its end closes the connection.
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), reader)
+    return stream
+
+
 def to_log(log: Path) -> None:
     """Let what this process says go to a file."""
-    with log.open("ab") as file:
-        for stream in (sys.stdout, sys.stderr):
+    _direct((log, log))
+
+
+def _direct(outputs: tuple[Output, Output]) -> None:
+    for stream, output in zip((sys.stdout, sys.stderr), outputs, strict=True):
+        with output.open("ab") if isinstance(output, Path) else output as file:
             os.dup2(file.fileno(), stream.fileno())
 
 
-def _docflow(arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+def _docflow(
+    arguments: Sequence[str], environment: Mapping[str, str], outputs: tuple[Output, Output]
+) -> None:
     from workers.shared.cli import main
 
     die_with_parent()
     os.setsid()
-    to_log(log)
+    _direct(outputs)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["docflow", *arguments]

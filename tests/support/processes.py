@@ -2,28 +2,23 @@
 
 import asyncio
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.support.forks import PipedDocflow
+
 ROOT = Path(__file__).parents[2]
 
 
-async def start(settings: Mapping[str, str], *arguments: str) -> Process:
+async def start(settings: Mapping[str, str], *arguments: str) -> PipedDocflow:
     """`docflow ...` with these settings and no others."""
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "workers.shared.cli", *arguments),
-        cwd=ROOT,
-        env=dict(settings),
-        stdout=PIPE,
-        stderr=PIPE,
-    )
+    return await PipedDocflow.start(arguments, settings)
 
 
 @asynccontextmanager
-async def running(settings: Mapping[str, str], *arguments: str) -> AsyncIterator[Process]:
+async def running(settings: Mapping[str, str], *arguments: str) -> AsyncIterator[PipedDocflow]:
     """`docflow ...`, which is killed where the block leaves it running."""
     process = await start(settings, *arguments)
     try:
@@ -34,7 +29,7 @@ async def running(settings: Mapping[str, str], *arguments: str) -> AsyncIterator
             await process.communicate()
 
 
-async def ends_cleanly(process: Process, number: signal.Signals, within: float = 10) -> None:
+async def ends_cleanly(process: PipedDocflow, number: signal.Signals, within: float = 10) -> None:
     """Send a signal, which ends it within so many seconds, with 0 and without a traceback."""
     process.send_signal(number)
     _, errors = await asyncio.wait_for(process.communicate(), within)
@@ -42,7 +37,7 @@ async def ends_cleanly(process: Process, number: signal.Signals, within: float =
     assert b"Traceback" not in errors
 
 
-async def says(process: Process, text: bytes) -> None:
+async def says(process: Process | PipedDocflow, text: bytes) -> None:
     """Wait until its log says something."""
     assert process.stderr is not None
     async with asyncio.timeout(120):

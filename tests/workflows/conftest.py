@@ -73,7 +73,7 @@ async def server() -> AsyncIterator[Server]:
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=arguments,
         search_attributes=attributes.ALL,
-        plugins=[docflow_plugin(sandboxed=True)],
+        plugins=[docflow_plugin()],
         interceptors=[ShortTasks()],
     )
     environment = await started(start)

@@ -233,7 +233,7 @@ async def test_settings_that_change_do_not_change_how_a_run_replays(runs: Runs) 
     for interceptors in ([], [NoticeInterceptor(lambda *_: False)]):
         replayer = Replayer(
             workflows=[DocumentImport],
-            plugins=[docflow_plugin(sandboxed=True)],
+            plugins=[docflow_plugin()],
             interceptors=interceptors,
         )
         result = await replayer.replay_workflow(history)

@@ -38,7 +38,7 @@ async def test_every_way_to_end_is_logged_and_counted_once(server: Any, ends: An
     buffer = MetricBuffer(1000)
     runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
     address = server.client.service_client.config.target_host
-    client = await connect(address, runtime=runtime, sandboxed=True)
+    client = await connect(address, runtime=runtime)
 
     async def run(script: ScriptedImport, task: str, answer: str | None = None) -> None:
         message = import_message().model_copy(update={"task_id": task})
@@ -93,9 +93,7 @@ async def test_every_way_to_end_is_logged_and_counted_once(server: Any, ends: An
 async def test_a_sweep_is_logged_and_is_no_document(server: Any, ends: Any) -> None:
     buffer = MetricBuffer(1000)
     runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
-    client = await connect(
-        server.client.service_client.config.target_host, runtime=runtime, sandboxed=True
-    )
+    client = await connect(server.client.service_client.config.target_host, runtime=runtime)
     script = scripted(RunSweep, results={"sweep": RunsSwept()})
     async with Worker(
         client,

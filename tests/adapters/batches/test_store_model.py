@@ -299,14 +299,14 @@ def check_documents(
     runner.run(_agree(sql, next(cases), life, _documents))
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(alone=True)
 def test_cases_follow_the_model(
     sql: SqlBatchTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:
     check_cases(sql, runner, cases)
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(alone=True)
 def test_documents_follow_the_model(
     sql: SqlBatchTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:

@@ -108,7 +108,7 @@ CASES = {
         "a.zip", {"b.tif": bare()}, {"a.tfw": WORLD}, pixels=PIXELS, says="laced by a.tfw"
     ),
     "world file of a gzip": Case(
-        "a.tif.gz", gzip.compress(bare()), {"a.tfw": WORLD}, pixels=PIXELS, says="laced by a.tfw"
+        "a.tif.gz", gzip.compress(bare(), 1), {"a.tfw": WORLD}, pixels=PIXELS, says="laced by a.tfw"
     ),
     "ZIP of two, one chosen": Case(
         "a.zip",
@@ -121,9 +121,11 @@ CASES = {
     "ZIP that is cut off": Case(
         "a.zip", b"PK\x03\x04 and no more", says="the archive is damaged or cut off"
     ),
-    "gzip": Case("a.tif.gz", gzip.compress(tiff()), pixels=PIXELS, says="t is a.tif in an archive"),
+    "gzip": Case(
+        "a.tif.gz", gzip.compress(tiff(), 1), pixels=PIXELS, says="t is a.tif in an archive"
+    ),
     "gzip that is cut off": Case(
-        "a.tif.gz", gzip.compress(tiff())[:-20], says="gzip file is damaged or cut off"
+        "a.tif.gz", gzip.compress(tiff(), 1)[:-20], says="gzip file is damaged or cut off"
     ),
     "ZIP of the sea": Case("sea.zip", {"N00E000.hgt": bytes(2 * 3601 * 3601)}, pixels=SEA),
     "ZIP of hgt files in folders": Case(
@@ -142,7 +144,7 @@ CASES = {
         bounds=(-72 - 1 / 2400, -1 - 1 / 2400, -71 + 1 / 2400, 1 / 2400),
     ),
     "zipped hgt": Case("x.zip", {"N48E011.hgt": hgt()}, pixels=HEIGHTS),
-    "gzipped hgt": Case("N48E011.hgt.gz", gzip.compress(hgt()), pixels=HEIGHTS),
+    "gzipped hgt": Case("N48E011.hgt.gz", gzip.compress(hgt(), 1), pixels=HEIGHTS),
     "hgt without a place": Case("heights.hgt", hgt(), says="heights.hgt does not say where"),
     "hgt that is cut off": Case("N48E011.hgt", hgt()[:-7], says="has 2,884,795 bytes, so it"),
     "Moon by parameter": Case(

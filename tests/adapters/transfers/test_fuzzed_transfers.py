@@ -22,7 +22,7 @@ from activities.transfers.operators_files import Queue
 from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from stack.temporal import temporal_server
-from tests.support.chaos import kills, seed
+from tests.support.chaos import seed
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
 from workers.shared.services.bodies import DeadLetter, Settle
@@ -32,9 +32,9 @@ from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.routes import RouteRule
 from workflows.transfers.runs import TransferView, file_job_id, transfer_workflow_id
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
-NUMBER: Final = kills(80, 240)
+NUMBER: Final = 240
 AT_ONCE: Final = 20
 LOOK_SECONDS: Final = 3
 """A run that has not ended after so long may wait for a person."""

@@ -37,7 +37,7 @@ async def client() -> AsyncIterator[Client]:
     environment = await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         search_attributes=attributes.ALL,
-        plugins=[docflow_plugin(sandboxed=True)],
+        plugins=[docflow_plugin()],
     )
     async with environment:
         yield environment.client

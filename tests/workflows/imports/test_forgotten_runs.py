@@ -96,7 +96,7 @@ async def test_another_message_under_the_key_of_a_forgotten_run_is_refused(
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=[w for value in TUNING for w in ("--dynamic-config-value", value)],
         search_attributes=attributes.ALL,
-        plugins=[docflow_plugin(sandboxed=True)],
+        plugins=[docflow_plugin()],
     )
     async with forgetful, open_database(url) as database:
         async with site_on(server.client, database) as site:

@@ -24,6 +24,7 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from stack.temporal import TUNING, temporal_binary
+from tests.support.chaos import examples
 from tests.support.spreadsheets.scripted import UNMATCHED, ScriptedSpreadsheet, spreadsheet_order
 from tests.support.waiting import eventually
 from workers.shared.plugin import docflow_plugin
@@ -249,12 +250,13 @@ class Orders(RuleBasedStateMachine):
         return False
 
 
+@pytest.mark.chaos
 def test_any_order_of_answers(setup: OrderSetup) -> None:
     Orders.setup = setup
     run_state_machine_as_test(
         Orders,
         settings=settings(
-            max_examples=15,
+            max_examples=examples(5),
             stateful_step_count=15,
             deadline=None,
             suppress_health_check=list(HealthCheck),
