@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from workflows.batches.loads import (
     DocumentState,
@@ -16,10 +16,6 @@ from workflows.batches.names import DocumentId
 from workflows.imports.schedules import ScheduleItem, ScheduleProject
 from workflows.shared.cells import Cell, Merge, SheetFacts
 from workflows.shared.contracts import BlobRef
-
-if TYPE_CHECKING:
-    from adapters.files.tables.delimited import TextColumns
-
 
 Row = tuple[int, list[Cell]]
 """Line number, from 1, and cells without trailing blanks."""
@@ -36,7 +32,7 @@ class Table:
     _rows: Callable[[], Iterator[Row]]
     delimiter: str | None = None
     """Of a text table."""
-    columns: "Callable[[int, int, Path], AbstractContextManager[TextColumns]] | None" = None
+    columns: Callable[[int, int, Path], AbstractContextManager[Any]] | None = None
     """Opens a text table by columns, given the lines above its first row, its width and a scratch
     folder, or raises `NotPlain`; None: it is read row by row only."""
     date1904: bool = False

@@ -16,8 +16,9 @@ from emulators.tests.clients import quick_client
 from tests.support.cli import run_docflow_in_thread
 from tests.support.memory.rejected import MemoryRejectedMessages
 from workers.shared.cli.context import CliContext
-from workers.shared.services.dead_letters import DeadLetter, open_dead_letters
+from workers.shared.services.dead_letters import open_dead_letters
 from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.service_bus import DeadLetter
 
 QUEUE = "import-queue"
 

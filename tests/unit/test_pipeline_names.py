@@ -39,7 +39,6 @@ OWN: Mapping[str, str] = {
     "activities/jobs/ports.py": "jobs",
     "adapters/ports/places.py": "transfers",
     "adapters/ports/spatial.py": "jobs",
-    "adapters/ports/transfer_files.py": "transfers",
     "adapters/ports/transfers.py": "transfers",
     "adapters/places": "transfers",
     "adapters/staging.py": "transfers",

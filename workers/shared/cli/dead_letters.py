@@ -12,7 +12,7 @@ from workers.shared.cli.errors import CommandError, Failure, UsageError, attempt
 from workers.shared.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 
 if TYPE_CHECKING:
-    from workers.shared.services.dead_letters import DeadLetter
+    from workers.shared.services.service_bus import DeadLetter
 
 app = typer.Typer(
     no_args_is_help=True,

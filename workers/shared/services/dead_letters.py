@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from workers import catalogue
@@ -12,22 +11,6 @@ from workers.shared.services.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from workers.shared.services.service_bus import ServiceBusDeadLetters
-
-
-@dataclass(frozen=True)
-class DeadLetter:
-    """A message in a dead letter queue."""
-
-    queue: str
-    number: int
-    """The queue's own number of the message."""
-    message_id: str | None
-    reason: str | None
-    """Why it is there: `MaxDeliveryCountExceeded`, or what the receiver gave."""
-    description: str | None
-    deliveries: int
-    sent_at: datetime | None
-    body: bytes
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -18,7 +19,6 @@ from azure.servicebus.exceptions import (
 )
 
 from workers.shared.errors import SettingsError
-from workers.shared.services.dead_letters import DeadLetter
 from workers.shared.services.errors import QueueUnavailable
 from workers.shared.services.requirements import Finding, Requirement, State
 
@@ -253,6 +253,22 @@ class ServiceBusSender(Generic[Message]):
         """
         async with open_queue(self._settings(environment)) as opened:
             await opened.send(body, message_id)
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message in a dead letter queue."""
+
+    queue: str
+    number: int
+    """The queue's own number of the message."""
+    message_id: str | None
+    reason: str | None
+    """Why it is there: `MaxDeliveryCountExceeded`, or what the receiver gave."""
+    description: str | None
+    deliveries: int
+    sent_at: datetime | None
+    body: bytes
 
 
 _AT_ONCE = 100
