@@ -30,7 +30,7 @@ from typing import Final, Self
 
 from adapters.object_blobs import in_blocks
 from adapters.ports.errors import Unavailable
-from adapters.ports.transfer_files import ScanVerdict
+from adapters.ports.transfers import ScanVerdict
 from workflows.shared.dependencies import Dependency
 
 _DEEP: Final = 110

@@ -26,7 +26,7 @@ from adapters.database.models.batches import (
     documents,
     process_checkpoints,
 )
-from adapters.database.models.leases import leases
+from adapters.database.models.runs import leases
 from adapters.database.records import clean, release
 from adapters.ports.records import OpenRow
 from workflows.batches.events import ended

@@ -13,8 +13,9 @@ from activities.shared.scratch import sweep
 from adapters.database.records import KeptRows
 from adapters.ports.blobs import Blobs
 from adapters.ports.records import OpenRow, OpenRows, RejectionRecord, RunEnd, Runs
-from workflows.shared.metrics import DOCUMENTS, DOCUMENTS_DESCRIPTION
 from workflows.shared.records import (
+    DOCUMENTS,
+    DOCUMENTS_DESCRIPTION,
     NAMED,
     TERMINATED,
     Rejection,

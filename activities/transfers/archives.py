@@ -16,8 +16,7 @@ from activities.transfers.endpoints import StepFiles, line_of, once, remarks_of_
 from adapters.files.archives import ArchiveFiles
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfer_files import ArchiveInput, ExtractionLimits, Scanner, ScanVerdict
-from adapters.ports.transfers import Secrets
+from adapters.ports.transfers import ArchiveInput, ExtractionLimits, Scanner, ScanVerdict, Secrets
 from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.receipts import ReceiptFile

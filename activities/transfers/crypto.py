@@ -27,8 +27,7 @@ from activities.transfers.endpoints import (
 )
 from adapters.files.openpgp.keyring import GnuPg, GnuPgKeyring
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfer_files import KeyFacts
-from adapters.ports.transfers import PartnerStore
+from adapters.ports.transfers import KeyFacts, PartnerStore
 from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.partners import OpenPgpKey, Partner

@@ -30,7 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
 from adapters.database.models.imports import rejected_messages
-from adapters.database.models.leases import leases
+from adapters.database.models.runs import leases
 from adapters.ports.batches import Claim, LeaseWait
 from adapters.ports.records import REJECTED_BODY_BYTES, OpenRejections, RejectedMessage
 from workflows.shared.cells import Cell

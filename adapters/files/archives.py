@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Final, Protocol, TypeVar
 from adapters.files.faults import DAMAGE, is_of_disk
 from adapters.files.package import opened_zip
 from adapters.ports.errors import UnreadableDocument
-from adapters.ports.transfer_files import ArchiveInput, ArchiveMember, ExtractionLimits
+from adapters.ports.transfers import ArchiveInput, ArchiveMember, ExtractionLimits
 from adapters.threads import PulledBytes, from_iterator
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.paths import ArchiveNames

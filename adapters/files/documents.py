@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from adapters.files.contents import Content, opened
+from adapters.files.encodings import Content, opened
 from adapters.files.formats import HEAD_BYTES, is_container
 from adapters.files.schedules.primavera import open_schedule
 from adapters.files.tables.source import open_table, open_workbook, sheets_of

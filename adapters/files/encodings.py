@@ -1,14 +1,17 @@
-"""Which encoding a text file is in."""
+"""Where the bytes of a document are, and which encoding a text file is in."""
 
 import codecs
+import io
 import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import BinaryIO
 
 import chardet
 
-from adapters.files.contents import Content, opened
-
+Content = Path | bytes
+"""A file, or its bytes in memory, as those of a small text are."""
 _BLOCK = 1 << 20
 _SAMPLE = 1 << 16
 FALLBACK = "cp1252"
@@ -263,3 +266,8 @@ def _decodes(content: Content, encoding: str) -> bool:
     except UnicodeError:
         return False
     return True
+
+
+def opened(content: Content) -> BinaryIO:
+    """The bytes from the first on."""
+    return content.open("rb") if isinstance(content, Path) else io.BytesIO(content)

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import httpx
 
+from adapters.guarded_http import GuardedTransport
 from adapters.http import AddressRefused, literal, retry_after
 from adapters.places.base import BasePlace, Credentials, Pace, is_strong
 from adapters.places.egress import Egress
-from adapters.places.http_client import http_client
 from adapters.places.writing import WholeWrites, WriteOrder, checked, checked_pattern, taken
 from adapters.ports.errors import Denied, Throttled
 from adapters.ports.places import (
@@ -376,3 +376,33 @@ def _reason(error: Exception) -> str:
             return f"its certificate is not accepted: {cause.verify_message}"
         cause = cause.__cause__ or cause.__context__
     return type(error).__name__
+
+
+def http_client(
+    egress: Egress, timeout: httpx.Timeout, tls: ssl.SSLContext | None = None
+) -> httpx.AsyncClient:
+    """Make a client; no proxy, which would make the connection to whatever address it likes."""
+    guarded = GuardedTransport(egress.permitted, egress.resolve, tls)
+    return httpx.AsyncClient(
+        transport=_CheckedHost(egress, guarded), timeout=timeout, trust_env=False
+    )
+
+
+class _CheckedHost(httpx.AsyncBaseTransport):
+    """Checks the name of a host before a transport checks its addresses."""
+
+    def __init__(self, egress: Egress, inner: httpx.AsyncBaseTransport) -> None:
+        self._egress, self._inner = egress, inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request.
+
+        Raises:
+            AddressRefused: The host may not be connected to.
+        """
+        self._egress.check_host(request.url.host)
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self._inner.aclose()

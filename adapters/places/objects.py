@@ -262,7 +262,7 @@ class ConditionalDeletes:
         if self._client is None:
             from httpx import Timeout
 
-            from adapters.places.http_client import http_client
+            from adapters.places.https import http_client
 
             client = http_client(self.egress, Timeout(self.silence))
             self._client = await self._opened.enter_async_context(client)

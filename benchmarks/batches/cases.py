@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import func, select
 from temporalio.worker import Worker
 
-from adapters.database.models.leases import leases
+from adapters.database.models.runs import leases
 from benchmarks.batches.spent import Spent
 from benchmarks.report import Table
 from stack.postgres import migrated_database

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from activities.batches.store import SqlBatchStore
 from adapters.database.engine import Database
-from adapters.database.models.leases import leases as table
+from adapters.database.models.runs import leases as table
 from adapters.database.records import SqlLeases
 from adapters.ports.batches import Claim, LeaseWait
 from workflows.batches.names import BatchKey, LoaderStatus

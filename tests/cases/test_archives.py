@@ -9,7 +9,7 @@ import pytest
 from adapters.files import archives
 from adapters.files.documents import FileDocuments
 from adapters.ports.errors import UnreadableDocument
-from adapters.ports.transfer_files import ExtractionLimits
+from adapters.ports.transfers import ExtractionLimits
 from workflows.transfers.paths import ArchiveNames
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from adapters.files.rasters.pool import FileRasters
 from adapters.files.schedules.primavera import open_schedule
 from adapters.files.texts.pool import FileTexts
 from adapters.files.vectors.reader import VectorFiles
-from adapters.ports.transfer_files import ExtractionLimits
+from adapters.ports.transfers import ExtractionLimits
 from tests.fuzz.seeds import ARCHIVES, DOCUMENTS, RASTERS, SCHEDULES, TABLES, VECTORS, Seeds
 from tests.support.imports.documents import read as read_rows
 from tests.support.imports.schedule_reading import read_project

@@ -24,13 +24,12 @@ from workers.imports.settings import QueueSettings
 from workers.shared import tables
 from workers.shared.cli.context import CliContext
 from workers.shared.errors import TemporalUnreachable
-from workers.shared.register import Pipeline
+from workers.shared.register import Pipeline, PipelineView
 from workers.shared.services import known_runs, service_bus
 from workers.shared.services import runs as all_runs
 from workers.shared.services.errors import ServiceError
 from workers.shared.services.runs import RunView
 from workers.shared.services.service_bus import QueueSnapshot
-from workers.shared.services.status import PipelineView
 from workers.shared.settings.common import BlobSettings, DatabaseSettings
 from workflows.imports.messages import DocumentType, Strategy
 from workflows.imports.runs import (

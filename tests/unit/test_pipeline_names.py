@@ -27,6 +27,7 @@ PACKAGES = (
 
 OWN: Mapping[str, str] = {
     "adapters/aws": "batches",
+    "adapters/clamd.py": "transfers",
     "adapters/files/archives.py": "transfers",
     "adapters/files/footprints.py": "jobs",
     "adapters/files/openpgp": "transfers",

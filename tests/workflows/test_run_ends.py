@@ -19,9 +19,8 @@ from workflows.imports.document_import import DocumentImport
 from workflows.imports.runs import ImportOrder
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
-from workflows.shared.metrics import DOCUMENTS
 from workflows.shared.record_workflows import RunSweeper
-from workflows.shared.records import RunsSwept, RunSweepOrder
+from workflows.shared.records import DOCUMENTS, RunsSwept, RunSweepOrder
 
 
 @pytest.fixture

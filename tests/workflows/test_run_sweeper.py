@@ -34,9 +34,8 @@ from workflows.batches.events import JobStarted
 from workflows.batches.names import BatchKey
 from workflows.jobs.records import JobStatus
 from workflows.jobs.runs import job_workflow_id
-from workflows.shared.metrics import DOCUMENTS
 from workflows.shared.record_workflows import RunSweeper
-from workflows.shared.records import RunsSwept, RunSweepOrder
+from workflows.shared.records import DOCUMENTS, RunsSwept, RunSweepOrder
 from workflows.spreadsheets.runs import workflow_id
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import file_job_id

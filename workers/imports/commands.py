@@ -39,8 +39,7 @@ from workers.shared.cli.output import (
 )
 from workers.shared.cli.runs import is_left_open, outage_pairs
 from workers.shared.cli.standard_output import OutputLost
-from workers.shared.register import Run
-from workers.shared.services.status import Check
+from workers.shared.register import Check, Run
 from workers.shared.text import one_line
 from workflows.imports.messages import DocumentType, ImportMessage, workflow_id
 from workflows.imports.runs import (

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.errors import Denied, NotInstalled, NotYet, PortError, Unavailable
 from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
-from adapters.ports.transfer_files import KeyFacts, WrongKey
-from adapters.ports.transfers import PartnerStore
+from adapters.ports.transfers import KeyFacts, PartnerStore, WrongKey
 from workers.shared.services.errors import InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import Identity, require_operator
 from workflows.shared.contracts import problem_text

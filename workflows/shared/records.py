@@ -97,3 +97,9 @@ class RunsSwept(Contract):
     """Workflow ids of the first of them."""
     folders: int = 0
     """Scratch folders of killed workers that were removed."""
+
+
+DOCUMENTS: Final = "docflow_documents_total"
+DOCUMENTS_DESCRIPTION: Final = "Runs of documents that have ended"
+IS_DOCUMENT: Final = "docflow.is_document"
+"""What workflows ask their worker: whether a workflow type stands for documents, and is counted."""

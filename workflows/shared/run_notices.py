@@ -24,7 +24,6 @@ from temporalio.workflow import ParentClosePolicy
 
 from workflows.shared import attributes, policies
 from workflows.shared.failures import explain, finished_despite_cancel
-from workflows.shared.metrics import DOCUMENTS, DOCUMENTS_DESCRIPTION, IS_DOCUMENT
 from workflows.shared.notices import (
     DELIVERY,
     REASON_CHARACTERS,
@@ -37,6 +36,7 @@ from workflows.shared.notices import (
     next_reminder,
     notice_id,
 )
+from workflows.shared.records import DOCUMENTS, DOCUMENTS_DESCRIPTION, IS_DOCUMENT
 from workflows.shared.steps import NoticeSending
 
 IsWanted = Callable[[str, NoticeKind], bool]

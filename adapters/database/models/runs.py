@@ -16,8 +16,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Index,
+    Integer,
     Table,
     Text,
+    UniqueConstraint,
     case,
     cast,
     func,
@@ -180,3 +182,22 @@ def _sql(column: ColumnElement[Any]) -> str:
         dialect=postgresql.dialect(paramstyle="named"), compile_kwargs={"literal_binds": True}
     )
     return str(compiled)
+
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("position", BigInteger, primary_key=True),
+    Column("resource", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("units", Integer, nullable=False),
+    Column("granted", Boolean, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+    UniqueConstraint("resource", "owner"),
+    Index(None, "owner"),
+)
+"""How many units of a resource a run has, or waits for; the order is that of `position`.
+
+`owner` is the workflow id of the run, and `expires_at` when a run that does not ask any more loses
+its place; a lease that is granted ends with its run.
+"""

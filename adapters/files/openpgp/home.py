@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from adapters.ports.errors import Denied, NotInstalled, PortError, Unavailable, UnreadableDocument
-from adapters.ports.transfer_files import Signature
+from adapters.ports.transfers import Signature
 from workflows.shared.dependencies import Dependency
 
 T = TypeVar("T")

@@ -24,8 +24,7 @@ from adapters.files.openpgp.home import (
     watched,
 )
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfer_files import KeyFacts, Signature, Sink, WrongKey
-from adapters.ports.transfers import Secrets
+from adapters.ports.transfers import KeyFacts, Secrets, Signature, Sink, WrongKey
 from adapters.threads import BlockingStream, PulledBytes
 from workflows.transfers.partners import OpenPgpKey
 

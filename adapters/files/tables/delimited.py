@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from adapters.files import limits
-from adapters.files.contents import Content, opened
-from adapters.files.encodings import find_encoding
+from adapters.files.encodings import Content, find_encoding, opened
 from adapters.ports.documents import Row, Table
 from adapters.ports.errors import UnreadableDocument
 from workflows.shared.cells import GUARD, MARKS, Cell, unguarded

@@ -4,7 +4,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from adapters.files.contents import Content, opened
+from adapters.files.encodings import Content, opened
 from adapters.files.formats import (
     BYTE_ORDER_MARK,
     HEAD_BYTES,

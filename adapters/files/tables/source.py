@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from adapters.files.contents import Content
+from adapters.files.encodings import Content
 from adapters.files.tables.delimited import open_delimited
 from adapters.files.tables.formats import TableFormat, table_format
 from adapters.files.tables.legacy import legacy_sheets, open_legacy, open_legacy_book

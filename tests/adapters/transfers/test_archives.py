@@ -16,7 +16,7 @@ import pytest
 
 from adapters.files.archives import ArchiveFiles
 from adapters.ports.errors import UnreadableDocument
-from adapters.ports.transfer_files import ArchiveInput, ExtractionLimits
+from adapters.ports.transfers import ArchiveInput, ExtractionLimits
 from tests.support.chaos import examples
 from tests.support.transfers.archives import (
     FILES,

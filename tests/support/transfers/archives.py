@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from adapters.files.archives import ArchiveFiles
-from adapters.ports.transfer_files import ExtractionLimits
+from adapters.ports.transfers import ExtractionLimits
 from workflows.transfers.settings import ArchiveFormat
 
 ROOMY = ExtractionLimits(files=1_000, bytes=1 << 30, ratio=200)

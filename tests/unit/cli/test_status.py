@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_fakes import FakeInstallation, FakeRuns, a_row, an_execution
+from workers.shared.register import PipelineView
 from workers.shared.services.errors import ServiceError
-from workers.shared.services.status import PipelineView
 from workflows.imports.runs import ImportState
 
 README = Path(__file__).parents[3] / "README.md"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from activities.transfers.archives import Scanning, ScanPorts
-from adapters.ports.transfer_files import ScanVerdict
+from adapters.ports.transfers import ScanVerdict
 from tests.support.imports.activities import environment
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.transfers.actions import TRANSFER, Endpoints, step_of

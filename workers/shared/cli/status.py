@@ -20,8 +20,7 @@ from workers.shared.cli.output import (
     table,
     text,
 )
-from workers.shared.register import Pipeline, load
-from workers.shared.services.status import Check, PipelineView
+from workers.shared.register import Check, Pipeline, PipelineView, load
 from workflows.shared.runs import RunFilter, RunRecord
 
 if TYPE_CHECKING:

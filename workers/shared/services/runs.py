@@ -26,7 +26,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from workers import catalogue
 from workers.shared.connect import connect, reason_of
-from workers.shared.register import Pipeline, recognise
+from workers.shared.register import Pipeline, PipelineView, recognise
 from workers.shared.services import search_attributes
 from workers.shared.services.errors import (
     NotFound,
@@ -35,7 +35,6 @@ from workers.shared.services.errors import (
     TemporalRefused,
     TemporalUnavailable,
 )
-from workers.shared.services.status import PipelineView
 from workflows.shared import attributes
 from workflows.shared.contracts import Contract
 from workflows.shared.dependencies import WAITING
