@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from adapters.database.engine import Database
 from adapters.database.models.runs import runs
+from adapters.database.records import SqlOldRows
 from adapters.ports.records import OpenRow
 from workflows.shared.runs import ACCEPTED, RunFilter, RunRecord, RunState
 
@@ -120,6 +121,13 @@ class AcceptedRows:
         async with self._database.transaction() as connection:
             done = await connection.execute(closed)
         return cast(CursorResult[Any], done).rowcount > 0
+
+
+def old_unbegun(database: Database) -> SqlOldRows:
+    """Rows of runs that were ended before they began; those of others go with their pipeline's."""
+    # As its index has it.
+    never_began = func.lower(runs.c.own_state) == ACCEPTED
+    return SqlOldRows(database, runs, runs.c.changed_at, never_began & runs.c.ended_at.is_not(None))
 
 
 def _takes_answers(id: str) -> ColumnElement[bool]:

@@ -16,7 +16,7 @@ from adapters.database.models.jobs import jobs
 from adapters.database.models.runs import FOLLOWED, follow, is_followed
 from adapters.database.models.spreadsheets import spreadsheet_imports
 from adapters.database.models.transfers import transfers
-from adapters.database.runs import AcceptedRows, SqlRuns
+from adapters.database.runs import AcceptedRows, SqlRuns, old_unbegun
 from workflows.batches.names import LoaderStatus
 from workflows.imports.runs import ImportState
 from workflows.jobs.records import JobStatus
@@ -322,6 +322,11 @@ async def test_a_run_that_was_ended_before_it_began_is_closed(database: Database
     run = await the_run(database)
     assert (run.state, run.reason) == (RunState.CANCELLED, "terminated by mistake")
     assert await rows.open_rows(datetime.now(UTC), "", 10) == []
+    # Once its time is over, it goes.
+    kept, later = old_unbegun(database), datetime.now(UTC) + timedelta(days=1)
+    assert await kept.due(NOW, 10) == []
+    assert await kept.remove(await kept.due(later, 10), later) == 1
+    assert await table.list(RunFilter(10)) == []
 
 
 async def test_another_mapping_would_be_noticed(database: Database) -> None:

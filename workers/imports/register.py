@@ -14,6 +14,7 @@ from workflows.shared.dependencies import WAITING
 
 if TYPE_CHECKING:
     from adapters.database.records import KeptRows
+    from adapters.database.runs import old_unbegun
     from adapters.ports.records import OpenRows
     from workers.imports.resources import ImportResources
     from workers.imports.settings import BridgeSettings, RunSettings
@@ -54,6 +55,7 @@ def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
         # Of every queue: no installation does without a worker of imports.
         KeptRows("rejected messages, sent again", keeps.resubmitted, old_resubmitted(database)),
         KeptRows("rejected messages, not sent again", keeps.status, old_rejected(database)),
+        KeptRows("runs that never began", keeps.status, old_unbegun(database)),
     )
 
 
