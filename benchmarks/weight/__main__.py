@@ -28,6 +28,7 @@ GROUPS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = MappingProxyT
         "deploy": (("deploy", ".ci"), (PYTHON, *SHELL, "run")),
         "benchmarks": (("benchmarks",), (PYTHON,)),
         "tests": (("tests",), (PYTHON,)),
+        "cases of tests": (("tests",), (".toml",)),
     }
 )
 """Folders and suffixes by row of the table."""
