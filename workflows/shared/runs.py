@@ -37,8 +37,8 @@ ACCEPTED: Final = "accepted"
 class RunRecord(PlainRecord):
     """A run of any pipeline."""
 
-    id: Annotated[str, served("Workflow id under which people know it", "parcel/P1/T1")]
-    pipeline: Annotated[str, served("Whose run it is", "parcels")]
+    id: Annotated[str, served("Workflow id under which people know it", "run/P1/T1")]
+    pipeline: Annotated[str, served("Whose run it is", "its-name")]
     kind: Annotated[str, served("Document type, job type, type of import, or queue", "mto")]
     key: Annotated[str, served("What people may write instead of its id", "P1/T1")]
     short: Annotated[str, served("The part of the key that people know, as a task id", "T1")]
@@ -55,9 +55,7 @@ class RunRecord(PlainRecord):
     organisation_id: Annotated[int | None, served("Organisation that it belongs to", 3)] = None
     owner: Annotated[str | None, served("Who started it", "ann")] = None
     links: Annotated[dict[str, str], served("Blobs by what they are", {"report": "r.xlsx"})]
-    answers_at: Annotated[
-        str, served("Workflow id of the run that takes its answers", "parcel/P1/T1")
-    ]
+    answers_at: Annotated[str, served("Workflow id of the run that takes its answers", "run/P1/T1")]
     created_at: Annotated[datetime, served("When it was accepted", "2026-01-03T10:00:00Z")]
     changed_at: Annotated[datetime, served("When it changed last", "2026-01-03T10:00:00Z")]
     ended_at: Annotated[datetime | None, served("When it ended; null: it is open", None)] = None

@@ -11,7 +11,7 @@ from adapters.database.engine import Database
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_progress, import_rejects
 from tests.support.imports.store import chunk, count, message, plan, reject
-from workflows.imports.messages import DocumentType, Strategy
+from workflows.imports.messages import Strategy
 from workflows.imports.runs import Closing, Counts, HandlerOutcome, ImportState, LoadMark, TaskKey
 from workflows.shared.contracts import BlobRef, Problem
 
@@ -250,22 +250,3 @@ async def test_a_worker_thought_dead_writes_nothing_after_the_end(
     assert await store.retire(KEY, "PP") == Counts()
     assert await count(database, metadata.tables["equipment"]) == 0
     assert await count(database, import_progress) == 0
-
-
-async def test_tasks_are_listed_newest_first_and_found(
-    store: SqlImportStore, tasks: SqlImportTasks
-) -> None:
-    for n in range(4):
-        await store.begin(message(task_id=f"t{n}"), plan(), "w", None)
-    await store.begin(
-        message("material", task_id="t1", project_id="p2"), plan("material"), "w", None
-    )
-    await store.close(
-        Closing(message=message(task_id="t2"), state=ImportState.FAILED, reason="x"), "w"
-    )
-    assert [row.task_id for row in await tasks.list(3)] == ["t1", "t3", "t2"]
-    assert [row.task_id for row in await tasks.list(9, state=ImportState.FAILED)] == ["t2"]
-    found = await tasks.list(9, document_type=DocumentType.MATERIAL, project_id="p2")
-    assert [(row.project_id, row.task_id) for row in found] == [("p2", "t1")]
-    assert [row.project_id for row in await tasks.find("t1")] == ["p2", "p1"]
-    assert await tasks.get("p1", "nobody") is None

@@ -188,7 +188,6 @@ async def test_people_see_the_imports_of_their_organisations(
     assert await listed(1, text=name[1:].upper()) == ([9, 6, 3, 0], 4)
     assert await listed(1, text=name[1:-2] + "%", sorting=ImportSorting.FILENAME) == ([], 0)
     assert await listed(1, by=orders[0].by, context_id=999) == ([], 0)
-    assert await views.waiting([1], orders[0].by) == []
 
     for most, total, has_more in ((3, 3, True), (4, 4, False), (5, 4, False)):
         some = await views.list([1], size=2, page=1, most_counted=most)

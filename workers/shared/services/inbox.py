@@ -205,6 +205,8 @@ class Inbox:
     async def _with_rows(self, entries: Sequence[InboxEntry]) -> Sequence[InboxEntry]:
         """What rows add; what waits is shown also while the database cannot say why."""
         rows: Mapping[str, RunRecord] = {}
+        if not entries:
+            return ()
         with suppress(PortError):
             rows = await self._rows.of([each.workflow_id for each in entries])
         return [
