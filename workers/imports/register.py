@@ -14,7 +14,6 @@ from workflows.shared.dependencies import WAITING
 
 if TYPE_CHECKING:
     from adapters.database.records import KeptRows
-    from adapters.database.runs import old_unbegun
     from adapters.ports.records import OpenRows
     from workers.imports.resources import ImportResources
     from workers.imports.settings import BridgeSettings, RunSettings
@@ -47,6 +46,7 @@ def _open_rows(own: "ImportResources") -> "OpenRows":
 def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
     from activities.imports.views import old_imports, old_problems, old_rejected, old_resubmitted
     from adapters.database.records import KeptRows
+    from adapters.database.runs import old_unbegun
 
     database, keeps = common.database, common.keeps
     return (
