@@ -25,6 +25,7 @@ from activities.imports.store import SqlImportStore
 from adapters.database.engine import open_database
 from adapters.database.models.base import UtcDateTime, metadata
 from adapters.database.models.imports import import_progress
+from adapters.database.models.runs import runs
 from adapters.files.tables.source import open_table
 from adapters.ports.blobs import Blobs
 from stack.temporal import temporal_server
@@ -52,6 +53,7 @@ WITHIN: Final = 15.0
 """Seconds after which it is asked what a run waits for."""
 PASSING: Final = frozenset({"etag", "report", "run_id", "workflow_id", "digest"})
 """Columns that differ between runs that do the same."""
+NAMES: Final = frozenset({runs.c.id, runs.c.key, runs.c.answers_at})
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,9 @@ class Place:
                     columns = [
                         column
                         for column in table.columns
-                        if column.name not in PASSING and not isinstance(column.type, UtcDateTime)
+                        if column.name not in PASSING
+                        and column not in NAMES
+                        and not isinstance(column.type, UtcDateTime)
                     ]
                     rows = (await connection.execute(select(*columns))).all()
                     if rows:

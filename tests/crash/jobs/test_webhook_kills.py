@@ -70,7 +70,7 @@ async def test_a_message_that_a_killed_worker_was_sending_arrives_as_it_was(
         log = SqlWebhookLog(system.resources.database)
 
         async def delivered() -> bool:
-            return any(each.attempt.delivered for each in await log.deliveries(job))
+            return any(each.delivered for each in await log.deliveries(job))
 
         await until(delivered, "the message is delivered", WITHIN)
         client = await system.client()
