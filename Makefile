@@ -11,7 +11,7 @@ NPM := $(BIN)/python -m stack.node
 PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Test processes side by side, each with whole files, more than cores: they wait a lot. 0 runs
 # everything in one, for a debugger.
-PROCESSES ?= 4
+PROCESSES ?= 3
 # Bytecode is kept: without it each process of a test compiles what it imports, and each run in the
 # sandbox the modules of its workflow again.
 export PYTHONDONTWRITEBYTECODE :=
