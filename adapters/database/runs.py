@@ -49,11 +49,9 @@ class SqlRuns:
         return await self._found(query.limit(_FOUND))
 
     async def of(self, ids: Collection[str]) -> Mapping[str, RunRecord]:
-        """Runs by the workflow id that takes their answers, and by their own."""
-        wanted = list(ids)
-        query = select(runs).where(or_(runs.c.id.in_(wanted), runs.c.answers_at.in_(wanted)))
-        found = await self._found(query)
-        return {id: run for run in found for id in (run.answers_at, run.id)}
+        """Runs by the workflow id that takes their answers."""
+        found = await self._found(select(runs).where(runs.c.answers_at.in_(list(ids))))
+        return {run.answers_at: run for run in found}
 
     async def accept(self, run: RunRecord) -> None:
         """Add a run that has not begun, unless it has a row."""
@@ -65,16 +63,18 @@ class SqlRuns:
         """Note that a run waits for what it needs, by itself; one that awaits a person does not.
 
         Args:
-            id: The workflow id.
+            id: The workflow id that takes its answers.
             waits_for: Workflow id of the outage.
         """
         waiting = {"state": str(RunState.WAITING), "waits_for": waits_for}
-        await self._change(_takes_answers(id) & (runs.c.state == str(RunState.RUNNING)), waiting)
+        own = runs.c.answers_at == id
+        await self._change(own & (runs.c.state == str(RunState.RUNNING)), waiting)
 
     async def resume(self, id: str) -> None:
         """Note that a run has what it waited for."""
         running = {"state": str(RunState.RUNNING), "waits_for": None}
-        await self._change(_takes_answers(id) & runs.c.waits_for.is_not(None), running)
+        own = runs.c.answers_at == id
+        await self._change(own & runs.c.waits_for.is_not(None), running)
 
     async def _change(self, condition: ColumnElement[bool], values: Mapping[str, Any]) -> None:
         # `changed_at` stays that of the row of its pipeline, by which a sweep closes it.
@@ -87,6 +87,10 @@ class SqlRuns:
             return [RunRecord.model_validate(dict(row)) for row in rows]
 
 
+_NEVER_BEGAN: Final = func.lower(runs.c.own_state) == ACCEPTED
+"""As an index has it."""
+
+
 class AcceptedRows:
     """Rows of runs that were accepted and have not begun; they are closed as others are.
 
@@ -97,7 +101,7 @@ class AcceptedRows:
 
     def __init__(self, database: Database, pipeline: str) -> None:
         self._database = database
-        self._own = and_(runs.c.pipeline == pipeline, runs.c.own_state == ACCEPTED)
+        self._own = _NEVER_BEGAN & (runs.c.pipeline == pipeline)
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Those that have not changed since, by the id of the run that would begin them."""
@@ -125,13 +129,9 @@ class AcceptedRows:
 
 def old_unbegun(database: Database) -> SqlOldRows:
     """Rows of runs that were ended before they began; those of others go with their pipeline's."""
-    # As its index has it.
-    never_began = func.lower(runs.c.own_state) == ACCEPTED
-    return SqlOldRows(database, runs, runs.c.changed_at, never_began & runs.c.ended_at.is_not(None))
-
-
-def _takes_answers(id: str) -> ColumnElement[bool]:
-    return or_(runs.c.id == id, runs.c.answers_at == id)
+    return SqlOldRows(
+        database, runs, runs.c.changed_at, _NEVER_BEGAN & runs.c.ended_at.is_not(None)
+    )
 
 
 def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:

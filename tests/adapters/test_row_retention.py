@@ -221,6 +221,7 @@ ASKED: Mapping[str, Callable[[Database], Awaitable[Any]]] = {
     "ix_runs_pipeline_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, ["imports"])),
     "ix_runs_state_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, state="failed")),
     "ix_runs_own_state": lambda db: SqlRuns(db).list(RunFilter(50, state="in-complete")),
+    "ix_runs_answers_at": lambda db: SqlRuns(db).of(["import/P1/T1"]),
     "ix_runs_kind_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, kind="equipment")),
     "ix_runs_project_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, project="P1")),
     "ix_import_tasks_finished_at": lambda db: old_imports(db).due(OVERDUE, 500),

@@ -77,8 +77,7 @@ class RunKind:
     scheduled: bool = False
     """A schedule starts it: only Temporal knows of it."""
     row: Callable[[Any], RunRow] | None = None
-    """What names its row in the table of runs, by its key; None: it has none, or one that is
-    written before it is started."""
+    """What names its row in the table of runs, by its key; None: the kind has no rows there."""
     is_document: bool = True
     """Its runs are documents, or what is made for them, and counted when they end."""
 

@@ -59,10 +59,9 @@ runs = Table(
     Index(None, "changed_at", "id"),
     *(Index(None, each, "changed_at", "id") for each in ("pipeline", "state", "kind", "project")),
     Index("ix_runs_own_state", text("lower(own_state)"), "changed_at", "id"),
-    Index("ix_runs_open", "changed_at", "id", postgresql_where=text("ended_at IS NULL")),
     Index("ix_runs_key", "key", postgresql_ops={"key": "text_pattern_ops"}),
-    Index("ix_runs_short", "short"),
-    Index("ix_runs_waits_for", "waits_for", postgresql_where=text("waits_for IS NOT NULL")),
+    Index(None, "short"),
+    Index(None, "answers_at"),
 )
 """`id` is the workflow id under which people know a run, and `answers_at` that of the run which
 takes its answers now. `key` and `short` are what they may write instead of the id."""

@@ -1,8 +1,9 @@
 """Runs that Temporal has accepted and no worker has begun are in the table of runs as well."""
 
+import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from temporalio.client import Client, Interceptor, OutboundInterceptor, StartWorkflowInput
 from temporalio.common import TypedSearchAttributes
@@ -20,11 +21,17 @@ if TYPE_CHECKING:
     from adapters.database.engine import Database
 
 
+PATIENCE_SECONDS: Final = 1.0
+"""How long a start waits for its row: a database that hangs must not hold up an intake."""
+_MOST: Final = 100
+"""Rows that are being written at once; the rows of further starts are left to their first step."""
+
+
 def noting_starts(client: Client, database: "Database") -> Client:
     """A client whose starts of listed runs are noted in the table of runs.
 
-    The row of a run is written by its first step. Until then this one stands for it; one that
-    cannot be written now is not missed by anything but lists.
+    The first step of a run writes its row. Until then lists show this one. If it cannot be written,
+    the run is listed from its first step on.
 
     Args:
         client: Of Temporal.
@@ -50,15 +57,23 @@ class _NotedStarts(OutboundInterceptor):
     def __init__(self, next: OutboundInterceptor, rows: SqlRuns) -> None:
         super().__init__(next)
         self._rows = rows
+        self._writing = set[asyncio.Task[None]]()
 
     async def start_workflow(self, input: StartWorkflowInput) -> "WorkflowHandle[Any, Any]":
         """Note a start that Temporal has accepted."""
         handle = await super().start_workflow(input)
         record = _accepted(input)
-        if record is not None:
-            with suppress(PortError):
-                await self._rows.accept(record)
+        if record is not None and len(self._writing) < _MOST:
+            # Not interrupted: that would leave its connection behind.
+            writing = asyncio.create_task(self._write(record))
+            self._writing.add(writing)
+            writing.add_done_callback(self._writing.discard)
+            await asyncio.wait({writing}, timeout=PATIENCE_SECONDS)
         return handle
+
+    async def _write(self, record: RunRecord) -> None:
+        with suppress(PortError):
+            await self._rows.accept(record)
 
 
 def _accepted(start: StartWorkflowInput) -> RunRecord | None:

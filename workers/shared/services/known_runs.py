@@ -120,7 +120,7 @@ def _temporal_is_down() -> tuple[type[Exception], ...]:
 
 
 async def rows_of(environment: Mapping[str, str], ids: Collection[str]) -> Mapping[str, RunRecord]:
-    """The rows of runs, by the workflow id that takes their answers and by their own.
+    """The rows of runs, by the workflow id that takes their answers.
 
     Raises:
         Unavailable: The database does not answer.
@@ -229,12 +229,14 @@ def _recognised(record: RunRecord) -> Run | None:
 async def _seen(record: RunRecord, run: "WorkflowExecution | None") -> RunRecord:
     """A run as Temporal knows it, where its row could not say so yet.
 
-    One that waits, or is parked, may not have been able to write its row; that of one which was
-    ended from outside says what it was, until the next sweep.
+    If a run waits, is parked or continues, it may not have been able to write its row. If it was
+    ended from outside, its row has the former state until the next sweep.
     """
     if run is None or not record.is_open:
         return record
     state, own = _state_of(run)
+    if state is RunState.RUNNING and record.waits_for is not None:
+        return record.model_copy(update={"state": state, "waits_for": None})
     if state is RunState.RUNNING or (not _was_terminated(run) and not state.is_open):
         return record
     own = own if _was_terminated(run) else record.own_state

@@ -626,16 +626,15 @@ def upgrade() -> None:
     sa.Column('ended_at', sa.DateTime(timezone=True), nullable=True),
     sa.PrimaryKeyConstraint('id', name='pk_runs')
     )
+    op.create_index('ix_runs_answers_at', 'runs', ['answers_at'], unique=False)
     op.create_index('ix_runs_changed_at_id', 'runs', ['changed_at', 'id'], unique=False)
     op.create_index('ix_runs_key', 'runs', ['key'], unique=False, postgresql_ops={'key': 'text_pattern_ops'})
     op.create_index('ix_runs_kind_changed_at_id', 'runs', ['kind', 'changed_at', 'id'], unique=False)
-    op.create_index('ix_runs_open', 'runs', ['changed_at', 'id'], unique=False, postgresql_where=sa.text('ended_at IS NULL'))
     op.create_index('ix_runs_own_state', 'runs', [sa.literal_column('lower(own_state)'), 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_pipeline_changed_at_id', 'runs', ['pipeline', 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_project_changed_at_id', 'runs', ['project', 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_short', 'runs', ['short'], unique=False)
     op.create_index('ix_runs_state_changed_at_id', 'runs', ['state', 'changed_at', 'id'], unique=False)
-    op.create_index('ix_runs_waits_for', 'runs', ['waits_for'], unique=False, postgresql_where=sa.text('waits_for IS NOT NULL'))
     op.create_table('schedule_activities',
     sa.Column('project_id', sa.Text(), nullable=False),
     sa.Column('schedule_id', sa.Text(), nullable=False),
