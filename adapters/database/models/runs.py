@@ -59,7 +59,7 @@ runs = Table(
     Index(None, "changed_at", "id"),
     *(Index(None, each, "changed_at", "id") for each in ("pipeline", "state", "kind", "project")),
     Index("ix_runs_own_state", text("lower(own_state)"), "changed_at", "id"),
-    Index("ix_runs_key", "key", postgresql_ops={"key": "text_pattern_ops"}),
+    Index(None, "key"),
     Index(None, "short"),
     Index(None, "answers_at"),
 )

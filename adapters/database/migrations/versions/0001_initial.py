@@ -628,7 +628,7 @@ def upgrade() -> None:
     )
     op.create_index('ix_runs_answers_at', 'runs', ['answers_at'], unique=False)
     op.create_index('ix_runs_changed_at_id', 'runs', ['changed_at', 'id'], unique=False)
-    op.create_index('ix_runs_key', 'runs', ['key'], unique=False, postgresql_ops={'key': 'text_pattern_ops'})
+    op.create_index('ix_runs_key', 'runs', ['key'], unique=False)
     op.create_index('ix_runs_kind_changed_at_id', 'runs', ['kind', 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_own_state', 'runs', [sa.literal_column('lower(own_state)'), 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_pipeline_changed_at_id', 'runs', ['pipeline', 'changed_at', 'id'], unique=False)
