@@ -29,7 +29,7 @@ _PROBLEM: Final = {
 
 
 class ImportTaskRow(Record):
-    """One import: its status row, and what its run says beside it; moments are UTC."""
+    """One import: its status row, and the newer state that its run reports; moments are UTC."""
 
     model_config = served_as(workflow_id="id")
 
@@ -43,7 +43,7 @@ class ImportTaskRow(Record):
     ] = None
     reason: Annotated[str | None, served("Why it ended or waits", "the sheet is not named")] = None
     note: Annotated[str | None, served("What was left out", "2 totals were left out")] = None
-    counts: Annotated[Counts, served("Rows by what became of them", {"created": 12})]
+    counts: Annotated[Counts, served("Rows by outcome", {"created": 12})]
     problem_count: Annotated[int, served("How many problems there are", 1)]
     problems: Annotated[
         tuple[Problem, ...],

@@ -79,7 +79,7 @@ FOLLOWED: Final[dict[Table, Mapped]] = {}
 def follow(table: Table, mapped: Mapped) -> None:
     """Let the rows of `runs` follow those of a table.
 
-    Whoever changes a mapping writes a migration that executes `trigger_of`.
+    If you change a mapping, run `make migration`: the new migration executes `trigger_of`.
     """
     FOLLOWED[table] = mapped
 
@@ -111,12 +111,12 @@ def completed(problems: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def counted(**counts: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Counts as JSON; those that are 0 or unknown are left out."""
+    """Counts as JSON, without those that are 0 or unknown."""
     return linked(**{name: func.nullif(value, 0) for name, value in counts.items()})
 
 
 def linked(**links: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Names of what belongs to a run, as JSON; those that are unknown are left out."""
+    """Names of what belongs to a run, as JSON, without those that are unknown."""
     pairs = [part for name, value in links.items() for part in (literal(name), value)]
     return func.jsonb_strip_nulls(func.jsonb_build_object(*pairs))
 
