@@ -29,7 +29,7 @@ _PROBLEM: Final = {
 
 
 class ImportTaskRow(Record):
-    """One import: its status row, and the newer state that its run reports; moments are UTC."""
+    """An import: its status row, and what its run reports since; moments are UTC."""
 
     model_config = served_as(workflow_id="id")
 

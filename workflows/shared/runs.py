@@ -50,7 +50,9 @@ class RunRecord(PlainRecord):
     waits_for: Annotated[
         str | None, served("Workflow id of the outage that it waits for", "outage/scanner")
     ] = None
-    counts: Annotated[dict[str, int], served("Its rows, documents or tasks by outcome", {"created": 12})]
+    counts: Annotated[
+        dict[str, int], served("Its rows, documents or tasks by outcome", {"created": 12})
+    ]
     project: Annotated[str | None, served("Project, or account of a transfer", "P1")] = None
     organisation_id: Annotated[int | None, served("Organisation that it belongs to", 3)] = None
     owner: Annotated[str | None, served("Who started it", "ann")] = None

@@ -135,8 +135,8 @@ def list_runs(
 ) -> None:
     """List runs of all pipelines, the newest change first, and outages.
 
-    Outages are left out while no run is open; --pipeline outages lists them in any case. A list of
-    one pipeline shows its own states and counts.
+    Outages are listed while a run is open, and in any case by --pipeline outages. A list of one
+    pipeline shows its own states and counts.
 
     \b
     Examples:
