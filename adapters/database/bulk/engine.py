@@ -11,7 +11,7 @@ than half the time of binary records.
 import hashlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Decimal
 from io import BytesIO
 from typing import Any, Final
@@ -27,6 +27,7 @@ from sqlalchemy import (
     Executable,
     Table,
     Text,
+    Time,
     any_,
     bindparam,
     exists,
@@ -458,4 +459,6 @@ def _parser(kind: Any) -> Callable[[Any], Any] | None:
         return datetime.fromisoformat
     if isinstance(kind, Date):
         return date.fromisoformat
+    if isinstance(kind, Time):
+        return time.fromisoformat
     return Decimal if isinstance(kind, ExactDecimal) else None

@@ -13,7 +13,7 @@ table that rows of COPY wait in.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date
+from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from functools import lru_cache
 from types import MappingProxyType
@@ -22,16 +22,20 @@ from typing import Any, Final
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     Date,
+    DateTime,
     Executable,
     FromClause,
     Integer,
     MetaData,
+    Numeric,
     Select,
     Table,
     Text,
+    Time,
     bindparam,
     cast,
     func,
@@ -110,7 +114,7 @@ def _texts(kind: Any, values: Sequence[Any]) -> Sequence[str] | None:
         return _distinct(values, str) if types <= {int} else None
     if isinstance(kind, Date):
         return _distinct(values, date.isoformat) if types <= {date} else None
-    return None
+    return _distinct(values, str) if isinstance(kind, _PLAIN) and _reads(kind, values) else None
 
 
 def _escaped(values: Sequence[str | None]) -> Sequence[str]:
@@ -141,6 +145,15 @@ _NUMBERS: Final = frozenset({Decimal, int, _NONE})
 _INTEGERS: Final = frozenset({int, _NONE})
 _DATES: Final = frozenset({date, _NONE})
 _NOTHING: Final = frozenset({_NONE})
+_PLAIN_TYPES: Final[Mapping[type, frozenset[type]]] = MappingProxyType(
+    {
+        Boolean: frozenset({bool, _NONE}),
+        Time: frozenset({time, _NONE}),
+        DateTime: frozenset({datetime, _NONE}),
+    }
+)
+_PLAIN: Final = tuple(_PLAIN_TYPES)
+"""Columns whose values repeat, and are sent as their `str`."""
 
 
 def parameter(name: str) -> str:
@@ -165,7 +178,7 @@ def sent(batch: RowBatch) -> Mapping[str, str] | None:
 
 def _joined(kind: Any, values: Sequence[Any]) -> str | None:
     types = list(map(type, values))
-    if not _types_of(kind).issuperset(types):
+    if not _reads(kind, values):
         return None
     absent = types.count(_NONE)
     if absent:
@@ -179,15 +192,27 @@ def _joined(kind: Any, values: Sequence[Any]) -> str | None:
     return joined if joined.count(NOTHING) == absent else None
 
 
+def _reads(kind: Any, values: Sequence[Any]) -> bool:
+    """Whether the database reads the `str` of each value as the value."""
+    if not _types_of(kind).issuperset(map(type, values)):
+        return False
+    if not isinstance(kind, DateTime):
+        return True
+    # The database would drop an offset, or add that of its session.
+    return all((each.tzinfo is not None) is kind.timezone for each in values if each is not None)
+
+
 def _types_of(kind: Any) -> frozenset[type]:
     """Those whose `str` is what the database reads."""
     if isinstance(kind, Text):
         return _TEXTS
-    if isinstance(kind, ExactDecimal):
+    if isinstance(kind, Numeric):
         return _NUMBERS
     if isinstance(kind, Integer):
         return _INTEGERS
-    return _DATES if isinstance(kind, Date) else _NOTHING
+    if isinstance(kind, Date):
+        return _DATES
+    return next((types for each, types in _PLAIN_TYPES.items() if isinstance(kind, each)), _NOTHING)
 
 
 STAMPS: Final = ("source_line", "version", "source_task", "created_at", "updated_at")
