@@ -42,7 +42,7 @@ from workflows.shared.conversion import (
     PackedRows,
     text_of,
 )
-from workflows.shared.fields import FieldSpec
+from workflows.shared.fields import NUMBERS, ColumnKind, FieldSpec
 
 COLUMN_BYTES: Final = 1_000_000
 """Texts from this size on are read by columns: a smaller one is read in less time than it takes
@@ -61,6 +61,10 @@ _STRATEGIES: Final = frozenset({Strategy.MERGE, Strategy.CREATE_ONLY})
 """Strategies under which no other row matters for what becomes of one."""
 
 
+_UNSORTED: Final = NUMBERS | {ColumnKind.PLACE, ColumnKind.DURATION}
+"""Kinds whose texts sort in another order than their values."""
+
+
 def may_be_plain(message: TableMessage, spec: TableSpec, path: Path) -> bool:
     """Whether a document is worth a look, as far as its message and size show."""
     return may_be_packed(message, spec) and path.stat().st_size >= COLUMN_BYTES
@@ -68,6 +72,8 @@ def may_be_plain(message: TableMessage, spec: TableSpec, path: Path) -> bool:
 
 def may_be_packed(message: TableMessage, spec: TableSpec) -> bool:
     """Whether no row matters for what becomes of another, so that lines of text are enough."""
+    if any(name != SEQUENCE and spec.by_name[name].kind in _UNSORTED for name in spec.key):
+        return False
     return message.strategy in _STRATEGIES and not message.all_or_nothing and spec.period is None
 
 

@@ -47,7 +47,7 @@ from workflows.shared.conversion import (
     NotPlain,
 )
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import ColumnKind, normalise
+from workflows.shared.fields import NUMBERS, normalise
 from workflows.shared.notations import Notation
 
 _MASK: Final = (1 << 40) - 1
@@ -172,7 +172,7 @@ class DocumentTable:
         titles = {
             place: header.titles[place]
             for name, place in header.positions.items()
-            if spec.by_name[name].kind not in (ColumnKind.DECIMAL, ColumnKind.INTEGER)
+            if spec.by_name[name].kind not in NUMBERS
         }
 
         def fills(place: int, value: Cell) -> bool:

@@ -25,10 +25,11 @@ from workflows.shared.cells import (
     readable,
     titles_in_columns,
 )
-from workflows.shared.conversion import is_mail
+from workflows.shared.conversion import is_mail, read_cells
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec, normalise
 from workflows.shared.notations import (
+    Notation,
     Unreadable,
     date_readings_of,
     number_readings_of,
@@ -108,7 +109,7 @@ def _kinds(field: FieldSpec) -> Iterator[_Kind]:
             yield _Kind("dates", partial(_is_date, field))
         case ColumnKind.DURATION:
             yield _Kind("times", _is_duration)
-        case ColumnKind.INTEGER | ColumnKind.DECIMAL | ColumnKind.PLACE:
+        case ColumnKind.INTEGER | ColumnKind.DECIMAL | ColumnKind.PLACE | ColumnKind.MONEY:
             yield _Kind("numbers", _is_number)
         case ColumnKind.CHOICE:
             known = field.choice_of
@@ -116,8 +117,14 @@ def _kinds(field: FieldSpec) -> Iterator[_Kind]:
             yield _Kind(title, partial(_is_choice, known), True)
         case ColumnKind.ENTITY if field.resolver == "countries":
             yield _Kind("countries", names_country, True, 3)
-        case ColumnKind.CODE if field.column == "phone":
+        case ColumnKind.PHONE | ColumnKind.CODE if (
+            field.kind is ColumnKind.PHONE or field.column == "phone"
+        ):
             yield _Kind("phone numbers", _is_phone, True)
+        case ColumnKind.BOOLEAN:
+            yield _Kind("yes or no", partial(_is_read, field))
+        case ColumnKind.TIME | ColumnKind.TIMESTAMP:
+            yield _Kind("times", partial(_is_read, field))
         case _:
             pass
 
@@ -139,6 +146,14 @@ def _is_duration(text: str) -> bool:
         return read_duration(text) > 0
     except Unreadable:
         return False
+
+
+def _is_read(field: FieldSpec, text: str) -> bool:
+    # Some order of day and month is enough here.
+    return any(
+        not read_cells(field, [text], order)[1]
+        for order in (Notation.DAY_FIRST, Notation.MONTH_FIRST)
+    )
 
 
 def _is_phone(text: str) -> bool:

@@ -26,10 +26,11 @@ from workflows.shared.left_out import (
     KeyWordSearch,
     Left,
     RowSorter,
+    footer_of,
     is_text,
     odd_keys,
 )
-from workflows.shared.notations import Notation, footer_of
+from workflows.shared.notations import Notation
 from workflows.spreadsheets.fields import (
     KEYS,
     FoundValue,

@@ -31,7 +31,9 @@ from workflows.imports.findings import changed
 from workflows.imports.messages import TableMessage
 from workflows.imports.runs import Retry
 from workflows.shared.cells import guarded, unguarded
+from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.errors import RuleViolation
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.fields import header_key, value_key
 from workflows.spreadsheets.mappings import ColumnMapping
 
@@ -112,6 +114,18 @@ def category(value: str) -> list[Any]:
     return [found.target.id if found.target else 0, found.confidence]
 
 
+def cells_of(kind: ColumnKind, **limits: Any) -> Callable[[str], str]:
+    """How the texts of a column are read: the value, or what is wrong."""
+    field = FieldSpec("field", kind, **limits)
+
+    def value(text: str) -> str:
+        ((found,), refused) = read_cells(field, [text], None)
+        assert refused is isinstance(found, Flaw)
+        return found.reason if isinstance(found, Flaw) else "" if found is None else str(found)
+
+    return value
+
+
 RULES: Final[Mapping[str, Callable[[str], Any]]] = {
     "names are made safe": lambda name: safe_filename(name, "file"),
     "dates of PDF files": utc,
@@ -131,6 +145,16 @@ RULES: Final[Mapping[str, Callable[[str], Any]]] = {
     "categories": category,
     "keys of headers": header_key,
     "keys of values": value_key,
+    "truth values": cells_of(ColumnKind.BOOLEAN),
+    "times of day": cells_of(ColumnKind.TIME),
+    "days with a time": cells_of(ColumnKind.TIMESTAMP),
+    "days with a time in Berlin": cells_of(ColumnKind.TIMESTAMP, zone="Europe/Berlin"),
+    "amounts of euros": cells_of(ColumnKind.MONEY, currency="EUR"),
+    "amounts of Canadian dollars": cells_of(ColumnKind.MONEY, currency="CAD"),
+    "amounts of Bulgarian levs": cells_of(ColumnKind.MONEY, currency="BGN"),
+    "phone numbers": cells_of(ColumnKind.PHONE),
+    "texts that match a pattern": cells_of(ColumnKind.CODE, pattern="[A-Z]{2}-[0-9]+|free"),
+    "texts that are blank here": cells_of(ColumnKind.TEXT, blanks=("keine Angabe", "999")),
 }
 WORDS: Final = {
     f"{rule}: {word!r}": (RULES[rule], word, meaning)

@@ -19,9 +19,9 @@ from workflows.shared.cells import (
     readable,
     titles_in_columns,
 )
+from workflows.shared.currencies import CURRENCIES
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import FieldSpec, normalise, squash
-from workflows.shared.notations import CURRENCIES
 
 
 def title_text(cell: Cell) -> str:

@@ -17,9 +17,9 @@ from workflows.imports.header import HEADER_WITHIN, SIDEWAYS, Meaning, TableHead
 from workflows.imports.types import SEQUENCE, TableSpec
 from workflows.shared.cells import Cell, column_letters, is_filled, readable
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import ColumnKind, normalise, squash
-from workflows.shared.left_out import KeyWords, RowSorter
-from workflows.shared.notations import is_totals_word, number_readings_of
+from workflows.shared.fields import NUMBERS, normalise, squash
+from workflows.shared.left_out import KeyWords, RowSorter, is_totals_word
+from workflows.shared.notations import number_readings_of
 
 _CHARACTERS: Final = 80
 _FEWEST: Final = 2
@@ -160,9 +160,6 @@ def _is_filled(cell: Cell) -> bool:
     return isinstance(cell, str) and bool(cell.strip())
 
 
-_NUMBERS: Final = (ColumnKind.DECIMAL, ColumnKind.INTEGER)
-
-
 def sorter_of(spec: TableSpec, header: TableHeader, words: KeyWords) -> RowSorter:
     """What finds the rows of a table that are not data."""
     positions, below = header.positions, HeadersBelow(spec, header)
@@ -175,7 +172,7 @@ def sorter_of(spec: TableSpec, header: TableHeader, words: KeyWords) -> RowSorte
         numbers={
             positions[each.name]: each.name
             for each in spec.fields
-            if each.kind in _NUMBERS and each.name in positions and each.name != SEQUENCE
+            if each.kind in NUMBERS and each.name in positions and each.name != SEQUENCE
         },
         renamed=lambda rows, columns: [
             each.row for each in below.find(rows, columns) if each.other is None
@@ -291,7 +288,7 @@ def figures_of(spec: TableSpec, header: TableHeader) -> list[str]:
     return [
         name
         for name in header.positions
-        if name not in spec.key and (name == "unit" or spec.by_name[name].kind in _NUMBERS)
+        if name not in spec.key and (name == "unit" or spec.by_name[name].kind in NUMBERS)
     ]
 
 

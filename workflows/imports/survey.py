@@ -29,14 +29,14 @@ from workflows.shared.conversion import (
     text_of,
     transpose,
 )
+from workflows.shared.currencies import NAMES_CURRENCY, currency_of, same_currency
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import ColumnKind, FieldSpec, normalise
+from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normalise
 from workflows.shared.left_out import KeyWords, KeyWordSearch
 from workflows.shared.notations import (
-    NAMES_CURRENCY,
     Notation,
-    currency_of,
     date_readings,
+    days_of,
     decide,
     is_percentage,
     number_notations,
@@ -95,33 +95,6 @@ def _may_be_exchanged(cell: Cell) -> bool:
 
 CURRENCY: Final = "currency"
 """Field of a table that says the currency of each row."""
-_MEANT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {
-        "$": frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD", "MXN")),
-        "\u20ac": frozenset(("EUR",)),
-        "\u00a3": frozenset(("GBP", "EGP")),
-        "\u00a5": frozenset(("JPY", "CNY")),
-        "\u20b9": frozenset(("INR",)),
-        "\u20bd": frozenset(("RUB",)),
-        "KR": frozenset(("NOK", "SEK", "DKK")),
-    }
-)
-"""Sign to what it may stand for."""
-_SPELLED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "US$": "USD",
-        "C$": "CAD",
-        "CA$": "CAD",
-        "A$": "AUD",
-        "AU$": "AUD",
-        "HK$": "HKD",
-        "NZ$": "NZD",
-        "FR": "CHF",
-        "SFR": "CHF",
-        "RMB": "CNY",
-        "RS": "INR",
-    }
-)
 
 
 def count_currencies(texts: Sequence[str], found: Counter[str]) -> None:
@@ -135,7 +108,7 @@ def usual_currency(found: Counter[str]) -> str | None:
         return None
 
     def weight(name: str) -> tuple[int, int, str]:
-        alike = sum(count for other, count in found.items() if _same(name, other))
+        alike = sum(count for other, count in found.items() if same_currency(name, other))
         return alike, found[name], name
 
     return max(found, key=weight)
@@ -157,15 +130,10 @@ def conflicts(
             continue
         named = rows[i] if rows is not None else None
         if isinstance(named, str):
-            if not _same(own, named.strip().upper()):
+            if not same_currency(own, named.strip().upper()):
                 yield i, Flaw(f"is in {own}, and the currency of its row is {named}")
-        elif not _same(own, usual):
+        elif not same_currency(own, usual):
             yield i, Flaw(f"is in {own}, and most of its column is in {usual}", returns=True)
-
-
-def _same(one: str, other: str) -> bool:
-    one, other = _SPELLED.get(one, one), _SPELLED.get(other, other)
-    return one == other or other in _MEANT.get(one, ()) or one in _MEANT.get(other, ())
 
 
 SAMPLE_ROWS: Final = 5_000
@@ -258,16 +226,14 @@ class Survey:
         self._written: dict[int, FieldSpec] = {
             position: meaning.field
             for position, meaning in header.meanings.items()
-            if meaning.field.kind in (ColumnKind.DECIMAL, ColumnKind.INTEGER, ColumnKind.DATE)
+            if meaning.field.kind in NUMBERS | DAYS
         }
         self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
         self._dotted = {position: set[Notation]() for position in self._written}
         self._percent: Counter[int] = Counter()
         self._currencies: dict[int, Counter[str]] = {}
         self._orders = {
-            position: DayOrder()
-            for position, field in self._written.items()
-            if field.kind is ColumnKind.DATE
+            position: DayOrder() for position, field in self._written.items() if field.kind in DAYS
         }
         self._parts: dict[int, dict[str, None]] = {}
         self._filled: list[int] = []
@@ -346,9 +312,9 @@ class Survey:
         if not texts:
             return
         joined = "\n".join(texts)
-        if spec.kind is ColumnKind.DATE:
+        if spec.kind in DAYS:
             distinct = plain_cells(spec, list(dict.fromkeys(texts)), date1904=self._date1904)
-            written = [cell.strip() for cell in distinct if isinstance(cell, str)]
+            written = days_of(spec.kind, distinct)
             found |= decide(map(date_readings, written))
             dotted = [text for cell in written if (text := slashed(cell)) != cell]
             self._dotted[position] |= decide(map(date_readings, dotted))
@@ -438,7 +404,7 @@ class Survey:
         everywhere = {notation for position in at.values() for notation in self._found[position]}
         settled: dict[str, Notation | None] = {}
         for name, position in at.items():
-            is_date = self._written[position].kind is ColumnKind.DATE
+            is_date = self._written[position].kind in DAYS
             settled[name] = options.dates if is_date else options.numbers
             if settled[name] is None and name in options.carried:
                 settled[name] = options.carried[name]
@@ -553,7 +519,7 @@ def convert_cells(
         See `convert_column`.
     """
     plain = plain_cells(field, cells, is_key=field.name in spec.key, date1904=date1904)
-    if surveyed.dotted and field.kind is ColumnKind.DATE:
+    if surveyed.dotted and field.kind in DAYS:
         plain = [slashed(cell.strip()) if isinstance(cell, str) else cell for cell in plain]
     values, refused = convert_column(field, plain, surveyed.notations.get(field.name))
     if field.name in surveyed.doubtful:
@@ -574,7 +540,11 @@ NUMBER_DIGITS: Final = 10
 _CHANGED: Final = 32
 """Distinct cells of a column that may become something else than their form."""
 _FORMS: Final[Mapping[ColumnKind, CellForm]] = MappingProxyType(
-    {ColumnKind.DECIMAL: CellForm.DECIMAL, ColumnKind.INTEGER: CellForm.INTEGER}
+    {
+        ColumnKind.DECIMAL: CellForm.DECIMAL,
+        ColumnKind.MONEY: CellForm.DECIMAL,
+        ColumnKind.INTEGER: CellForm.INTEGER,
+    }
 )
 
 
@@ -582,9 +552,9 @@ def form_of(field: FieldSpec, surveyed: Surveyed) -> CellForm:
     """What is made of most cells of a field."""
     if field.name == SEQUENCE:
         return CellForm.PADDED
-    if field.kind is ColumnKind.DECIMAL and surveyed.notations.get(field.name) is Notation.COMMA:
-        return CellForm.COMMA
-    return _FORMS.get(field.kind, CellForm.TEXT)
+    form = _FORMS.get(field.kind, CellForm.TEXT)
+    is_comma = surveyed.notations.get(field.name) is Notation.COMMA
+    return CellForm.COMMA if form is CellForm.DECIMAL and is_comma else form
 
 
 def column_text(

@@ -195,7 +195,9 @@ FEWEST_ROWS: Final = 1_000
 _KNOWN: Final = 50_000
 """Texts of numbers and days of one column that are kept for the next rows."""
 _BREAKS: Final = ("\t", "\r", NULL)
-_TEXTS: Final = frozenset({ColumnKind.TEXT, ColumnKind.CODE, ColumnKind.CHOICE})
+_TEXTS: Final = frozenset(
+    {ColumnKind.TEXT, ColumnKind.CODE, ColumnKind.CHOICE, ColumnKind.MAIL, ColumnKind.PHONE}
+)
 
 
 class RowPacker:

@@ -11,20 +11,33 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from enum import Enum, auto
 from itertools import chain, islice, zip_longest
 from types import MappingProxyType
 from typing import Any, Final, cast, overload
+from zoneinfo import ZoneInfo
 
 from workflows.shared.cells import FORBIDDEN, Cell, Uncalculated, cell_text, number_text
-from workflows.shared.fields import DECIMAL_PLACES, INTEGER_MAX, ColumnKind, FieldSpec, normalise
+from workflows.shared.currencies import currency_of
+from workflows.shared.fields import (
+    DAYS,
+    DECIMAL_PLACES,
+    INTEGER_MAX,
+    NUMBERS,
+    Bound,
+    ColumnKind,
+    FieldSpec,
+    normalise,
+)
+from workflows.shared.moments import in_zone, local_time, read_clock
 from workflows.shared.notations import (
     YEARS,
     Notation,
     Unreadable,
     date_readings,
+    days_of,
     decide,
     exact,
     hours_of,
@@ -36,6 +49,7 @@ from workflows.shared.notations import (
     refuse_unclear,
     settle,
 )
+from workflows.shared.patterns import compiled_pattern
 
 _ERRORS: Final = frozenset(
     (
@@ -71,6 +85,10 @@ _TOO_NARROW: Final = re.compile(r"#{3,}")
 """What a spreadsheet shows, and writes into text files, where a column is too narrow."""
 
 
+_ENTERED: Final = (ColumnKind.CODE, ColumnKind.PHONE)
+"""Kinds of digits that are no number."""
+
+
 def may_be_error(texts: Sequence[str], joined: str, kind: ColumnKind) -> bool:
     """Whether one of many texts may be such a text; quick if none is.
 
@@ -93,7 +111,7 @@ def error_of(text: str, kind: ColumnKind) -> str | None:
     if text in _ERRORS:
         what = "code" if kind is ColumnKind.CODE else "value"
         return f"is an error, not a {what}; correct its formula"
-    if kind is ColumnKind.CODE and _SCIENTIFIC.fullmatch(text):
+    if kind in _ENTERED and _SCIENTIFIC.fullmatch(text):
         return "is a number without its last digits; format the cell as text and enter it again"
     if kind is ColumnKind.CODE and _DAY.fullmatch(text):
         return "is a date that a spreadsheet has made of a code; format the cell as text"
@@ -168,20 +186,18 @@ def settle_notations(columns: Mapping[str, tuple[FieldSpec, Sequence[Cell]]]) ->
     return {
         name: hours_of(cells)
         if field.kind is ColumnKind.DURATION
-        else settle(found[name], everywhere, dates=field.kind is ColumnKind.DATE)
+        else settle(found[name], everywhere, dates=field.kind in DAYS)
         for name, (field, cells) in columns.items()
     }
 
 
 def _evidence(kind: ColumnKind, cells: Iterable[Cell]) -> set[Notation]:
-    texts = (cell.strip() for cell in cells if isinstance(cell, str))
-    match kind:
-        case ColumnKind.DECIMAL | ColumnKind.INTEGER | ColumnKind.PLACE:
-            return decide(map(number_notations, dict.fromkeys(texts)))
-        case ColumnKind.DATE:
-            return decide(map(date_readings, dict.fromkeys(texts)))
-        case _:
-            return set()
+    if kind in DAYS:
+        return decide(map(date_readings, dict.fromkeys(days_of(kind, cells))))
+    if kind in NUMBERS or kind is ColumnKind.PLACE:
+        texts = (cell.strip() for cell in cells if isinstance(cell, str))
+        return decide(map(number_notations, dict.fromkeys(texts)))
+    return set()
 
 
 def read_cells(
@@ -247,7 +263,10 @@ def convert_column(
                 return _blank(field)
             if isinstance(cell, str) and (wrong := error_of(cell, field.kind)):
                 raise Unreadable(wrong)
-            return read(field, cell, written)
+            value = read(field, cell, written)
+            if field.is_limited:
+                _refuse_beyond(field, value)
+            return value
         except Unreadable as problem:
             return Flaw(str(problem))
 
@@ -267,14 +286,12 @@ def _plain_numbers(
 
     None: each has to be looked at by itself.
     """
-    if field.minimum is not None and field.minimum > 0:
+    if field.kind not in NUMBERS or field.maximum is not None or field.minimum not in (None, 0):
         return None
     if field.kind is ColumnKind.INTEGER:
         pattern = _PLAIN_INTEGERS
-    elif field.kind is ColumnKind.DECIMAL:
-        pattern = _PLAIN_POINTS if notation is Notation.POINT else _PLAIN_DIGITS
     else:
-        return None
+        pattern = _PLAIN_POINTS if notation is Notation.POINT else _PLAIN_DIGITS
     texts = cast("Collection[str]", distinct)
     joined = "\n".join(texts) + "\n"
     if joined.count("\n") != len(texts) or not pattern.fullmatch(joined):
@@ -297,6 +314,8 @@ def _visible(code: str) -> str:
 
 
 def _all_clean(field: FieldSpec, texts: Sequence[str]) -> bool:
+    if field.pattern is not None:
+        return False
     if (field.is_needed or field.filled) and "" in texts:
         return False
     if field.kind is ColumnKind.MAIL and not all(is_mail(text) for text in set(texts) if text):
@@ -363,10 +382,7 @@ def _decimal(field: FieldSpec, cell: Cell, notation: Written) -> Decimal:
             value = Decimal(repr(cell))
         case _:
             value = read_number(cell_text(cell), _notation(notation))
-    value = exact(value)
-    if field.minimum is not None and value < field.minimum:
-        raise Unreadable(_too_small(field.minimum))
-    return value
+    return exact(value)
 
 
 def _integer(field: FieldSpec, cell: Cell, notation: Written) -> int:
@@ -380,8 +396,35 @@ def _integer(field: FieldSpec, cell: Cell, notation: Written) -> int:
     return int(value)
 
 
-def _too_small(minimum: int) -> str:
-    return "is negative" if minimum == 0 else f"is less than {minimum}"
+def _refuse_beyond(field: FieldSpec, value: Any) -> None:
+    if field.minimum is not None and _comparable(field, value, field.minimum) < field.minimum:
+        is_sign = field.minimum == 0
+        raise Unreadable(
+            "is negative" if is_sign else f"is less than {_bound(field.minimum, field)}"
+        )
+    if field.maximum is not None and _comparable(field, value, field.maximum) > field.maximum:
+        raise Unreadable(f"is more than {_bound(field.maximum, field)}")
+    if (
+        field.pattern is not None
+        and isinstance(value, str)
+        and not compiled_pattern(field.pattern)(value)
+    ):
+        raise Unreadable(f"does not match the pattern {field.pattern}")
+
+
+def _comparable(field: FieldSpec, value: Any, bound: Bound) -> Any:
+    """A value as its bound is: a moment as local time, and as a day if the bound is a day."""
+    if not isinstance(value, datetime):
+        return value
+    if field.zone is not None:
+        value = local_time(value, field.zone)
+    return value if isinstance(bound, datetime) else value.date()
+
+
+def _bound(bound: Bound, field: FieldSpec) -> str:
+    if field.kind is ColumnKind.DURATION and isinstance(bound, int):
+        return str(timedelta(milliseconds=bound))
+    return f"{bound:f}" if isinstance(bound, Decimal) else str(bound)
 
 
 def _date(field: FieldSpec, cell: Cell, notation: Written) -> date:
@@ -446,6 +489,128 @@ def _choice(field: FieldSpec, cell: Cell, notation: Written) -> str:
     return value
 
 
+_TRUE: Final = frozenset(
+    ("yes", "y", "true", "1", "x", "on", "ja", "j", "wahr", "oui", "vrai", "si", "verdadero")
+)
+_FALSE: Final = frozenset(
+    ("no", "n", "false", "0", "off", "nein", "falsch", "non", "faux", "falso")
+)
+
+
+def _boolean(field: FieldSpec, cell: Cell, notation: Written) -> bool:
+    word = normalise(cell_text(cell))
+    if isinstance(cell, bool) or word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise Unreadable("is neither yes nor no; write yes, no, true, false, 1, 0 or x")
+
+
+_NO_CLOCK: Final = "is not a time of day; write it as 14:30, and midnight as 00:00"
+_SPREADSHEETS_FIRST_DAYS: Final = frozenset(
+    (date(1899, 12, 30), date(1899, 12, 31), date(1904, 1, 1))
+)
+"""What programs write as the day of a time without one."""
+
+
+def _time(field: FieldSpec, cell: Cell, notation: Written) -> time:
+    match cell:
+        case datetime() if cell.date() in _SPREADSHEETS_FIRST_DAYS:
+            return cell.time()
+        case date():
+            raise Unreadable("has a day; a time of day is expected")
+        case bool():
+            raise Unreadable(_NO_CLOCK)
+        case int() | float():
+            milliseconds = round(cell * 86_400_000) if 0 <= cell < 1 else -1
+            if not 0 <= milliseconds < 86_400_000:
+                raise Unreadable(_NO_CLOCK)
+            return (datetime.min + timedelta(milliseconds=milliseconds)).time()
+        case _:
+            found = read_clock(cell_text(cell))
+    if found is None:
+        raise Unreadable(_NO_CLOCK)
+    if found[1] is not None:
+        raise Unreadable("has an offset from UTC; write the time of day alone")
+    return found[0]
+
+
+_NO_MOMENT: Final = "is not a day with a time; write it as 2025-03-04 14:30"
+
+
+def _timestamp(field: FieldSpec, cell: Cell, notation: Written) -> datetime:
+    offset = None
+    match cell:
+        case datetime():
+            local = datetime.combine(_known_day(cell.date()), cell.time())
+        case date():
+            # A cell of a spreadsheet that shows no time is midnight; a text leaves its time open.
+            local = datetime.combine(_known_day(cell), time())
+        case bool() | int() | float() | None:
+            raise Unreadable(_NO_MOMENT)
+        case _:
+            day, _, rest = cell.partition(" ")
+            found = read_clock(rest)
+            if found is None and not rest and date_readings(day):
+                raise Unreadable("has no time of day; write it as 2025-03-04 14:30")
+            if found is None or not date_readings(day):
+                raise Unreadable(_NO_MOMENT)
+            clock, offset = found
+            local = datetime.combine(read_date(day, _notation(notation)), clock)
+    if field.zone is None:
+        if offset is not None:
+            raise Unreadable("has an offset from UTC, and times of this column have none")
+        return local
+    if offset is not None:
+        return local.replace(tzinfo=offset).astimezone(UTC)
+    moments = in_zone(local, field.zone)
+    if len(moments) == 1:
+        return moments[0]
+    if not moments:
+        raise Unreadable(f"does not exist: clocks of {field.zone} go forward then")
+    raise Unreadable(
+        f"happens twice, as clocks of {field.zone} go back then; write it with its offset, as "
+        f"{moments[0].astimezone(ZoneInfo(field.zone)).isoformat(' ', 'minutes')}"
+    )
+
+
+def _money(field: FieldSpec, cell: Cell, notation: Written) -> Decimal:
+    try:
+        return _decimal(field, cell, notation)
+    except Unreadable as problem:
+        if str(problem) != _NO_NUMBER:
+            raise
+        named = currency_of(cell_text(cell), field.currency)
+        if named is not None and field.currency is not None:
+            raise Unreadable(f"is in {named}, and this column is in {field.currency}") from problem
+        raise Unreadable("is not an amount of money; write it as 1250.00") from problem
+
+
+_PHONE_MARKS: Final = MappingProxyType(str.maketrans("", "", " .-\u2013/()[]"))
+_TRUNK_ZERO: Final = re.compile(r"((?:\+|00)[1-9][0-9]{0,2}[ .-]*)\(0\)")
+_PHONE: Final = re.compile(r"\+?[0-9]{5,15}")
+_EXTENSION: Final = re.compile(
+    r"(?:#|\bext|[0-9 ]x|durchwahl|\bdw|poste|\bapp)[. :]*[0-9]", re.IGNORECASE
+)
+
+
+def _phone(field: FieldSpec, cell: Cell, notation: Written) -> str:
+    if isinstance(cell, bool | date):
+        raise Unreadable("is not a phone number; format the cell as text")
+    if isinstance(cell, int | float):
+        raise Unreadable("is a number, which may have lost a leading zero; format the cell as text")
+    text = _visible(cell_text(cell))
+    if _EXTENSION.search(text):
+        raise Unreadable("has an extension; write the number alone")
+    bare = _TRUNK_ZERO.sub(r"\1", text, count=1)
+    digits = bare.translate(_PHONE_MARKS)
+    if digits.startswith("00"):
+        digits = f"+{digits[2:]}"
+    # A zero in brackets is part of the number at its beginning alone.
+    is_unclear = "(0)" in bare[1:] or digits.startswith("+0")
+    if is_unclear or _PHONE.fullmatch(digits) is None:
+        raise Unreadable("is not a phone number; write it like +49 30 123456, with 5 to 15 digits")
+    return digits
+
+
 _READERS: Final[Mapping[ColumnKind, Callable[[FieldSpec, Cell, Written], Any]]] = MappingProxyType(
     {
         ColumnKind.TEXT: _text,
@@ -458,6 +623,11 @@ _READERS: Final[Mapping[ColumnKind, Callable[[FieldSpec, Cell, Written], Any]]] 
         ColumnKind.PLACE: _place,
         ColumnKind.DURATION: _duration,
         ColumnKind.ENTITY: _text,
+        ColumnKind.BOOLEAN: _boolean,
+        ColumnKind.TIME: _time,
+        ColumnKind.TIMESTAMP: _timestamp,
+        ColumnKind.MONEY: _money,
+        ColumnKind.PHONE: _phone,
     }
 )
 
@@ -513,6 +683,15 @@ _VALUES: Final[Mapping[ColumnKind, Callable[[str], Any]]] = MappingProxyType(
         ColumnKind.DECIMAL: Decimal,
         ColumnKind.INTEGER: int,
         ColumnKind.DATE: date.fromisoformat,
+        ColumnKind.MAIL: str,
+        ColumnKind.PLACE: int,
+        ColumnKind.DURATION: int,
+        ColumnKind.ENTITY: str,
+        ColumnKind.BOOLEAN: "True".__eq__,
+        ColumnKind.TIME: time.fromisoformat,
+        ColumnKind.TIMESTAMP: datetime.fromisoformat,
+        ColumnKind.MONEY: Decimal,
+        ColumnKind.PHONE: str,
     }
 )
 

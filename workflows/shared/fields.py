@@ -4,6 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, time
+from decimal import Decimal
 from enum import Enum, auto
 from functools import cached_property
 from types import MappingProxyType
@@ -81,7 +83,28 @@ class ColumnKind(Enum):
     """Milliseconds, from hours:minutes:seconds, seconds or a spreadsheet's time."""
     ENTITY = auto()
     """A row of another table, which is found by its text."""
+    BOOLEAN = auto()
+    """Yes or no, in four languages; a blank cell is neither."""
+    TIME = auto()
+    """A time of day."""
+    TIMESTAMP = auto()
+    """A day and a time of day: in UTC if the field has a zone, else as the file has it."""
+    MONEY = auto()
+    """An exact number, beside which a currency may stand."""
+    PHONE = auto()
+    """Digits, with a plus sign in front of a country's code."""
 
+
+NUMBERS: Final = frozenset({ColumnKind.DECIMAL, ColumnKind.INTEGER, ColumnKind.MONEY})
+"""Kinds whose cells may have decimal points or commas."""
+DAYS: Final = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP})
+"""Kinds whose cells have an order of day and month."""
+Bound = int | Decimal | date | time
+"""The smallest or largest value of a field, as a value of its kind; a length of time has
+milliseconds, and a day with a time its local time."""
+_ORDERED: Final = (
+    NUMBERS | DAYS | frozenset({ColumnKind.PLACE, ColumnKind.DURATION, ColumnKind.TIME})
+)
 
 _MOST_CHARACTERS: Final[Mapping[ColumnKind, int]] = MappingProxyType(
     {
@@ -102,7 +125,7 @@ class FieldSpec:
         required: A blank cell is a problem, and so is a file without the column.
         aliases: Other headers for it, in English and German; compared normalised.
         max_length: Characters a text may have; None: as many as its kind allows.
-        minimum: Smallest number.
+        minimum: Smallest value.
         choices: Value to the other ways to write it.
         blank: What a blank cell means.
         filled: A blank cell is a problem where the file has the column.
@@ -120,6 +143,11 @@ class FieldSpec:
         examples: Cells that are right.
         resolver: Name of the resolver that finds what cells refer to.
         creates: A person may have a missing candidate created.
+        maximum: Largest value.
+        pattern: What a whole text has to match; see `compiled_pattern`.
+        blanks: Texts that count as a blank cell here, beside those that always do.
+        currency: Code of the currency of its amounts; None: a sign beside one says nothing.
+        zone: Name of the zone of its local times; None: they have none, and no offset either.
     """
 
     name: str
@@ -127,7 +155,7 @@ class FieldSpec:
     required: bool = False
     aliases: tuple[str, ...] = ()
     max_length: int | None = None
-    minimum: int | None = None
+    minimum: Bound | None = None
     choices: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
     blank: str | None = None
     filled: bool = False
@@ -143,10 +171,28 @@ class FieldSpec:
     examples: tuple[str, ...] = ()
     resolver: str | None = None
     creates: bool = False
+    maximum: Bound | None = None
+    pattern: str | None = None
+    blanks: tuple[str, ...] = ()
+    currency: str | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
         if (self.kind is ColumnKind.ENTITY) != (self.resolver is not None):
             raise ValueError(f"{self.name}: a field of kind ENTITY has a resolver, and no other")
+        is_bounded = self.minimum is not None or self.maximum is not None
+        if is_bounded and self.kind not in _ORDERED:
+            raise ValueError(f"{self.name}: values of kind {self.kind.name} have no order")
+
+    @cached_property
+    def is_limited(self) -> bool:
+        """Whether a value may be refused that is right for its kind."""
+        return (self.minimum, self.maximum, self.pattern) != (None, None, None)
+
+    @cached_property
+    def blank_texts(self) -> frozenset[str]:
+        """Texts of `blanks`, in lower case."""
+        return frozenset(each.strip().lower() for each in self.blanks)
 
     @property
     def is_needed(self) -> bool:

@@ -7,15 +7,19 @@ without a key cannot be stored: it is skipped if it is a heading, or if each of 
 sum of rows above, and rejected otherwise.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from workflows.shared.cells import Cell, count_filled, is_filled
-from workflows.shared.notations import footer_of, is_totals_word, may_hold_words, number_readings_of
+from workflows.shared.currencies import CURRENCIES, LONGEST
+from workflows.shared.fields import normalise
+from workflows.shared.notations import number_readings_of
 
 Table = Sequence[Sequence[Cell]]
 """Cells by row, or by column."""
@@ -29,6 +33,50 @@ _LEAST_SUMMED: Final = 2
 """Rows above of which a number without a key may be the sum: one row may just be repeated."""
 _TITLES: Final = 2
 """Cells of a row that repeats the header in part."""
+
+
+_TOTAL_WORDS: Final = (
+    r"(?:sub ?totals?|totals?|sum|summe|summen|gesamt|gesamtsumme|gesamtergebnis|ergebnis"
+    r"|zwischensumme|endsumme|teilsumme|teilergebnis|sous ?total|somme|suma|subtotaal|totaal"
+    r"|totale|total general|total generale|ubertrag|carried forward|brought forward|\u03c3)"
+)
+_TOTAL: Final = re.compile(
+    r"(?:(?:grand|overall|final|running|page|sheet|section|group|net|gross|project|report|general"
+    rf"|cumulative|end|sum) )*{_TOTAL_WORDS}(?: (?:{'|'.join(sorted(CURRENCIES))}|amount|cost|costs"
+    r"|quantity|qty|price|sum|betrag|menge|netto|brutto|net|gross|general|generale))?"
+)
+_FOOTER: Final = re.compile(
+    r"(?:page|seite|blatt|pagina|pag|sheet) [0-9]+(?: ?(?:of|von|de|di|sur|aus)? ?[0-9]+)?"
+)
+_DIGITS_OF_FOOTER: Final = re.compile(r"[0-9]+")
+_WORD_PARTS: Final = (
+    *("tota", "sum", "somme", "ergebnis", "gesamt", "bertrag", "forward", "\u03c3"),
+    *("page", "seite", "blatt", "pag", "sheet"),
+)
+"""Each text of the two lists holds one of them."""
+
+
+def may_hold_words(texts: Collection[str]) -> bool:
+    """Return whether a text may stand in one of the lists; quick if none does."""
+    joined = "\n".join(texts).lower()
+    return any(part in joined for part in _WORD_PARTS)
+
+
+@lru_cache(maxsize=4096)
+def is_totals_word(text: str) -> bool:
+    """Return whether a text says "total" and nothing else: `Grand total EUR`, `Zwischensumme:`."""
+    return len(text) <= LONGEST and _TOTAL.fullmatch(normalise(text)) is not None
+
+
+@lru_cache(maxsize=4096)
+def footer_of(text: str) -> str | None:
+    """Return a page's footer without its numbers; None: the text is something else.
+
+    `Page 2 of 9` and `Page 3 of 9` are the same footer.
+    """
+    if len(text) > LONGEST or _FOOTER.fullmatch(name := normalise(text)) is None:
+        return None
+    return _DIGITS_OF_FOOTER.sub("#", name)
 
 
 class Left(Enum):

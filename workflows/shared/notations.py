@@ -14,16 +14,24 @@ stays open: `workflows.shared.notations` decides that.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from enum import Enum
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
 from workflows.shared.cells import BLANKS, Cell, cell_text, is_blank
+from workflows.shared.currencies import (
+    LONGEST,
+    MONEY,
+    currency_of,
+    is_money,
+    same_currency,
+)
 from workflows.shared.fields import DECIMAL_DIGITS, DECIMAL_PLACES, ColumnKind, FieldSpec, normalise
+from workflows.shared.moments import split_moment
 
 Value = TypeVar("Value", Decimal, date)
 
@@ -161,9 +169,19 @@ def date_readings(text: str) -> dict[Notation, date]:
 
 
 def slashed(text: str) -> str:
-    """A date with dots, such as 03.25.2025, with slashes; another text as it is."""
-    found = _YEAR_LAST.fullmatch(text)
-    return text.replace(".", "/") if found and found[2] == "." else text
+    """A date with dots, such as 03.25.2025, with slashes; another text as it is.
+
+    What stands behind a space is left alone: a time of day.
+    """
+    day, *rest = text.split(" ", 1)
+    found = _YEAR_LAST.fullmatch(day)
+    return " ".join((day.replace(".", "/"), *rest)) if found and found[2] == "." else text
+
+
+def days_of(kind: ColumnKind, cells: Iterable[Cell]) -> list[str]:
+    """The texts of days in plain cells of a column of days, without their times of day."""
+    texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+    return [text.partition(" ")[0] for text in texts] if kind is ColumnKind.TIMESTAMP else texts
 
 
 def read_date(text: str, notation: Notation | None) -> date:
@@ -383,26 +401,6 @@ _NUMBER_BLANKS: Final = re.compile(
 )
 """How a spreadsheet shows zero or nothing in a column of money."""
 
-_LONGEST: Final = 60
-"""Characters of a number or date, with all that stands around it."""
-
-CURRENCIES: Final = frozenset(
-    (
-        *("usd", "eur", "gbp", "chf", "cad", "aud", "nzd", "jpy", "cny", "inr", "aed", "sar"),
-        *("qar", "kwd", "omr", "bhd", "nok", "sek", "dkk", "pln", "czk", "huf", "ron", "try"),
-        *("zar", "brl", "mxn", "sgd", "hkd", "krw", "thb", "myr", "idr", "rub", "uah", "ils"),
-        *("egp", "ngn", "kes"),
-    )
-)
-_SIGN: Final = (
-    r"(?:[A-Z]{2,3})?[$\u20ac\u00a3\u00a5\u20b9\u20bd]|[A-Z]{3}\b|SFr\.?|Fr\.|kr\.?|Rs\.?"
-)
-_MONEY: Final = re.compile(
-    rf"(?P<minus>[-\u2212+]?)\s*(?P<before>{_SIGN})?\s*(?P<inner>[-\u2212]?)\s*"
-    rf"(?P<number>[0-9.,][0-9.,'\u2019\s]*?)(?P<cents>[.,][-\u2013\u2014]+|/-)?\s*(?P<after>{_SIGN})?(?P<trailing>-?)"
-)
-NAMES_CURRENCY: Final = re.compile(r"[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u20bd]")
-"""What a text holds that names a currency, and a bare number does not."""
 _PLAIN: Final = re.compile(r"-?[0-9.,]+")
 _MINUS: Final = "\u2212"
 
@@ -494,17 +492,19 @@ def plain_cells(
         date1904: Day numbers count from 1904.
         today: Day of the import; a field of the past has no year behind it.
     """
+    if field.blanks:
+        cells = _mapped(cells, partial(_unless_listed, field.blank_texts), _ALL_TYPES)
     match field.kind:
         case ColumnKind.TEXT:
             return cells
-        case ColumnKind.DECIMAL | ColumnKind.INTEGER:
+        case ColumnKind.DECIMAL | ColumnKind.INTEGER | ColumnKind.MONEY:
             if _are_plain(cells):
                 return cells
-            plain = _number
-        case ColumnKind.DATE:
+            plain = partial(_amount, field) if field.kind is ColumnKind.MONEY else _number
+        case ColumnKind.DATE | ColumnKind.TIMESTAMP:
             latest = today.year if field.past and today is not None else _LATEST
-            plain = _Dates(field, latest, date1904=date1904)
-            return _mapped(cells, plain, {str, int, float, datetime, date})
+            reader = _Dates if field.kind is ColumnKind.DATE else _Moments
+            return _mapped(cells, reader(field, latest, date1904=date1904), _ALL_TYPES)
         case ColumnKind.PLACE:
             plain = _place
         case _:
@@ -514,6 +514,14 @@ def plain_cells(
     if field.words:
         plain = partial(_meant, field.meaning_of, plain)
     return _mapped(cells, plain, {str})
+
+
+_ALL_TYPES: Final = frozenset({str, int, float, datetime, date})
+"""Of cells that are something; a truth value is read as it is."""
+
+
+def _unless_listed(blanks: frozenset[str], cell: Cell) -> Cell:
+    return None if cell_text(cell).strip().lower() in blanks else cell
 
 
 def _unless_blank(field: FieldSpec, cell: Cell) -> Cell:
@@ -529,7 +537,7 @@ def _place(cell: Cell) -> Cell:
 
 
 def _mapped(
-    cells: Sequence[Cell], plain: Callable[[Cell], Cell], types: set[type]
+    cells: Sequence[Cell], plain: Callable[[Cell], Cell], types: Set[type]
 ) -> Sequence[Cell]:
     if types.isdisjoint(map(type, cells)):
         return cells
@@ -552,21 +560,31 @@ def _are_plain(cells: Sequence[Cell]) -> bool:
     return not joined.strip("0123456789.,") and "." not in cells
 
 
-def _number(cell: Cell) -> Cell:
+def _amount(field: FieldSpec, cell: Cell) -> Cell:
+    """Text of an amount without its currency; with it if it is another one than the field's."""
+    assert isinstance(cell, str)
+    own = field.currency
+    text = re.sub(own, own, cell, flags=re.IGNORECASE) if own else cell
+    named = currency_of(text, own)
+    is_other = own is not None and named is not None and not same_currency(named, own)
+    return cell if is_other or is_percentage(cell) else _number(text, own)
+
+
+def _number(cell: Cell, own: str | None = None) -> Cell:
     """Text of a number without currency, brackets and percent sign; percent as an exponent."""
     assert isinstance(cell, str)
     if _PLAIN.fullmatch(cell) and cell not in BLANKS:
         return cell
     text = cell.strip()
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST:
         return cell
     if text.lower() in BLANKS or _NUMBER_BLANKS.fullmatch(text):
         return None
     negative = text.startswith("(") and text.endswith(")")
     bare = text[1:-1].strip() if negative else text
     percent = bare.endswith("%")
-    found = _MONEY.fullmatch(bare.removesuffix("%").rstrip() if percent else bare)
-    if found is None or not _is_money(found):
+    found = MONEY.fullmatch(bare.removesuffix("%").rstrip() if percent else bare)
+    if found is None or not is_money(found, own):
         return cell
     minus = negative or any(
         found[group] in ("-", _MINUS) for group in ("minus", "inner", "trailing")
@@ -576,25 +594,6 @@ def _number(cell: Cell) -> Cell:
         # `1.250,-`: what stands before the dash is the decimal mark.
         number += f"{found['cents'][0]}00"
     return f"{'-' if minus else ''}{number}{'e-2' if percent else ''}"
-
-
-def _is_money(found: re.Match[str]) -> bool:
-    signs = [sign for sign in (found["before"], found["after"]) if sign]
-    return len(signs) <= 1 and all(
-        not sign.isalpha() or sign.lower() in CURRENCIES or len(sign) == 2 or sign == "SFr"
-        for sign in signs
-    )
-
-
-def currency_of(cell: str) -> str | None:
-    """The currency that a text of an amount names, in capitals; None: it names none."""
-    if not NAMES_CURRENCY.search(cell) or len(cell) > _LONGEST:
-        return None
-    found = _MONEY.fullmatch(cell.strip().strip("()").strip())
-    if found is None or not _is_money(found):
-        return None
-    sign = found["before"] or found["after"]
-    return sign.rstrip(".").upper() if sign else None
 
 
 def number_readings_of(cell: Cell) -> Sequence[Decimal]:
@@ -683,12 +682,11 @@ class _Dates:
         return part_of_date(self._field, cell) or self._of_serial(cell)
 
     def _of_serial(self, cell: int | float) -> Cell:
-        is_day = abs(cell) < 1e6 and int(cell) in _SERIALS
-        return self._epoch + timedelta(days=int(cell)) if is_day else cell
+        return self._epoch + timedelta(days=int(cell)) if _is_serial(cell) else cell
 
     def _of_text(self, cell: str) -> Cell:
         text = cell.strip()
-        if len(text) > _LONGEST:
+        if len(text) > LONGEST:
             return cell
         if text.lower() in BLANKS or _NO_DATE.fullmatch(text):
             return None
@@ -727,6 +725,37 @@ class _Dates:
         return year if len(text) > 2 else self._latest - (self._latest - year) % 100
 
 
+class _Moments(_Dates):
+    """Days with a time in plain notation: the day, a space, and the time of day as it stands."""
+
+    def __call__(self, cell: Cell) -> Cell:
+        match cell:
+            case datetime():
+                return None if self._bounded(cell.date(), cell) is None else cell
+            case date():
+                return self._bounded(cell, cell)
+            case bool() | None:
+                return cell
+            case int() | float() if _is_serial(cell):
+                midnight = datetime(self._epoch.year, self._epoch.month, self._epoch.day)
+                return midnight + timedelta(milliseconds=round(cell * 86_400_000))
+            case int() | float():
+                return cell
+            case _:
+                return self._of_moment(cell)
+
+    def _of_moment(self, cell: str) -> Cell:
+        found = split_moment(cell.strip())
+        if found is None:
+            return None if self._of_text(cell) is None else cell
+        day = self._of_text(found[0])
+        return None if day is None else f"{cell_text(day)} {found[1]}"
+
+
+def _is_serial(cell: int | float) -> bool:
+    return abs(cell) < 1e6 and int(cell) in _SERIALS
+
+
 def _compact(text: str) -> date | None:
     if _COMPACT.fullmatch(text) is None:
         return None
@@ -740,47 +769,3 @@ def _day(year: int, month: int, day: int) -> date | None:
         return date(year, month, day)
     except ValueError:
         return None
-
-
-_TOTALS: Final = (
-    r"(?:sub ?totals?|totals?|sum|summe|summen|gesamt|gesamtsumme|gesamtergebnis|ergebnis"
-    r"|zwischensumme|endsumme|teilsumme|teilergebnis|sous ?total|somme|suma|subtotaal|totaal"
-    r"|totale|total general|total generale|ubertrag|carried forward|brought forward|\u03c3)"
-)
-_TOTAL: Final = re.compile(
-    r"(?:(?:grand|overall|final|running|page|sheet|section|group|net|gross|project|report|general"
-    rf"|cumulative|end|sum) )*{_TOTALS}(?: (?:{'|'.join(sorted(CURRENCIES))}|amount|cost|costs"
-    r"|quantity|qty|price|sum|betrag|menge|netto|brutto|net|gross|general|generale))?"
-)
-_FOOTER: Final = re.compile(
-    r"(?:page|seite|blatt|pagina|pag|sheet) [0-9]+(?: ?(?:of|von|de|di|sur|aus)? ?[0-9]+)?"
-)
-_DIGITS_OF_FOOTER: Final = re.compile(r"[0-9]+")
-_PARTS: Final = (
-    *("tota", "sum", "somme", "ergebnis", "gesamt", "bertrag", "forward", "\u03c3"),
-    *("page", "seite", "blatt", "pag", "sheet"),
-)
-"""Each text of the two lists holds one of them."""
-
-
-def may_hold_words(texts: Collection[str]) -> bool:
-    """Return whether a text may stand in one of the lists; quick if none does."""
-    joined = "\n".join(texts).lower()
-    return any(part in joined for part in _PARTS)
-
-
-@lru_cache(maxsize=4096)
-def is_totals_word(text: str) -> bool:
-    """Return whether a text says "total" and nothing else: `Grand total EUR`, `Zwischensumme:`."""
-    return len(text) <= _LONGEST and _TOTAL.fullmatch(normalise(text)) is not None
-
-
-@lru_cache(maxsize=4096)
-def footer_of(text: str) -> str | None:
-    """Return a page's footer without its numbers; None: the text is something else.
-
-    `Page 2 of 9` and `Page 3 of 9` are the same footer.
-    """
-    if len(text) > _LONGEST or _FOOTER.fullmatch(name := normalise(text)) is None:
-        return None
-    return _DIGITS_OF_FOOTER.sub("#", name)

@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -291,10 +291,12 @@ def _csv_value(value: Any) -> str:
             return ""
         case Decimal():
             return number_text(value)
-        case datetime() | date():
+        case datetime() | date() | time():
             return value.isoformat()
         case str():
             return guarded(value)
+        case bool():
+            return "true" if value else "false"
         case int() | float():
             return str(value)
         case _:
@@ -332,7 +334,9 @@ def write_xlsx(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
 def _fill(workbook: Any, fields: Sequence[FieldSpec], rows: Rows) -> int:
     count = 0
     bold = workbook.add_format({"bold": True})
-    day = workbook.add_format({"num_format": "yyyy-mm-dd"})
+    formats = {
+        kind: workbook.add_format({"num_format": shown}) for kind, shown in _SHOWN_DAYS.items()
+    }
     sheet = workbook.add_worksheet()
     line = _header(sheet, fields, bold)
     for row in rows:
@@ -340,7 +344,7 @@ def _fill(workbook: Any, fields: Sequence[FieldSpec], rows: Rows) -> int:
             sheet = workbook.add_worksheet()
             line = _header(sheet, fields, bold)
         for column, value in enumerate(row):
-            _write_cell(sheet, line, column, value, day)
+            _write_cell(sheet, line, column, value, formats)
         line += 1
         count += 1
     return count
@@ -353,10 +357,26 @@ def _header(sheet: Any, fields: Sequence[FieldSpec], bold: Any) -> int:
     return 1
 
 
-def _write_cell(sheet: Any, line: int, column: int, value: Any, day: Any) -> None:
+_SHOWN_DAYS: Final[Mapping[type, str]] = MappingProxyType(
+    {date: "yyyy-mm-dd", datetime: "yyyy-mm-dd hh:mm:ss.000", time: "hh:mm:ss.000"}
+)
+
+
+def _write_cell(
+    sheet: Any, line: int, column: int, value: Any, formats: Mapping[type, Any]
+) -> None:
     match value:
         case None | "":
             return
+        case bool():
+            sheet.write_boolean(line, column, value)
+        case time() | datetime() if value.tzinfo is not None or value.microsecond % 1000:
+            # Spreadsheets know neither zones nor microseconds.
+            sheet.write_string(line, column, value.isoformat())
+        case time():
+            sheet.write_datetime(line, column, value, formats[time])
+        case datetime() if value.date() >= _FIRST_EXPORTED_DAY:
+            sheet.write_datetime(line, column, value, formats[datetime])
         case int():
             sheet.write_number(line, column, value)
         case Decimal():
@@ -364,9 +384,9 @@ def _write_cell(sheet: Any, line: int, column: int, value: Any, day: Any) -> Non
                 sheet.write_number(line, column, float(value))
             else:
                 sheet.write_string(line, column, number_text(value))
-        case date() if value >= _FIRST_EXPORTED_DAY:
+        case date() if type(value) is date and value >= _FIRST_EXPORTED_DAY:
             midnight = datetime(value.year, value.month, value.day)
-            sheet.write_datetime(line, column, midnight, day)
+            sheet.write_datetime(line, column, midnight, formats[date])
         case _:
             sheet.write_string(line, column, str(value))
 
@@ -383,12 +403,21 @@ def write_parquet(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
 
     # Arrays of exact numbers and days can only be made from others.
     types = {
-        ColumnKind.DECIMAL: (str, DataType.utf8(), DataType.decimal128(20, 6)),
+        ColumnKind.DECIMAL: (_fixed, DataType.utf8(), DataType.decimal128(20, 6)),
+        ColumnKind.MONEY: (_fixed, DataType.utf8(), DataType.decimal128(20, 6)),
         ColumnKind.INTEGER: (int, DataType.int64(), DataType.int64()),
+        ColumnKind.BOOLEAN: (bool, DataType.bool(), DataType.bool()),
+        ColumnKind.TIME: (_microseconds, DataType.int64(), DataType.time64("us")),
         ColumnKind.DATE: (_days, DataType.int32(), DataType.date32()),
     }
     text = (str, DataType.utf8(), DataType.utf8())
-    kinds = [types.get(field.kind, text) for field in fields]
+    local, moment = DataType.timestamp("us"), DataType.timestamp("us", tz="UTC")
+    kinds = [
+        (_microseconds, DataType.int64(), moment if field.zone else local)
+        if field.kind is ColumnKind.TIMESTAMP
+        else types.get(field.kind, text)
+        for field in fields
+    ]
     schema = Schema([Field(field.name, kind[2]) for field, kind in zip(fields, kinds, strict=True)])
     count = 0
 
@@ -452,3 +481,16 @@ class _RememberingFile(io.RawIOBase):
 def _days(value: date) -> int:
     """Days since 1970."""
     return value.toordinal() - _EPOCH
+
+
+def _fixed(value: Decimal) -> str:
+    """A number without an exponent, which no other type is made of."""
+    return f"{value:f}"
+
+
+def _microseconds(value: datetime | time) -> int:
+    """Microseconds since 1970, or since midnight."""
+    moment = value if isinstance(value, datetime) else datetime.combine(date(1970, 1, 1), value)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

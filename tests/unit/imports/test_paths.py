@@ -26,13 +26,8 @@ from workflows.imports.validation import Codes, may_differ
 from workflows.shared.cells import Cell, Uncalculated
 from workflows.shared.conversion import Flaw, convert_column
 from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.shared.notations import (
-    Notation,
-    footer_of,
-    is_totals_word,
-    may_hold_words,
-    plain_cells,
-)
+from workflows.shared.left_out import footer_of, is_totals_word, may_hold_words
+from workflows.shared.notations import Notation, plain_cells
 
 FIELDS = [
     FieldSpec("code", ColumnKind.CODE, required=True, max_length=12),

@@ -1,0 +1,92 @@
+"""Currencies, as amounts of money name them."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+LONGEST: Final = 60
+"""Characters of a number or date, with all that stands around it."""
+
+CURRENCIES: Final = frozenset(
+    (
+        *("usd", "eur", "gbp", "chf", "cad", "aud", "nzd", "jpy", "cny", "inr", "aed", "sar"),
+        *("qar", "kwd", "omr", "bhd", "nok", "sek", "dkk", "pln", "czk", "huf", "ron", "try"),
+        *("zar", "brl", "mxn", "sgd", "hkd", "krw", "thb", "myr", "idr", "rub", "uah", "ils"),
+        *("egp", "ngn", "kes"),
+    )
+)
+_SIGN: Final = (
+    r"(?:[A-Z]{1,3})?[$\u20ac\u00a3\u00a5\u20b9\u20bd]|[A-Z]{3}\b|SFr\.?|Fr\.|kr\.?|Rs\.?"
+)
+MONEY: Final = re.compile(
+    rf"(?P<minus>[-\u2212+]?)\s*(?P<before>{_SIGN})?\s*(?P<inner>[-\u2212]?)\s*"
+    rf"(?P<number>[0-9.,][0-9.,'\u2019\s]*?)(?P<cents>[.,][-\u2013\u2014]+|/-)?\s*(?P<after>{_SIGN})?(?P<trailing>-?)"
+)
+NAMES_CURRENCY: Final = re.compile(r"[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u20bd]")
+"""What a text holds that names a currency, and a bare number does not."""
+_MEANT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "$": frozenset(
+            (
+                *("USD", "CAD", "AUD", "NZD", "SGD", "HKD", "MXN", "TWD", "ARS", "CLP", "COP"),
+                *("UYU", "JMD", "BBD", "BSD", "BZD", "FJD", "NAD", "TTD", "XCD", "BMD", "KYD"),
+            )
+        ),
+        "\u20ac": frozenset(("EUR",)),
+        "\u00a3": frozenset(("GBP", "EGP")),
+        "\u00a5": frozenset(("JPY", "CNY")),
+        "\u20b9": frozenset(("INR",)),
+        "\u20bd": frozenset(("RUB",)),
+        "KR": frozenset(("NOK", "SEK", "DKK")),
+    }
+)
+"""Sign to what it may stand for."""
+_SPELLED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "US$": "USD",
+        "C$": "CAD",
+        "CA$": "CAD",
+        "A$": "AUD",
+        "AU$": "AUD",
+        "HK$": "HKD",
+        "NZ$": "NZD",
+        "S$": "SGD",
+        "R$": "BRL",
+        "FR": "CHF",
+        "SFR": "CHF",
+        "RMB": "CNY",
+        "RS": "INR",
+    }
+)
+
+
+def is_money(found: re.Match[str], own: str | None = None) -> bool:
+    """Whether what stands around the number of an amount is one currency; `own` is known."""
+    signs = [sign for sign in (found["before"], found["after"]) if sign]
+    return len(signs) <= 1 and all(
+        not sign.isalpha() or sign.lower() in CURRENCIES or len(sign) == 2 or sign in ("SFr", own)
+        for sign in signs
+    )
+
+
+def currency_of(cell: str, own: str | None = None) -> str | None:
+    """The currency that a text of an amount names, in capitals; None: it names none.
+
+    Args:
+        cell: The text.
+        own: A currency that is known beside the common ones.
+    """
+    if not NAMES_CURRENCY.search(cell) or len(cell) > LONGEST:
+        return None
+    found = MONEY.fullmatch(cell.strip().strip("()").strip())
+    if found is None or not is_money(found, own):
+        return None
+    sign = found["before"] or found["after"]
+    return sign.rstrip(".").upper() if sign else None
+
+
+def same_currency(one: str, other: str) -> bool:
+    """Whether two names of currencies, in capitals, may mean one: `$` and `CAD`."""
+    one, other = _SPELLED.get(one, one), _SPELLED.get(other, other)
+    return one == other or other in _MEANT.get(one, ()) or one in _MEANT.get(other, ())
