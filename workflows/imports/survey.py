@@ -321,7 +321,7 @@ class Survey:
             return
         if "%" in joined:
             self._percent[position] += sum(map(is_percentage, texts))
-        if NAMES_CURRENCY.search(joined):
+        if spec.currency is None and NAMES_CURRENCY.search(joined):
             count_currencies(texts, self._currencies.setdefault(position, Counter()))
         one_each_line = joined.count("\n") == len(texts) - 1
         if len(found) == 2 or (one_each_line and not _may_add(joined, found)):

@@ -37,6 +37,13 @@ FIELDS = [
     FieldSpec("days", ColumnKind.INTEGER, minimum=0),
     FieldSpec("number", ColumnKind.INTEGER, minimum=1),
     FieldSpec("day", ColumnKind.DATE),
+    FieldSpec("fee", ColumnKind.MONEY, maximum=1_000, currency="EUR"),
+    FieldSpec("below", ColumnKind.DECIMAL, minimum=-5, blanks=("007", "1,5")),
+    FieldSpec("flag", ColumnKind.BOOLEAN),
+    FieldSpec("opens", ColumnKind.TIME),
+    FieldSpec("at", ColumnKind.TIMESTAMP, zone="Europe/Berlin"),
+    FieldSpec("phone", ColumnKind.PHONE),
+    FieldSpec("form", ColumnKind.TEXT, pattern="[A-Z0-9-]*", blanks=("0012",)),
 ]
 NUMBERS = (
     *("1", "007", "0", "0.0", "0.00", "-0", "00.50", "1e5", "1,5", "1,234", "1.234", "1.234.567"),
@@ -48,6 +55,7 @@ OTHERS = (
     *("-", "n/a", "NULL", "None", "45000", "2025-03-04", "04.03.2025", "03/04/2025", "20250304"),
     *("Total", "Page 1 of 2", " Page 2", "\nPage 3", "*", "- 4 -", "x\nSumme", "\u03a3", "Drawing"),
     *("D-1", "D-1", "D-2", "Code", "x" * 101, "\u212aran", "a\tb", '"', "\u0000"),
+    *("yes", "x", "14:30", "14.30 Uhr", "2025-03-04 14:30", "03/04/2025 2 pm", "030 123456"),
 )
 WORDS = (
     *("Total", "Grand sum", "(Summe)", " Page 2", "- page 3 -", "\nPage 4 of 5", "\u03a3"),
