@@ -6,9 +6,6 @@ queues:
   - name: jobs        # a comment
     slots: 8
 
-Values are passed on as they are written: YAML would make a number of seconds of `10:30`, and a
-truth value of `no`. What type a value has, its contract says.
-
 Queues: who carries out which jobs, how many at once, and how fast.
 
 They are data, `config/queues.yaml`.
@@ -19,9 +16,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final, TypeVar, cast
 
-import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from adapters.files.yaml_files import Location, YamlFile, read_yaml
 from workflows.shared.contracts import Contract, problem_text
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.events import QueueName, queue_task_queue
@@ -36,7 +33,6 @@ from workflows.transfers.watches import (
 )
 
 Item = dict[str, str | None]
-_NULL: Final = "tag:yaml.org,2002:null"
 
 
 def read_lists(text: str, fields: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[Item]]:
@@ -52,58 +48,40 @@ def read_lists(text: str, fields: Mapping[str, Collection[str]]) -> Mapping[str,
     Raises:
         RuleViolation: It cannot be read; the message says where.
     """
-    found: dict[str, Sequence[Item]] = {}
-    for key, node in _entries(_root(text, fields), fields, "list"):
-        if isinstance(node, yaml.ScalarNode) and _value(node) is None:
-            found[key] = []
-            continue
-        if not isinstance(node, yaml.SequenceNode):
-            raise _at(node, f"{key} is not a list of `- name: ...`")
-        found[key] = [
-            {field: _value(value) for field, value in _entries(item, fields[key], "field")}
-            for item in cast(Sequence[yaml.Node], node.value)
-        ]
+    file = read_yaml(text)
+    if not isinstance(file.value, dict):
+        heads = " or ".join(f"`{each}:`" for each in fields)
+        raise RuleViolation(f"the first line has to be {heads}")
+    found = {key: _items(file, key, fields) for key in cast("dict[str, Any]", file.value)}
     return {key: found.get(key, []) for key in fields}
 
 
-def _root(text: str, fields: Collection[str]) -> yaml.Node:
-    try:
-        root = cast(yaml.Node | None, yaml.compose(text, Loader=yaml.SafeLoader))
-    except yaml.MarkedYAMLError as error:
-        mark, problem = error.problem_mark, error.problem or error.context
-        where = "" if mark is None else f"line {mark.line + 1}: "
-        raise RuleViolation(f"{where}this is not YAML: {problem}") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise RuleViolation(f"this is not YAML: {str(error).splitlines()[0]}") from error
-    if not isinstance(root, yaml.MappingNode):
-        heads = " or ".join(f"`{each}:`" for each in fields)
-        raise RuleViolation(f"the first line has to be {heads}")
-    return root
+def _items(file: YamlFile, key: str, fields: Mapping[str, Collection[str]]) -> Sequence[Item]:
+    """The items of a list; none where nothing stands behind its name."""
+    _refuse_unknown(file, (key,), fields)
+    items = file.value[key]
+    if items is None:
+        return []
+    if not isinstance(items, list):
+        raise _at(file, (key,), f"{key} is not a list of `- name: ...`")
+    for number, item in enumerate(cast("list[Any]", items)):
+        if not isinstance(item, dict):
+            raise _at(file, (key, number), "this is no `name: value`")
+        for name, value in cast("dict[str, Any]", item).items():
+            place = (key, number, name)
+            _refuse_unknown(file, place, fields[key])
+            if not isinstance(value, str | None):
+                raise _at(file, place, "only plain values are read here; put it into quotes")
+    return cast("list[Item]", items)
 
 
-def _entries(node: yaml.Node, known: Collection[str], what: str) -> Sequence[tuple[str, yaml.Node]]:
-    """Keys and values of a mapping, each key once and known."""
-    if not isinstance(node, yaml.MappingNode):
-        raise _at(node, "this is no `name: value`")
-    found: dict[str, yaml.Node] = {}
-    for key_node, value in cast(Sequence[tuple[yaml.Node, yaml.Node]], node.value):
-        key = _value(key_node)
-        if key is None or key not in known:
-            raise _at(key_node, f"{key} is not known; known are {', '.join(known)}")
-        if key in found:
-            raise _at(key_node, f"the {what} {key} stands there already")
-        found[key] = value
-    return tuple(found.items())
+def _refuse_unknown(file: YamlFile, place: Location, known: Collection[str]) -> None:
+    if place[-1] not in known:
+        raise _at(file, place, f"{place[-1]} is not known; known are {', '.join(known)}")
 
 
-def _value(node: yaml.Node) -> str | None:
-    if not isinstance(node, yaml.ScalarNode):
-        raise _at(node, "only plain values are read here; put it into quotes")
-    return None if node.tag == _NULL else str(node.value)
-
-
-def _at(node: yaml.Node, problem: str) -> RuleViolation:
-    return RuleViolation(f"line {node.start_mark.line + 1}: {problem}")
+def _at(file: YamlFile, place: Location, problem: str) -> RuleViolation:
+    return RuleViolation(f"line {file.line_of(place)}: {problem}")
 
 
 _HEAD: Final = "queues"
