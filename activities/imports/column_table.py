@@ -67,14 +67,20 @@ _UNSORTED: Final = NUMBERS | {ColumnKind.PLACE, ColumnKind.DURATION}
 
 def may_be_plain(message: TableMessage, spec: TableSpec, path: Path) -> bool:
     """Whether a document is worth a look, as far as its message and size show."""
-    return may_be_packed(message, spec) and path.stat().st_size >= COLUMN_BYTES
+    is_large = path.stat().st_size >= COLUMN_BYTES
+    return is_large and not spec.rules and may_be_packed(message, spec)
 
 
 def may_be_packed(message: TableMessage, spec: TableSpec) -> bool:
     """Whether no row matters for what becomes of another, so that lines of text are enough."""
     if any(name != SEQUENCE and spec.by_name[name].kind in _UNSORTED for name in spec.key):
         return False
-    return message.strategy in _STRATEGIES and not message.all_or_nothing and spec.period is None
+    return (
+        message.strategy in _STRATEGIES
+        and not message.all_or_nothing
+        and spec.period is None
+        and spec.unmapped != "keep"
+    )
 
 
 class ColumnTable:
@@ -113,7 +119,7 @@ class ColumnTable:
         self._width = width
         self._cases = cases
         self._spec = spec
-        self._scope = tuple(scope_of(message)[name] for name in spec.scope)
+        self._scope = tuple(scope_of(message, spec)[name] for name in spec.scope)
         with ExitStack() as opened:
             blocks = opened.enter_context(source.columns(header.line, width, folder))
             self._blocks: TextColumns = blocks

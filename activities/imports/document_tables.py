@@ -15,7 +15,7 @@ from activities.shared.scratch import ScratchDatabase, SeenKeys
 from adapters.ports.documents import Book, Table
 from adapters.ports.errors import UnreadableDocument
 from workflows.imports.findings import Findings, HiddenParts, ReportMemory, read_memory
-from workflows.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
+from workflows.imports.header import HEADER_WITHIN, NOT_USED, TableHeader, find_header, names_of
 from workflows.imports.lines import (
     FoundSheet,
     choose_sheets,
@@ -195,7 +195,7 @@ class DocumentTable:
         """What checks its rows."""
         return RowValidator(
             spec,
-            scope_of(message),
+            scope_of(message, spec),
             self.surveyed,
             sorter_of(spec, self.surveyed.header, self.surveyed.keys),
             seen,
@@ -353,6 +353,16 @@ class DocumentTables:
             self._compare(tables)
         self._findings.titles = {each.place.sheet: each.surveyed.header.titles for each in tables}
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
+        names = self._names
+        unused = [u for u in self._findings.unused if names.get(normalise(u.name)) != NOT_USED]
+        if self._spec.unmapped == "refuse" and unused:
+            listed = ", ".join(each.name for each in unused[:20])
+            raise InvalidDocument(
+                f"columns that mean no field: {listed}. Say what each means (--map HEADER=FIELD), "
+                "or that it is not used (--map HEADER=-)"
+            )
+        if self._spec.unmapped == "keep":
+            self._findings.unused = []
         self._findings.hidden = [
             replace(each.hidden, sheet=each.sheet.name if len(tables) > 1 else None)
             for each in tables

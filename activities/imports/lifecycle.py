@@ -12,6 +12,7 @@ from activities.imports.ports import EarlierImport, WholeImport
 from activities.imports.rows import INLINE_BYTES, note_of
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
+from activities.imports.tables import TableTypes
 from activities.shared.failures import (
     Heartbeater,
     WorkerThread,
@@ -34,7 +35,6 @@ from workflows.imports.messages import (
     ImportMessage,
     ScheduleUploadMessage,
     Strategy,
-    TableMessage,
 )
 from workflows.imports.messages import workflow_id as workflow_id_of
 from workflows.imports.runs import (
@@ -50,7 +50,7 @@ from workflows.imports.runs import (
     TaskKey,
     TypeFacts,
 )
-from workflows.imports.types import REGISTRY, SECTION, TABLES
+from workflows.imports.types import SECTION, TableSpec, with_defaults
 from workflows.imports.validation import code_columns
 from workflows.shared.contracts import BlobRef, body_of
 from workflows.shared.errors import KEY_REUSED, InvalidDocument, RuleViolation
@@ -180,11 +180,13 @@ class SmallTable:
 
     Attributes:
         message: What to import.
+        spec: What its table holds.
         chunk: All of its rows.
         note: What the person who reads the result has to know.
     """
 
     message: AnyTableMessage
+    spec: TableSpec
     chunk: RowChunk
     note: str | None
 
@@ -193,19 +195,23 @@ class SmallTables:
     """Reads small tables.
 
     Args:
+        types: The types of tables.
         blobs: Where documents are.
         documents: Opens files.
         scratch: Folder for temporary files; a text needs none.
     """
 
-    def __init__(self, blobs: Blobs, documents: FileDocuments, scratch: Path) -> None:
+    def __init__(
+        self, types: TableTypes, blobs: Blobs, documents: FileDocuments, scratch: Path
+    ) -> None:
+        self._types = types
         self._blobs = blobs
         self._documents = documents
         self._scratch = scratch
 
     async def read(self, message: ImportMessage, plan: ImportPlan) -> SmallTable | None:
         """All rows of a document; None: its import takes the usual steps, which say why."""
-        if not isinstance(message, TableMessage) or not _is_simple(message, plan):
+        if not isinstance(message, AnyTableMessage) or not _is_simple(message, plan):
             return None
         try:
             return await self._read(message, plan)
@@ -215,19 +221,19 @@ class SmallTables:
 
     async def _read(self, message: AnyTableMessage, plan: ImportPlan) -> SmallTable | None:
         etag = None if plan.source is None else plan.source.etag
+        spec = await self._types.spec(message, plan.facts)
         blocks = self._blobs.read(message.blob_name, etag=etag)
         content = b"".join([block async for block in blocks])
         if not self._documents.is_container(content):
-            return await self._table(message, content, self._scratch)
+            return await self._table(message, spec, content, self._scratch)
         with scratch_folder(self._scratch) as folder:
             path = folder / "document"
             await asyncio.to_thread(path.write_bytes, content)
-            return await self._table(message, path, folder)
+            return await self._table(message, spec, path, folder)
 
     async def _table(
-        self, message: AnyTableMessage, content: Path | bytes, folder: Path
+        self, message: AnyTableMessage, spec: TableSpec, content: Path | bytes, folder: Path
     ) -> SmallTable | None:
-        spec = TABLES[message.document_type]
         reading = TableReader(self._documents, content, message, spec, folder=folder)
         async with WorkerThread(inline=isinstance(content, bytes)) as thread:
             try:
@@ -241,7 +247,7 @@ class SmallTables:
         if SECTION in chunk.columns and any(code_columns(chunk, [SECTION])[0]):
             # Whether its lines are stored without their sections is looked up by the usual step.
             return None
-        return SmallTable(message, chunk, note_of(reading))
+        return SmallTable(message, spec, chunk, note_of(reading))
 
 
 def _is_simple(message: AnyTableMessage, plan: ImportPlan) -> bool:
@@ -328,7 +334,9 @@ class ImportLifecycle:
 
     async def _prepared(self, order: ImportOrder) -> Preparation:
         message = order.message
-        facts = REGISTRY[message.document_type]
+        facts = await self._store.types.facts(message)
+        if isinstance(message, AnyTableMessage):
+            message = with_defaults(message, await self._store.types.spec(message, facts))
         source, missing, unavailable = None, None, None
         foreign = foreign_blob(message, self._prefixes)
         name = None if foreign else _source_name(message, facts)
@@ -385,6 +393,7 @@ class ImportLifecycle:
             return None
         whole = WholeImport(
             *(table.message, plan, workflow_id, guard, digest, run_id),
+            spec=table.spec,
             chunk=table.chunk,
             note=table.note,
         )

@@ -9,6 +9,7 @@ from workflows.imports.runs import (
     ImportState,
     RowChunk,
 )
+from workflows.imports.types import TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class WholeImport:
         guard: See `ImportStore.begin`, and so the next two.
         digest: Of the message that started the run.
         run_id: Of the run in Temporal.
+        spec: What the table holds.
         chunk: All rows of the document; none of them was rejected.
         note: Of the outcome.
     """
@@ -44,6 +46,7 @@ class WholeImport:
     guard: str | None
     digest: str | None
     run_id: str | None
+    spec: TableSpec
     chunk: RowChunk
     note: str | None = None
 

@@ -13,6 +13,7 @@ from temporalio import activity
 
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
+from activities.imports.tables import TableTypes
 from activities.shared.failures import (
     Heartbeater,
     WorkerThread,
@@ -26,7 +27,13 @@ from adapters.files.documents import FileDocuments
 from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.blobs import Blobs
 from workflows.imports.findings import Findings, ReportMemory
-from workflows.imports.messages import DocumentType, Strategy, TableMessage, encoded
+from workflows.imports.messages import (
+    AnyTableMessage,
+    Strategy,
+    TableMessage,
+    TypeName,
+    encoded,
+)
 from workflows.imports.runs import (
     NOTE_CHARACTERS,
     PROBLEMS_IN_RESULT,
@@ -40,7 +47,7 @@ from workflows.imports.runs import (
     RowChunk,
     TaskKey,
 )
-from workflows.imports.types import SECTION, TABLES, TableSpec, scope_of
+from workflows.imports.types import SECTION, TableSpec, scope_of, with_defaults
 from workflows.imports.validation import (
     DISTINCT,
     QUESTION,
@@ -68,9 +75,10 @@ _LATER: Final = (
 class Load:
     """One import of rows on its way: the work that its progress mark belongs to."""
 
-    message: TableMessage
-    kind: DocumentType
+    message: AnyTableMessage
+    kind: TypeName
     spec: TableSpec
+    scope: Mapping[str, str]
     key: TaskKey
     identity: str
     """First part of the load's header; the titles of the report follow."""
@@ -142,16 +150,18 @@ class Load:
         return self.message.strategy
 
 
-def begin(work: HandlerInput) -> Load:
+async def begin(types: TableTypes, work: HandlerInput) -> Load:
     """Return the load that a step was given.
 
     Raises:
         RuleViolation: Its message is about no table, or promises what its strategy cannot keep.
     """
     message = work.message
-    if not isinstance(message, TableMessage) or message.document_type not in TABLES:
+    if not isinstance(message, AnyTableMessage):
         raise RuleViolation(f"{work.plan.facts.document_type} is not a table import")
-    spec = TABLES[message.document_type]
+    spec = await types.spec(message, work.plan.facts)
+    message = with_defaults(message, spec)
+    scope = scope_of(message, spec)
     store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
         message.strategy is Strategy.APPEND and not spec.numbered
     )
@@ -161,7 +171,8 @@ def begin(work: HandlerInput) -> Load:
             "which rows are known shows only when they are written; leave one of them out"
         )
     key = TaskKey(message.project_id, message.task_id)
-    return Load(message, message.document_type, spec, key, _identity(message, work.plan.source))
+    identity = _identity(message, work.plan.source)
+    return Load(message, message.document_type, spec, scope, key, identity)
 
 
 def _identity(message: TableMessage, source: BlobRef | None) -> str:
@@ -203,7 +214,7 @@ class CodeSpelling:
         self,
         store: SqlImportStore,
         message: TableMessage,
-        kind: DocumentType,
+        kind: TypeName,
         spec: TableSpec,
         again: TableReader | None = None,
     ) -> None:
@@ -229,7 +240,7 @@ class CodeSpelling:
             self._answer = await self._store.remembered(self._key.project_id, kind, QUESTION)
         if self._answer != DISTINCT:
             self._lengths = await self._store.zero_led_lengths(
-                self._key, self._spec.table, scope_of(self._message), self._names
+                self._key, self._spec.table, scope_of(self._message, self._spec), self._names
             )
 
     async def settle(self, chunk: RowChunk) -> RowChunk:
@@ -254,7 +265,7 @@ class CodeSpelling:
         known = await self._store.known_codes(
             self._key,
             self._spec.table,
-            scope_of(self._message),
+            scope_of(self._message, self._spec),
             self._names,
             spellings(found, self._lengths),
         )
@@ -280,9 +291,9 @@ class CodeSpelling:
         bare = await self._without_section(lines, within)
         if bare and self._again is not None:
             if self._single is None:
-                self._single = await _single_items(self._again)
+                self._single = await _single_items(self._again, self._spec.key[0])
             sections = {item: section for item, section in bare if item in self._single}
-            table, scope = self._spec.table, scope_of(self._message)
+            table, scope = self._spec.table, scope_of(self._message, self._spec)
             if sections:
                 await self._store.give_sections(self._key, table, scope, sections)
             bare = await self._without_section(lines, within)
@@ -299,7 +310,7 @@ class CodeSpelling:
     ) -> Sequence[tuple[str, str]]:
         """Items and sections of a file, where the item is stored without a section alone."""
         known = await self._store.known_codes(
-            self._key, self._spec.table, scope_of(self._message), self._names, items
+            self._key, self._spec.table, scope_of(self._message, self._spec), self._names, items
         )
         places = [self._names.index(name) for name in (self._spec.key[0], SECTION)]
         stored = {(codes[places[0]], codes[places[1]]): own for codes, own in known.items()}
@@ -313,14 +324,14 @@ class CodeSpelling:
         ]
 
 
-async def _single_items(reading: TableReader) -> Mapping[str, str]:
+async def _single_items(reading: TableReader, key: str) -> Mapping[str, str]:
     """Items that stand once in a document, and their sections; none of a very long one."""
     found: dict[str, str | None] = {}
     async with WorkerThread() as thread:
         with closing(reading):
             await thread.run(reading.open)
             while (chunk := await thread.run(reading.next_chunk)) is not None:
-                for item, section in codes_of(chunk, ("item_code", SECTION)):
+                for item, section in codes_of(chunk, (key, SECTION)):
                     found[item] = None if item in found else section
                 if len(found) > _ITEMS:
                     return {}
@@ -453,7 +464,7 @@ class RowImports:
         Raises:
             ApplicationError: See `activities.shared.failures`.
         """
-        load = begin(work)
+        load = await begin(self._store.types, work)
         async with Heartbeater() as heart:
             mark = await self._store.mark(load.key)
             load.refuse_to_append_again(mark)
@@ -577,7 +588,7 @@ class RowImports:
         if load.message.strategy is not Strategy.REPLACE or not left:
             return ()
         known = await self._store.known_codes(
-            load.key, load.spec.table, scope_of(load.message), code_fields(load.spec), left
+            load.key, load.spec.table, load.scope, code_fields(load.spec), left
         )
         return sorted({codes[0] for codes, is_own in known.items() if not is_own})
 
@@ -591,7 +602,7 @@ class RowImports:
         return await self._store.swap(
             load.key,
             load.spec.table,
-            scope_of(load.message),
+            load.scope,
             load.swap_strategy(mark, stored),
             day_of_step(),
         )

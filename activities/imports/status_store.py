@@ -23,12 +23,14 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    column,
     delete,
     false,
     func,
     literal,
     literal_column,
     select,
+    table,
     true,
     tuple_,
     update,
@@ -40,7 +42,7 @@ from activities.imports.ports import EarlierImport, WholeImport
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.engine import acquire_advisory_lock, advisory_lock_key
 from adapters.database.engine import Database
-from adapters.database.models.base import UtcDateTime, metadata
+from adapters.database.models.base import UtcDateTime
 from adapters.database.models.imports import (
     COUNTS,
     FINAL,
@@ -326,7 +328,8 @@ async def forget(connection: AsyncConnection, load: Load) -> None:
 async def forget_aside(connection: AsyncConnection, load: Load) -> None:
     """Drop the staged rows or seen keys of a load."""
     if load.aside is not None:
-        aside = metadata.tables[load.aside]
+        schema, _, name = load.aside.rpartition(".")
+        aside = table(name, column("load_id"), schema=schema or None)
         await connection.execute(delete(aside).where(aside.c.load_id == load.id))
 
 
@@ -505,7 +508,7 @@ async def _holder(
         await connection.execute(
             select(tasks.c.state, tasks.c.task_id, tasks.c.digest).where(
                 tasks.c.project_id == message.project_id,
-                tasks.c.document_type == message.document_type.value,
+                tasks.c.document_type == str(message.document_type),
                 tasks.c.guard == guard,
                 tasks.c.state.in_([state.value for state in HOLDING]),
                 tasks.c.task_id != message.task_id,
@@ -524,7 +527,7 @@ def _status(message: ImportMessage, plan: ImportPlan | None, workflow_id: str) -
     return {
         "project_id": message.project_id,
         "task_id": message.task_id,
-        "document_type": message.document_type.value,
+        "document_type": str(message.document_type),
         "strategy": None if strategy is None else strategy.value,
         "filename": None if filename is None else clean(filename),
         "workflow_id": workflow_id,

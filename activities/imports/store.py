@@ -33,13 +33,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from activities.imports import schedule_store, status_store, upserts
 from activities.imports.ports import EarlierImport, HeldBy, ScheduleClaim, WholeImport
 from activities.imports.status_store import Load, turn_name
+from activities.imports.tables import TableTypes
 from activities.imports.upserts import batch_of, needs_table_alone, write_batch
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.engine import advisory_lock_key
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.errors import unstorable
-from adapters.database.models.base import metadata
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.imports import (
     HOLDS,
@@ -60,7 +60,7 @@ from workflows.imports.runs import (
     TaskKey,
 )
 from workflows.imports.schedules import ScheduleProject
-from workflows.imports.types import TABLES, TableSpec, scope_of
+from workflows.imports.types import TableSpec, scope_of
 from workflows.imports.validation import (
     DISTINCT,
     QUESTION,
@@ -111,7 +111,7 @@ async def _completed(
     message = whole.message
     if whole.guard is not None:
         await status_store.lock_guard(connection, message, whole.guard)
-    spec = TABLES[message.document_type]
+    spec = whole.spec
     alone = needs_table_alone(batch, message.strategy)
     known = await _look(connection, whole, spec, alone)
     chunk = await _settled(connection, whole, spec, known)
@@ -134,13 +134,13 @@ async def _look(
     alone: bool,
 ) -> _Known:
     """Wait for the turn on the table, and see what is known, in one round trip."""
-    message, scope = whole.message, scope_of(whole.message)
+    message, scope = whole.message, scope_of(whole.message, spec)
     guarded = whole.guard is not None
     statement = _looking(spec.table, code_fields(spec), tuple(scope), alone, guarded)
     parameters: dict[str, Any] = {
         "project": message.project_id,
         "task": message.task_id,
-        "kind": message.document_type.value,
+        "kind": str(message.document_type),
         "turn": advisory_lock_key(turn_name(spec.table, message.project_id)),
         **({"guard": whole.guard} if guarded else {}),
         **{f"scope_{name}": value for name, value in scope.items()},
@@ -163,7 +163,7 @@ def _looking(
 ) -> Executable:
     """One row for each length, at least one; the columns beside it are the same in all."""
     project, task, kind = (bindparam(name, type_=Text) for name in ("project", "task", "kind"))
-    tasks, known, found = import_tasks.c, import_answers.c, metadata.tables[table]
+    tasks, known, found = import_tasks.c, import_answers.c, DOMAIN[table]
     taken = exists().where(tasks.project_id == project, tasks.task_id == task)
     held = exists().where(
         tasks.project_id == project,
@@ -218,7 +218,7 @@ async def _settled(
         connection,
         TaskKey(whole.message.project_id, whole.message.task_id),
         spec.table,
-        scope_of(whole.message),
+        scope_of(whole.message, spec),
         names,
         spellings(found, known.lengths),
     )
@@ -236,10 +236,18 @@ class SqlImportStore:
     the counts of the first.
 
     Every method raises `Unavailable` when the database is unavailable or busy, and writes nothing.
+
+    Attributes:
+        types: The types of tables that messages may be about.
+
+    Args:
+        database: Where the tables are.
+        types: As the attribute; those that the database declares when absent.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, types: TableTypes | None = None) -> None:
         self._database = database
+        self.types = types or TableTypes(database)
 
     async def begin(
         self,

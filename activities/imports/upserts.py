@@ -19,6 +19,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
@@ -28,7 +29,7 @@ from activities.imports.status_store import Load, add_rejects
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.errors import unstorable
-from adapters.database.models.base import metadata
+from adapters.database.models.base import known_as
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.imports import (
     PEOPLES_COLUMNS,
@@ -83,7 +84,7 @@ async def zero_led_lengths(
     names: Sequence[str],
 ) -> Sequence[int]:
     """Lengths of the first code where one begins with a zero, but for rows of the task itself."""
-    found = metadata.tables[table]
+    found = DOMAIN[table]
     query = (
         select(func.length(found.c[names[0]]))
         .where(_within(found, scope), zero_led(found, names), found.c.source_task != key.task_id)
@@ -108,7 +109,7 @@ async def known(
     firsts: Sequence[str],
 ) -> Mapping[tuple[str, ...], bool]:
     """Codes of a scope by their first one, and whether the task itself has written each."""
-    found = metadata.tables[table]
+    found = DOMAIN[table]
     query = select(*(found.c[name] for name in names), found.c.source_task).where(
         _within(found, scope), bulk.among(found.c[names[0]], firsts)
     )
@@ -123,7 +124,7 @@ async def give_sections(
     sections: Mapping[str, str],
 ) -> None:
     """Give stored lines without a section theirs, if their item stands there once."""
-    lines, others = metadata.tables[table], metadata.tables[table].alias()
+    lines, others = DOMAIN[table], DOMAIN[table].alias()
     item, section = bindparam("item", type_=Text), bindparam("within", type_=Text)
     several = exists().where(
         _within(others, scope),
@@ -144,7 +145,7 @@ async def give_sections(
 
 
 def _within(table: FromClause, scope: Mapping[str, Any]) -> ColumnElement[bool]:
-    return and_(*(table.c[name] == value for name, value in scope.items()))
+    return and_(true(), *(table.c[name] == value for name, value in scope.items()))
 
 
 _PERSON: Final = ("project_id", "employee_no")
@@ -422,9 +423,9 @@ async def stage_batch(
         for row, line, origin in zip(batch.rows, batch.lines, batch.origin, strict=True)
     ]
     columns = ("load_id", "source_line", "cells", *batch.columns)
-    twin = STAGED[batch.table.name]
+    twin = STAGED[known_as(batch.table)]
     await bulk.fill(connection, twin, columns, rows)
-    return {"aside": twin.name, "staged_columns": json.dumps(batch.columns)}
+    return {"aside": twin.fullname, "staged_columns": json.dumps(batch.columns)}
 
 
 async def swap_in(

@@ -10,7 +10,7 @@ from adapters.database.engine import Database
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.imports import FINAL, HAS_PROBLEMS, import_tasks, rejected_messages
 from adapters.database.records import SqlOldRows, record_of
-from workflows.imports.messages import DocumentType, Strategy
+from workflows.imports.messages import Strategy
 from workflows.imports.runs import Correction, Counts, ImportState, ImportStatus, Question
 from workflows.imports.types import TableSpec
 from workflows.shared.contracts import BlobRef, Problem, Record, not_served, served, served_as
@@ -36,7 +36,7 @@ class ImportTaskRow(Record):
     workflow_id: Annotated[str, served("`import/PROJECT/TASK`", "import/P1/T1")]
     project_id: Annotated[str, not_served()]
     task_id: Annotated[str, not_served()]
-    document_type: Annotated[DocumentType, served("What was imported", "equipment")]
+    document_type: Annotated[str, served("What was imported", "equipment")]
     state: Annotated[ImportState, served("Where it stands", "parked")]
     step: Annotated[
         str | None, served("What its run does; null: no worker answers", "load_rows")

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
+from adapters.types.countries import countries
 from workflows.shared.fields import normalise, written
 from workflows.spreadsheets.fields import CustomList, Entity, RememberedValue, value_key
 
@@ -423,11 +423,6 @@ def _own_names() -> Mapping[int, Sequence[str]]:
 _OWN_NAMES: Final[Mapping[int, Sequence[str]]] = MappingProxyType(_own_names())
 
 
-_NAMES: Final = "country_names.tsv"
-"""ISO number, codes of two and three letters, and what CLDR calls the country in all languages, as
-far as no other country is called so; `tests/support/spreadsheets/country_names.py` writes it."""
-
-
 def own_spellings(number: int) -> Sequence[str]:
     """What a country is called here beside the names of ISO and CLDR.
 
@@ -457,15 +452,12 @@ def _names() -> _Names:
     numbers: dict[str, int] = {}
     codes = {code for code, _ in _OLYMPIC}
     texts: dict[str, int] = {}
-    for line in (
-        files("activities.spreadsheets").joinpath(_NAMES).read_text(encoding="utf-8").splitlines()
-    ):
-        number, _, alpha3, names = line.split("\t")
-        codes.add(alpha3)
-        for name in names.split("|"):
+    for country in countries():
+        codes.add(country.alpha3)
+        for name in country.names:
             for form in written(name):
-                numbers[value_key(form)] = int(number)
-                texts[normalise(form)] = int(number)
+                numbers[value_key(form)] = country.number
+                texts[normalise(form)] = country.number
     for number, names in _OWN_NAMES.items():
         numbers.update((value_key(name), number) for name in names)
     return _Names(

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from temporalio.exceptions import ApplicationError
 
 from activities.imports.table_reader import TableReader
+from activities.imports.tables import own_tables
 from adapters.database.models.every import metadata
 from adapters.files.documents import FileDocuments
 from tests.support.fresh_database import fresh_url
@@ -23,7 +24,6 @@ from tests.support.spreadsheets.activities import (
     open_spreadsheet_setup,
 )
 from workflows.imports.messages import TableMessage
-from workflows.imports.types import TABLES
 from workflows.shared.errors import InvalidDocument
 from workflows.spreadsheets.decisions import missing_fields
 from workflows.spreadsheets.mappings import CellMapping, ColumnMapping
@@ -49,7 +49,7 @@ def of_import(path: Path, type: str, **fields: Any) -> Outcome:
     if type in ("mto", "estimation_master"):
         fields.setdefault("service_id", "S1")
     message = cast(TableMessage, message_of(type, blob_name="in/file", **fields))
-    spec = TABLES[message.document_type]
+    spec = own_tables()[message.document_type]
     reader = TableReader(FileDocuments(), path, message, spec, chunk_rows=7)
     columns: Sequence[str] = ()
     rows: list[Any] = []

@@ -57,6 +57,7 @@ BEGIN
     -- Those of a partition go with it.
     EXECUTE format('DROP TABLE IF EXISTS %s CASCADE', made.name);
   END LOOP;
+  DROP SCHEMA IF EXISTS docflow_types CASCADE;
 END $$;
 CREATE FUNCTION pristine.restore() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

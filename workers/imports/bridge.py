@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Final
 
+from adapters.types.store import SqlDeclaredTypes
 from workers.imports.intake import ImportIntake
 from workers.imports.messages import read_message
 from workers.imports.settings import BridgeSettings, QueueSettings, RunSettings
@@ -33,6 +35,7 @@ async def receive(
     intake = ImportIntake(
         context.client,
         context.resources.rejected,
+        types=SqlDeclaredTypes(context.resources.database),
         queue=settings.queue.queue_name,
         park_for_days=settings.runs.park_for_days,
         prefixes=settings.runs.blob_prefixes,
@@ -84,6 +87,7 @@ class LazyHandler:
             intake = ImportIntake(
                 noting_starts(await connect(), resources.database),
                 resources.rejected,
+                types=SqlDeclaredTypes(resources.database),
                 queue=queue.queue_name,
                 park_for_days=runs.park_for_days,
                 prefixes=runs.blob_prefixes,
@@ -107,7 +111,7 @@ async def queue_requirements(
 
 
 SENDER: Final = ServiceBusSender(
-    read_message, lambda message: message.workflow_id, QueueSettings.read
+    partial(read_message, declared=None), lambda message: message.workflow_id, QueueSettings.read
 )
 
 

@@ -1,15 +1,17 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
+from adapters.ports.errors import PortError
 from adapters.ports.records import RejectedMessages
-from workers.imports.messages import read_message
+from adapters.types.store import SqlDeclaredTypes
+from workers.imports.messages import is_of_another_type, read_message
 from workers.shared.services.bodies import (
     INVALID_MESSAGE,
     Abandon,
@@ -56,11 +58,13 @@ class ImportIntake:
         rejected: RejectedMessages,
         *,
         queue: str,
+        types: SqlDeclaredTypes | None = None,
         park_for_days: int = 14,
         prefixes: Sequence[str] = (),
     ) -> None:
         self._client = client
         self._rejected = rejected
+        self._types = types
         self._queue = queue
         self._prefixes = prefixes
         self._park_for_seconds = park_for_days * 24 * 3600
@@ -78,12 +82,21 @@ class ImportIntake:
         """
         warn_of_deliveries(self._queue, message_id, delivery_count)
         try:
-            message = read_message(raw)
+            message = read_message(raw, await self._declared(raw))
             if (refused := foreign_blob(message, self._prefixes)) is not None:
                 raise RefusedMessage(INVALID_MESSAGE, refused)
             return await self._start(message, message_id)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
+        except PortError as error:
+            logger.warning("message %r: its type cannot be looked up: %s", message_id, error)
+            return Abandon(f"its type cannot be looked up: {error}")
+
+    async def _declared(self, raw: bytes) -> Collection[str]:
+        """The declared types, if the message is about none of docflow's own."""
+        if self._types is None or not is_of_another_type(raw):
+            return ()
+        return (await self._types.in_force()).keys()
 
     async def ready(self) -> bool:
         """Whether Temporal and the record of rejected messages answer."""
@@ -133,7 +146,7 @@ class ImportIntake:
                 request_eager_start=True,
                 memo={MEMO: origin.digest},
                 search_attributes=attributes.at_start(
-                    "imports", message.document_type.value, message.project_id
+                    "imports", str(message.document_type), message.project_id
                 ),
                 static_summary=summary(message),
                 static_details=_details(message, origin.message_id),
@@ -146,7 +159,7 @@ class ImportIntake:
 
 def summary(message: ImportMessage) -> str:
     """One sentence on what a run is about, within the server's limit."""
-    what = message.document_type.value.replace("_", " ")
+    what = str(message.document_type).replace("_", " ")
     project = f"project {message.project_id}"
     match message:
         case ScheduleUploadMessage():

@@ -2,19 +2,27 @@
 
 import re
 import unicodedata
+from collections.abc import Collection
 from typing import Final
 
 from pydantic import ValidationError
 
 from workers.shared.services.bodies import (
     UNKNOWN_DOCUMENT_TYPE,
+    RefusedMessage,
     invalid,
     kind_of,
     object_of,
     text_of,
 )
 from workflows.imports.findings import uploads_of
-from workflows.imports.messages import IMPORT_MESSAGE, MESSAGE_BYTES, DocumentType, ImportMessage
+from workflows.imports.messages import (
+    MESSAGE_BYTES,
+    OWN_MESSAGE,
+    DeclaredMessage,
+    DocumentType,
+    ImportMessage,
+)
 
 
 def upload_name(project_id: str, task_id: str, filename: str, part: str = "") -> str:
@@ -34,15 +42,35 @@ def upload_name(project_id: str, task_id: str, filename: str, part: str = "") ->
 _KNOWN: Final = tuple(DocumentType)
 
 
-def read_message(raw: bytes) -> ImportMessage:
+def read_message(raw: bytes, declared: Collection[str] | None = ()) -> ImportMessage:
     """Check a body from outside and turn it into a message.
+
+    Args:
+        raw: The body.
+        declared: Names of the declared types; None: any name is one, as the step that prepares the
+            import looks it up.
 
     Raises:
         RefusedMessage: It is not one; reason and description explain why.
     """
     text = text_of(raw, MESSAGE_BYTES)
-    kind_of(object_of(text), "document_type", _KNOWN, UNKNOWN_DOCUMENT_TYPE)
+    body = object_of(text)
+    is_declared = declared is None and is_of_another_type(raw)
+    if not is_declared:
+        known = (*_KNOWN, *sorted(declared or ()))
+        is_declared = kind_of(body, "document_type", known, UNKNOWN_DOCUMENT_TYPE) not in _KNOWN
     try:
-        return IMPORT_MESSAGE.validate_json(text)
+        if is_declared:
+            return DeclaredMessage.model_validate_json(text)
+        return OWN_MESSAGE.validate_json(text)
     except ValidationError as error:
-        raise invalid(error) from error
+        raise invalid(error, within=int(not is_declared)) from error
+
+
+def is_of_another_type(raw: bytes) -> bool:
+    """Whether a body may be a message about a declared type, which has to be looked up."""
+    try:
+        kind = object_of(text_of(raw, MESSAGE_BYTES)).get("document_type")
+    except RefusedMessage:
+        return False
+    return isinstance(kind, str) and kind not in _KNOWN

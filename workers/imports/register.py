@@ -79,7 +79,7 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
             common.rejected,
             own.runs.small_document_bytes,
             own.runs.blob_prefixes,
-            SmallTables(blobs, common.documents, scratch),
+            SmallTables(store.types, blobs, common.documents, scratch),
         ),
         RowImports(store, blobs, common.documents, common.reports, scratch),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
@@ -179,7 +179,7 @@ IMPORTS = Pipeline(
     gateway="workers.imports.pages:open_part",
     verbs="workers.imports.verbs:VERBS",
     show="workers.imports.commands:show_run",
-    commands={"export": "workers.imports.commands:app"},
+    commands={"types": "workers.imports.type_commands:app"},
     submit="workers.imports.submit_command:app",
     checks="workers.imports.commands:checks",
 )

@@ -19,8 +19,9 @@ from activities.imports.lifecycle import DeleteImports, UploadImports
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
 from activities.imports.store import SqlImportStore
+from activities.imports.tables import TableTypes
 from adapters.database.engine import Database
-from adapters.database.models.every import DOMAIN, metadata
+from adapters.database.models.every import DOMAIN, STAGED, metadata
 from adapters.database.models.imports import (
     SCHEDULES,
     import_answers,
@@ -31,9 +32,15 @@ from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.errors import Unavailable
+from adapters.types.tables import SCHEMA
 from workflows.imports.messages import FileMessage, ImportMessage, ScheduleUploadMessage
-from workflows.imports.runs import Handler, HandlerInput, HandlerOutcome, ImportPlan
-from workflows.imports.types import REGISTRY
+from workflows.imports.runs import (
+    Handler,
+    HandlerInput,
+    HandlerOutcome,
+    ImportPlan,
+    TypeFacts,
+)
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import UNAVAILABLE
 
@@ -97,12 +104,15 @@ async def rehearsed(
             blobs = FolderBlobs(folder / "blobs")
         async with database.reading() as connection:
             schema = (await connection.execute(_SCHEMA)).scalar_one()
+        types = TableTypes(database, schema=None)
+        facts = await types.facts(message)
         async with database.session() as session:
-            await _copy(session, schema, message)
-            yield await _tried(session, blobs, folder, message, file)
+            await _copy(session, schema, message, facts)
+            store = SqlImportStore(session, types)
+            yield await _tried(store, blobs, folder, message, facts, file)
 
 
-async def _copy(session: Database, schema: str, message: ImportMessage) -> None:
+async def _copy(session: Database, schema: str, message: ImportMessage, facts: TypeFacts) -> None:
     """Make an empty copy of every table, and fill those that decide with the project's rows.
 
     If the message has a service, only the rows of the service are copied.
@@ -111,35 +121,44 @@ async def _copy(session: Database, schema: str, message: ImportMessage) -> None:
         session: Takes the copies.
         schema: Of the tables.
         message: What would be imported.
+        facts: What is known about its type.
     """
     scope = {"project_id": message.project_id}
     if (service := getattr(message, "service_id", None)) is not None:
         scope["service_id"] = service
     async with session.transaction() as connection:
-        for table in metadata.sorted_tables:
+        met = _met_by(message, facts)
+        declared = () if facts.type_digest is None else (met[0], STAGED[str(facts.table)])
+        for table in (*metadata.sorted_tables, *declared):
             if table.schema is None:
-                like = f'(LIKE "{schema}"."{table.name}" INCLUDING ALL)'
+                home = SCHEMA if table in declared else schema
+                like = f'(LIKE "{home}"."{table.name}" INCLUDING ALL)'
                 await connection.exec_driver_sql(f'CREATE TEMP TABLE "{table.name}" {like}')
-        for table in _met_by(message):
-            stored = table.to_metadata(MetaData(), schema=schema)
+        for table in met:
+            home = SCHEMA if table in declared else schema
+            stored = table.to_metadata(MetaData(), schema=home)
             mine = (stored.c[name] == value for name, value in scope.items() if name in stored.c)
             rows = select(stored).where(*mine)
             await connection.execute(insert(table).from_select([*stored.c.keys()], rows))
 
 
 async def _tried(
-    copy: Database, blobs: FolderBlobs, folder: Path, message: ImportMessage, file: Path | None
+    copy: SqlImportStore,
+    blobs: FolderBlobs,
+    folder: Path,
+    message: ImportMessage,
+    facts: TypeFacts,
+    file: Path | None,
 ) -> Rehearsal:
     source = None
     if file is not None:
         with _named_temporary_folder():
             source = await blobs.upload(file, _blob_of(message))
-    facts = REGISTRY[message.document_type]
     plan = ImportPlan(facts=facts, path="remote", source=source, delete_source=True)
     work = HandlerInput(message=message, plan=plan)
     try:
         outcome: HandlerOutcome = await ActivityEnvironment().run(
-            _handler(facts.handler, SqlImportStore(copy), blobs, folder), work
+            _handler(facts.handler, copy, blobs, folder), work
         )
     except ApplicationError as error:
         if error.type == UNAVAILABLE:
@@ -173,9 +192,9 @@ def _handler(handler: Handler, store: SqlImportStore, blobs: FolderBlobs, folder
             return DeleteImports(store).delete_service
 
 
-def _met_by(message: ImportMessage) -> Sequence[Table]:
+def _met_by(message: ImportMessage, facts: TypeFacts) -> Sequence[Table]:
     """Tables whose rows decide what an import does."""
-    name = REGISTRY[message.document_type].table
+    name = facts.table
     if isinstance(message, ScheduleUploadMessage):
         return (schedule_uploads,)
     if name is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workers.imports.runs import ImportRuns
 
 
-_FIELDS: Final[Mapping[DocumentType, tuple[str, str]]] = {
+_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     DocumentType.SCHEDULE_UPLOAD: ("temp_blob_name", "original_filename")
 }
 _FILE: Final = ("blob_name", "filename")
@@ -102,7 +102,7 @@ class ImportAnswers:
                 workflow_id=run.workflow_id,
             )
         if not REGISTRY[row.document_type].needs_blob:
-            raise InvalidRequest(f"{row.document_type.value} works on what is stored: no file")
+            raise InvalidRequest(f"{row.document_type} works on what is stored: no file")
         name = upload_name(key.project_id, key.task_id, file.filename, secrets.token_hex(4))
         stored = await file.store(name)
         blob, filename = _FIELDS.get(row.document_type, _FILE)

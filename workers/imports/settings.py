@@ -1,6 +1,7 @@
 """Settings of the `imports` pipeline."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -8,6 +9,19 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from workers.shared.settings.base import Setting, Settings, Whole, parse_list
 from workers.shared.settings.common import ServiceBusSettings
 from workflows.shared.contracts import OWN_PLACES
+
+
+class TypeSettings(Settings):
+    """Where the types are that a team declares."""
+
+    title: ClassVar[str] = "Declared types"
+    used_by: ClassVar[str] = "`docflow types`"
+
+    folder: Annotated[Path | None, Setting(kind="folder")] = Field(
+        None,
+        validation_alias="DOCFLOW_TYPES",
+        description="folder of the YAML files that declare types of tables",
+    )
 
 
 class QueueSettings(ServiceBusSettings):

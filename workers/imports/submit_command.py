@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from workers.imports import messages
 from workers.imports.commands import (
     Ending,
     Follower,
@@ -36,6 +35,7 @@ from workers.shared.cli.answers import (
     SetOption,
     changes_of,
     map_of,
+    pairs_of,
 )
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run, stop
@@ -48,15 +48,16 @@ from workers.shared.cli.output import (
     problems_table,
     state_text,
 )
-from workers.shared.services.bodies import RefusedMessage
 from workers.shared.text import one_line
 from workflows.imports import findings
 from workflows.imports.messages import (
     IMPORT_MESSAGE,
+    DeclaredMessage,
     DocumentType,
     ImportMessage,
     Key,
     Message,
+    OwnMessage,
     Strategy,
 )
 from workflows.imports.runs import ImportResult, ImportState, TaskKey
@@ -74,6 +75,7 @@ OPTIONS: Mapping[str, str] = {
     "project_id": "--project",
     "task_id": "--task",
     "service_id": "--service",
+    "scope": "--scope",
     "strategy": "--strategy",
     "all_or_nothing": "--all-or-nothing",
     "idempotency_key": "--idempotency-key",
@@ -102,8 +104,8 @@ _FILE_FIELDS = ("temp_blob_name", "blob_name")
 _NAME_FIELDS = ("original_filename", "filename")
 
 
-def _message_classes() -> dict[DocumentType, type[Message]]:
-    union, _ = get_args(ImportMessage)
+def _message_classes() -> dict[str, type[Message]]:
+    union, _ = get_args(OwnMessage)
     return {
         document_type: message_class
         for message_class in get_args(union)
@@ -111,16 +113,21 @@ def _message_classes() -> dict[DocumentType, type[Message]]:
     }
 
 
-MESSAGE_CLASSES: Mapping[DocumentType, type[Message]] = _message_classes()
-"""The contract of each document type."""
+MESSAGE_CLASSES: Mapping[str, type[Message]] = _message_classes()
+"""The contract of each of docflow's own document types."""
 
 
-def _first_field(document_type: DocumentType, names: tuple[str, ...]) -> str | None:
-    fields = MESSAGE_CLASSES[document_type].model_fields
+def contract_of(document_type: str) -> type[Message]:
+    """The contract of a document type, of docflow's own or a declared one."""
+    return MESSAGE_CLASSES.get(document_type, DeclaredMessage)
+
+
+def _first_field(document_type: str, names: tuple[str, ...]) -> str | None:
+    fields = contract_of(document_type).model_fields
     return next((name for name in names if name in fields), None)
 
 
-def new_task_id(document_type: DocumentType, now: datetime) -> str:
+def new_task_id(document_type: str, now: datetime) -> str:
     """A task id that is readable and unique."""
     return f"{document_type.replace('_', '-')}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
@@ -135,7 +142,7 @@ def _parse_json(option: str, text: str) -> Any:
 
 
 def build_message(
-    document_type: DocumentType,
+    document_type: str,
     project_id: str,
     task_id: str,
     file: Path | None,
@@ -153,7 +160,7 @@ def build_message(
     Raises:
         UsageError: Options do not fit the type, are missing or wrong; the message names them.
     """
-    fields = MESSAGE_CLASSES[document_type].model_fields
+    fields = contract_of(document_type).model_fields
     wanted = {name: value for name, value in given.items() if value is not None}
     if unknown := [OPTIONS[name] for name in wanted if name not in fields]:
         takes = sorted(OPTIONS[name] for name in fields if OPTIONS.get(name, "F")[:2] == "--")
@@ -207,7 +214,7 @@ def _check_key(option: str, value: str) -> None:
 
 
 def _file_fields(
-    document_type: DocumentType, project_id: str, task_id: str, file: Path | None
+    document_type: str, project_id: str, task_id: str, file: Path | None
 ) -> dict[str, str]:
     blob_field = _first_field(document_type, _FILE_FIELDS)
     if blob_field is None:
@@ -224,25 +231,14 @@ def _file_fields(
     }
 
 
-def read_message(body: bytes) -> ImportMessage:
-    """Check a message that is in its wire form, as a bridge does.
-
-    Raises:
-        UsageError: A bridge would reject it; the message names the fields.
-    """
-    try:
-        return messages.read_message(body)
-    except RefusedMessage as refused:
-        raise UsageError(refused.description) from None
-
-
 def describe(error: ValidationError) -> str:
     """What is wrong with a message, in one line that names options."""
     missing: list[str] = []
     wrong: list[str] = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False):
-        # The first part is the document type, the discriminator of the union.
-        path = [str(part) for part in problem["loc"][1:]]
+        # The first parts choose the contract: `own` and the document type, or `declared`.
+        path = [str(part) for part in problem["loc"]]
+        path = path[2 if path[:1] == ["own"] else 1 :]
         text = one_line(problem_text(problem))
         if not path:
             wrong.append(_in_options(text))
@@ -368,9 +364,11 @@ app = typer.Typer(rich_markup_mode=None)
 def imports(
     context: typer.Context,
     document_type: Annotated[
-        DocumentType,
+        str,
         typer.Option(
-            "--type", metavar="TYPE", help=f"What the document is: {', '.join(DocumentType)}."
+            "--type",
+            metavar="TYPE",
+            help=f"What the document is: {', '.join(DocumentType)}, or a declared type.",
         ),
     ],
     project: Annotated[str, typer.Option(help="Project it belongs to.")],
@@ -389,6 +387,12 @@ def imports(
     ] = None,
     service: Annotated[
         str | None, typer.Option(help="Service of take-off or estimate lines.")
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="What rows of a declared type belong to; may be repeated."
+        ),
     ] = None,
     strategy: Annotated[
         Strategy | None, typer.Option(help="How rows meet those already there [merge].")
@@ -487,6 +491,7 @@ def imports(
             [(task or new_task_id(document_type, now), file) for file in found or (None,)],
             {
                 "service_id": service,
+                "scope": pairs_of("--scope", scope or ()) or None,
                 "strategy": strategy,
                 "all_or_nothing": all_or_nothing or None,
                 "idempotency_key": idempotency_key,
@@ -531,9 +536,26 @@ def _documents(given: Sequence[Path]) -> Sequence[Path]:
     return found
 
 
+async def _check_type(cli: CliContext, document_type: str) -> None:
+    """See that there is such a type.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if document_type in MESSAGE_CLASSES:
+        return
+    from adapters.types.store import SqlDeclaredTypes
+
+    async with cli.tables() as database:
+        declared = await SqlDeclaredTypes(database).in_force()
+    if document_type not in declared:
+        known = ", ".join([*MESSAGE_CLASSES, *declared])
+        raise UsageError(f"--type {document_type}: there is no such type; there are {known}")
+
+
 async def _submit(
     cli: CliContext,
-    document_type: DocumentType,
+    document_type: str,
     project: str,
     tasks: Sequence[tuple[str, Path | None]],
     given: Mapping[str, Any],
@@ -544,6 +566,7 @@ async def _submit(
     report: Path | None,
     as_json: bool,
 ) -> None:
+    await _check_type(cli, document_type)
     # All of them are checked before any is sent.
     work = [
         (changed(build_message(document_type, project, task, file, given), changes), file)

@@ -103,7 +103,7 @@ def _corrected(body: bytes | None) -> Any:
     if body is None:
         return None
     try:
-        return read_message(body)
+        return read_message(body, declared=None)
     except RefusedMessage as refused:
         raise InvalidRequest(f"the corrected message: {refused.description}") from refused
 

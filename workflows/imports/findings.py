@@ -391,7 +391,7 @@ def changed(message: ImportMessage, changes: Mapping[str, Any]) -> ImportMessage
         if name in FIXED:
             raise RuleViolation(f"a corrected message keeps its {name}")
         if name not in type(message).model_fields:
-            raise RuleViolation(f"{message.document_type.value} has no field {name}")
+            raise RuleViolation(f"{message.document_type!s} has no field {name}")
         old = fields.get(name)
         fields[name] = (
             {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value

@@ -12,14 +12,16 @@ from urllib.parse import quote, unquote
 
 from pydantic import (
     AfterValidator,
+    Discriminator,
     Field,
     StringConstraints,
+    Tag,
     TypeAdapter,
     field_validator,
     model_validator,
 )
 
-from workflows.shared.contracts import BlobName, Contract, built_when_used
+from workflows.shared.contracts import BlobName, Contract, Digest, built_when_used
 
 _PLAIN: Final = "._:@+-"
 """What an id may hold beside letters and digits and stands in a workflow id as it is."""
@@ -153,6 +155,7 @@ class DocumentType(StrEnum):
 class Strategy(StrEnum):
     """How rows of a document meet rows that are already there, by natural key.
 
+    type         as the type of the document declares it
     merge        new keys are created, known keys get the values of the file's columns
     replace      as merge, and rows of the scope that the file does not hold go away, all at once
     append       only adds; needs an idempotency key; a known key is a rejected row, or, where
@@ -161,6 +164,7 @@ class Strategy(StrEnum):
     create_only  unknown keys are created, known keys stay as they are (counted unchanged)
     """
 
+    TYPE = "type"
     MERGE = "merge"
     REPLACE = "replace"
     APPEND = "append"
@@ -250,9 +254,10 @@ class TableMessage(FileMessage):
     leading_zeros: Literal["same", "distinct"] | None = None
     """Whether a known code and one of the file that differ only in leading zeros are the same;
     remembered for the project and document type."""
-    left_out: Literal["note", "ask", "keep"] = "note"
+    left_out: Literal["type", "note", "ask", "keep"] = "note"
     """What happens to rows that are no data (totals, page footers, repeated headers, headings):
-    they are left out and noted, a person is asked first, or they are kept like any other row."""
+    they are left out and noted, a person is asked first, or they are kept like any other row;
+    `type`: as the type of the document declares it."""
     keep_lines: tuple[LineName, ...] = Field(default=(), max_length=1_000)
     """Lines to keep although they would be left out: `7`, or `Sheet!7` in a workbook; a text
     lists them with commas."""
@@ -304,7 +309,23 @@ class UniversalTableMessage(TableMessage):
     ]
 
 
-AnyTableMessage = MtoMessage | EstimationMasterMessage | UniversalTableMessage
+TypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
+"""Name of a declared type."""
+
+
+class DeclaredMessage(TableMessage):
+    """Rows of a type that a team has declared."""
+
+    document_type: TypeName
+    strategy: Strategy = Strategy.TYPE
+    left_out: Literal["type", "note", "ask", "keep"] = "type"
+    scope: dict[TypeName, Key] = Field(default_factory=dict, max_length=8)
+    """Values of the columns that all rows share, beside `project_id`."""
+    type_digest: Annotated[Digest, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """The version of the type; the one in force when the import begins, if absent."""
+
+
+AnyTableMessage = MtoMessage | EstimationMasterMessage | UniversalTableMessage | DeclaredMessage
 """A message about a table of rows."""
 
 
@@ -452,7 +473,7 @@ class DeleteMessage(Message):
     service_id: Key
 
 
-ImportMessage = Annotated[
+OwnMessage = Annotated[
     MtoMessage
     | EstimationMasterMessage
     | UniversalTableMessage
@@ -466,6 +487,25 @@ ImportMessage = Annotated[
     | DeleteMessage,
     Field(discriminator="document_type"),
 ]
+"""A message about one of docflow's own types."""
+
+_OWN: Final = frozenset(map(str, DocumentType))
+
+
+def _whose_type(message: Any) -> str:
+    given: Any = (
+        cast("dict[str, Any]", message).get("document_type")
+        if isinstance(message, dict)
+        else getattr(message, "document_type", None)
+    )
+    return "own" if given is None or str(given) in _OWN else "declared"
+
+
+ImportMessage = Annotated[
+    Annotated[OwnMessage, Tag("own")] | Annotated[DeclaredMessage, Tag("declared")],
+    Discriminator(_whose_type),
+]
 """Any message of the import queue."""
 
+OWN_MESSAGE: TypeAdapter[OwnMessage] = TypeAdapter(OwnMessage, config=built_when_used())
 IMPORT_MESSAGE: TypeAdapter[ImportMessage] = TypeAdapter(ImportMessage, config=built_when_used())

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from workflows.imports.messages import DocumentType, ImportMessage, Key
+from workflows.imports.messages import ImportMessage, Key, TypeName
 from workflows.shared import contracts
 from workflows.shared.cells import Cell, RejectedRow
 from workflows.shared.contracts import BlobRef, Contract, Digest, Origin, Problem
@@ -58,7 +58,7 @@ class Handler(StrEnum):
 class TypeFacts(Contract):
     """What docflow knows about one document type; a row of the registry, kept in the run."""
 
-    document_type: DocumentType
+    document_type: TypeName
     handler: Handler
     table: Name | None = None
     """Table the rows go to, or that a delete empties."""
@@ -68,6 +68,8 @@ class TypeFacts(Contract):
     """The handler fetches its blob itself, when it is its turn."""
     guard: Name | None = None
     """Field of the message that names the work: a second task with the same value is skipped."""
+    type_digest: Digest | None = None
+    """The version of a declared type; its own types a release knows itself."""
 
 
 class ImportPlan(Contract):
@@ -215,7 +217,7 @@ class ImportResult(Contract):
 
     task_id: Key
     project_id: Key
-    document_type: DocumentType
+    document_type: TypeName
     state: ImportState
     counts: Counts = Counts()
     problem_count: int = 0

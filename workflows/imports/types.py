@@ -1,19 +1,16 @@
 """The document types as data: what their files hold, and what makes a row the same row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, Literal, TypeVar
 
-from workflows.imports.messages import (
-    DocumentType,
-    EstimationMasterMessage,
-    MtoMessage,
-    TableMessage,
-)
+from workflows.imports.messages import DeclaredMessage, DocumentType, Strategy, TableMessage
 from workflows.imports.runs import Handler, TypeFacts
-from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec, amount, code, text
+from workflows.shared.declared_types import DeclaredRule, DeclaredType, field_spec
+from workflows.shared.errors import RuleViolation
+from workflows.shared.fields import FieldSpec
 
 SECTION: Final = "section"
 """Part of a key that the headings above a row give, unless the file has a column for it."""
@@ -32,6 +29,7 @@ class TableSpec:
         key: Fields of the file that complete the natural key.
         fields: Every field of the file.
         row: What a person calls the key of a row.
+        declared: The declaration that it is made of.
         period: The fields of which the second must not be a day before the first.
         needed: A document fills this field in some row, unless its message says otherwise.
     """
@@ -40,14 +38,25 @@ class TableSpec:
     scope: tuple[str, ...]
     key: tuple[str, ...]
     fields: tuple[FieldSpec, ...]
-    row: str
+    row: str = ""
     period: tuple[str, str] | None = None
     needed: str | None = None
+    declared: DeclaredType | None = None
 
     @property
     def natural_key(self) -> tuple[str, ...]:
         """Columns that name a row."""
         return self.scope + self.key
+
+    @property
+    def rules(self) -> Sequence[DeclaredRule]:
+        """What must hold of the fields of one row."""
+        return () if self.declared is None else self.declared.rules
+
+    @property
+    def unmapped(self) -> Literal["ignore", "refuse", "keep"]:
+        """What happens to columns that mean no field."""
+        return "ignore" if self.declared is None else self.declared.unmapped
 
     @property
     def numbered(self) -> bool:
@@ -65,289 +74,98 @@ class TableSpec:
         return {header: spec for spec in self.fields for header in sorted(spec.headers)}
 
 
-_PROJECT = ("project_id",)
-_SERVICE = ("project_id", "service_id")
+Message = TypeVar("Message", bound=TableMessage)
 
-_DESCRIPTION = text(
-    "description",
-    *("desc", "descr", "item description", "long description"),
-    *("beschreibung", "bezeichnung", "benennung", "kurztext", "langtext"),
-    max_length=TEXT_CHARACTERS,
-)
-_UNIT = text(
-    "unit",
-    *("uom", "u/m", "unit of measure", "units", "einheit", "me", "mengeneinheit", "basiseinheit"),
-    max_length=32,
-)
-_NAME = text("name", "title", "full name", "bezeichnung", "name und vorname")
-_QUANTITY = FieldSpec(
-    "quantity",
-    ColumnKind.DECIMAL,
-    aliases=("qty", "quant", "total quantity", "total qty", "menge", "anzahl", "stückzahl"),
-)
 
-MTO: Final = TableSpec(
-    "mto_lines",
-    _SERVICE,
-    ("drawing", "commodity_code", "size", SEQUENCE),
-    (
-        code(
-            "drawing",
-            *("drawing no", "drawing number", "dwg", "dwg no", "isometric", "iso", "iso no"),
-            *("zeichnung", "zeichnungsnummer", "zeichnungsnr", "isometrie"),
-            required=True,
-        ),
-        code(
-            "commodity_code",
-            *("commodity", "comm code", "material code", "ident code", "ident", "item code"),
-            *("materialnummer", "material nr", "artikelnummer", "ident nr"),
-            required=True,
-        ),
-        code(
-            "size",
-            *("nominal size", "nps", "dn", "diameter", "nominal diameter", "main size"),
-            *("nennweite", "durchmesser", "größe"),
-            blank="",
-        ),
-        FieldSpec(
-            SEQUENCE,
-            ColumnKind.INTEGER,
-            aliases=("seq", "seq no", "sequence no", "occurrence", "lfd nr", "laufende nummer"),
-            minimum=1,
-            filled=True,
-        ),
-        code(
-            "line_no",
-            *("line", "line number", "pipeline", "line id", "leitung", "leitungsnummer"),
-            *("rohrleitung", "rohrleitungsnummer"),
-        ),
-        code("spool", "spool no", "spool number", "spoolnummer", "spool nr"),
-        code(
-            "area",
-            *("unit area", "plant area", "bereich", "teilanlage", "anlagenteil"),
-            units=(),
-        ),
-        code("system", "system no", "sub system", "anlagensystem"),
-        code("spec", "piping spec", "pipe spec", "piping class", "class", "rohrklasse"),
-        _DESCRIPTION,
-        FieldSpec(
-            "quantity", ColumnKind.DECIMAL, True, aliases=(*_QUANTITY.aliases, "length", "länge")
-        ),
-        _UNIT,
-        code("revision", "rev", "rev no", "revision no", "index", "änderungsindex"),
-    ),
-    row="drawing, commodity code, size and sequence",
-)
+def with_defaults(message: Message, spec: TableSpec) -> Message:
+    """The message, with what it leaves to its type.
 
-ESTIMATE: Final = TableSpec(
-    "estimate_lines",
-    _SERVICE,
-    ("item_code", SECTION, SEQUENCE),
-    (
-        code(
-            "item_code",
-            *("item", "item no", "item number", "code", "position", "pos", "pos nr", "lv position"),
-            required=True,
-        ),
-        FieldSpec(
-            SECTION,
-            ColumnKind.CODE,
-            aliases=("bill section", "section path"),
-            max_length=255,
-            blank="",
-        ),
-        FieldSpec(SEQUENCE, ColumnKind.INTEGER, minimum=1, filled=True),
-        code("cost_code", "cost account", "account", "kostenart", "kostenstelle", "kostencode"),
-        code("wbs_code", "wbs", "work breakdown", "psp", "psp element", "psp code"),
-        _DESCRIPTION,
-        _UNIT,
-        _QUANTITY,
-        amount("unit_rate", "rate", "unit price", "unit cost", "einheitspreis", "ep"),
-        amount(
-            "man_hours",
-            *("mh", "hours", "labour hours", "stunden", "lohnstunden"),
-            units=("h", "hr", "hrs", "hour", "hours", "mh", "man hours", "std", "stunden"),
-        ),
-        amount("labour_cost", "labor cost", "labour", "labor", "lohnkosten", "lohn"),
-        amount("material_cost", "material", "materials", "materialkosten"),
-        amount("equipment_cost", "equipment", "gerätekosten", "geräte"),
-        amount(
-            "subcontract_cost",
-            *("subcontract", "subcontractor", "subcontractor cost", "nachunternehmer"),
-            *("nachunternehmerkosten", "fremdleistung"),
-        ),
-        FieldSpec("markup", ColumnKind.DECIMAL, aliases=("zuschlag",)),
-    ),
-    row="item code, section and sequence",
-    needed="quantity",
-)
+    Raises:
+        RuleViolation: The type appends rows, and the message names no work.
+    """
+    declared = spec.declared
+    changes: dict[str, Any] = {}
+    if message.strategy is Strategy.TYPE:
+        changes["strategy"] = Strategy(declared.strategy if declared else Strategy.MERGE)
+    if message.left_out == "type":
+        changes["left_out"] = declared.left_out if declared else "note"
+    if changes.get("strategy") is Strategy.APPEND and message.idempotency_key is None:
+        raise RuleViolation("rows of this type are appended: give an idempotency_key")
+    return message.model_copy(update=changes) if changes else message
 
-_CURRENCY = code("currency", "curr", "currency code", "währung", "whg")
 
-EQUIPMENT: Final = TableSpec(
-    "equipment",
-    _PROJECT,
-    ("code",),
-    (
-        code(
-            "code",
-            *("equipment code", "equipment no", "equipment number", "equipment id", "asset no"),
-            *("gerätenummer", "geräte nr", "inventarnummer", "nummer"),
-            required=True,
-        ),
-        _DESCRIPTION,
-        text("category", "equipment category", "group", "type", "kategorie", "gruppe", "art"),
-        text("make", "manufacturer", "brand", "hersteller", "marke", "fabrikat"),
-        text("model", "model no", "modell", "typ"),
-        code("serial", "serial no", "serial number", "s/n", "seriennummer", "fabriknummer"),
-        FieldSpec(
-            "ownership",
-            ColumnKind.CHOICE,
-            aliases=("owned/rented", "owned or rented", "own/rent", "owner", "besitz", "eigentum"),
-            choices=MappingProxyType(
-                {
-                    "owned": ("own", "o", "company owned", "eigen", "eigentum", "eigengerät"),
-                    "rented": (
-                        "rent",
-                        "r",
-                        "rental",
-                        "hired",
-                        "hire",
-                        "leased",
-                        "miete",
-                        "gemietet",
-                    ),
-                }
-            ),
-        ),
-        amount("rate", "hourly rate", "day rate", "rental rate", "satz", "mietsatz", "kostensatz"),
-        text(
-            "rate_unit",
-            *("rate per", "rate uom", "per", "satzeinheit", "je"),
-            max_length=32,
-        ),
-        text("fuel", "fuel type", "kraftstoff", "treibstoff", "antrieb"),
-        text("status", "state", "condition", "zustand"),
-    ),
-    row="code",
-)
+def table_spec(
+    declared: DeclaredType, table: str, countries: Mapping[str, Sequence[str]]
+) -> TableSpec:
+    """How files of a declared type are read.
 
-MATERIAL: Final = TableSpec(
-    "materials",
-    _PROJECT,
-    ("code",),
-    (
-        code(
-            "code",
-            *("material code", "material no", "material number", "item code", "article", "sku"),
-            *(
-                "materialnummer",
-                "materialnr",
-                "artikelnummer",
-                "artikel nr",
-                "artikel",
-                "nummer",
-            ),
-            required=True,
-        ),
-        _DESCRIPTION,
-        _UNIT,
-        amount("price", "unit price", "cost", "preis", "einzelpreis", "stückpreis", "ep"),
-        _CURRENCY,
-        text("supplier", "vendor", "lieferant", "händler"),
-        FieldSpec(
-            "lead_time_days",
-            ColumnKind.INTEGER,
-            aliases=("lead time", "lieferzeit", "lieferzeit (tage)"),
-            minimum=0,
-            units=("d", "day", "days", "calendar days", "working days", "tage", "werktage"),
-        ),
-    ),
-    row="code",
-)
+    Args:
+        declared: The type.
+        table: What the store calls its table.
+        countries: Two letters of ISO 3166 to the other ways to write a country.
+    """
+    names = [name.replace("_", " ") for name in declared.key]
+    *most, last = names
+    return TableSpec(
+        table=table,
+        scope=declared.scope,
+        key=declared.key,
+        fields=tuple(field_spec(name, each, countries) for name, each in declared.fields.items()),
+        row=f"{', '.join(most)} and {last}" if most else last,
+        period=declared.period,
+        needed=declared.needed,
+        declared=declared,
+    )
 
-CREW_TRADE: Final = TableSpec(
-    "crew_trades",
-    _PROJECT,
-    ("code",),
-    (
-        code("code", "trade code", "trade", "gewerk", "gewerkcode", "gewerke nr", required=True),
-        _NAME,
-        amount("straight_rate", "straight time", "straight time rate", "st rate", "normalstunde"),
-        amount("over_rate", "overtime", "over time rate", "ot rate", "überstunde"),
-        amount("double_rate", "double time", "double time rate", "dt rate", "doppelstunde"),
-        amount("burden", "burden rate", "fringe", "fringes", "lohnnebenkosten"),
-    ),
-    row="code",
-)
 
-CREW: Final = TableSpec(
-    "crews",
-    _PROJECT,
-    ("code",),
-    (
-        code("code", "crew code", "crew", "crew no", "kolonne", "kolonnennummer", required=True),
-        _NAME,
-        text("foreman", "supervisor", "lead", "vorarbeiter", "kolonnenführer", "polier"),
-        text("shift", "shift name", "schicht"),
-        text("calendar", "work calendar", "kalender"),
-        amount("output_per_hour", "output", "output/hour", "output/h", "leistung", "leistung/h"),
-    ),
-    row="code",
-)
+def facts_of(name: str, table: str, digest: str) -> TypeFacts:
+    """What docflow knows about a declared type.
 
-CREW_MEMBER: Final = TableSpec(
-    "crew_members",
-    _PROJECT,
-    ("employee_no", "valid_from"),
-    (
-        code(
-            "employee_no",
-            *("employee", "employee number", "employee id", "emp no", "badge", "badge no"),
-            *("personalnummer", "personal nr", "pers nr", "mitarbeiternummer"),
-            required=True,
-        ),
-        FieldSpec(
-            "valid_from",
-            ColumnKind.DATE,
-            required=True,
-            aliases=("from", "from date", "start", "start date", "von", "gültig ab"),
-            part="first",
-        ),
-        _NAME,
-        code("crew", "crew code", "crew no", "kolonne"),
-        code("trade", "trade code", "craft", "gewerk"),
-        text("classification", "class", "grade", "einstufung", "lohngruppe", "klasse"),
-        FieldSpec(
-            "valid_to",
-            ColumnKind.DATE,
-            aliases=("to", "to date", "end", "end date", "until", "bis", "gültig bis"),
-            part="last",
-        ),
-    ),
-    row="employee and date",
-    period=("valid_from", "valid_to"),
-)
+    Args:
+        name: Of the type.
+        table: What the store calls its table.
+        digest: The version of the type.
+    """
+    return TypeFacts(
+        document_type=name,
+        handler=Handler.LOAD_ROWS,
+        table=table,
+        guard="idempotency_key",
+        type_digest=digest,
+    )
 
-TABLES: Final[Mapping[DocumentType, TableSpec]] = MappingProxyType(
+
+def scope_of(message: TableMessage, spec: TableSpec) -> dict[str, str]:
+    """Values of the scope columns: what `replace` may remove lies within them.
+
+    Raises:
+        RuleViolation: The message of a declared type lacks one, or has one too many.
+    """
+    given = {"project_id": message.project_id}
+    if isinstance(message, DeclaredMessage):
+        given |= message.scope
+    elif "service_id" in spec.scope:
+        given["service_id"] = str(getattr(message, "service_id", ""))
+    wanted = ", ".join(spec.scope) or "nothing"
+    if missing := [name for name in spec.scope if name not in given]:
+        raise RuleViolation(f"scope: {missing[0]} is missing; rows of this type need {wanted}")
+    if more := sorted(given.keys() - {"project_id", *spec.scope}):
+        raise RuleViolation(f"scope: {more[0]} is not known; rows of this type need {wanted}")
+    return {name: given[name] for name in spec.scope}
+
+
+TABLES: Final[Mapping[DocumentType, str]] = MappingProxyType(
     {
-        DocumentType.MTO: MTO,
-        DocumentType.ESTIMATION_MASTER: ESTIMATE,
-        DocumentType.EQUIPMENT: EQUIPMENT,
-        DocumentType.MATERIAL: MATERIAL,
-        DocumentType.CREW: CREW,
-        DocumentType.CREW_MEMBER: CREW_MEMBER,
-        DocumentType.CREW_TRADE: CREW_TRADE,
+        DocumentType.MTO: "mto_lines",
+        DocumentType.ESTIMATION_MASTER: "estimate_lines",
+        DocumentType.EQUIPMENT: "equipment",
+        DocumentType.MATERIAL: "materials",
+        DocumentType.CREW: "crews",
+        DocumentType.CREW_MEMBER: "crew_members",
+        DocumentType.CREW_TRADE: "crew_trades",
     }
 )
-
-
-def scope_of(message: TableMessage) -> dict[str, str]:
-    """Values of the scope columns: what `replace` may remove lies within them."""
-    scope = {"project_id": message.project_id}
-    if isinstance(message, MtoMessage | EstimationMasterMessage):
-        scope["service_id"] = message.service_id
-    return scope
+"""docflow's own types of tables, and the table of each; what their files hold is declared."""
 
 
 def _bulk(document_type: DocumentType) -> TypeFacts:
@@ -368,7 +186,7 @@ def _delete(document_type: DocumentType, table: str) -> TypeFacts:
     )
 
 
-REGISTRY: Mapping[DocumentType, TypeFacts] = MappingProxyType(
+REGISTRY: Mapping[str, TypeFacts] = MappingProxyType(
     {
         facts.document_type: facts
         for facts in (
@@ -376,10 +194,10 @@ REGISTRY: Mapping[DocumentType, TypeFacts] = MappingProxyType(
                 TypeFacts(
                     document_type=document_type,
                     handler=Handler.LOAD_ROWS,
-                    table=spec.table,
+                    table=table,
                     guard="idempotency_key",
                 )
-                for document_type, spec in TABLES.items()
+                for document_type, table in TABLES.items()
             ),
             TypeFacts(
                 document_type=DocumentType.SCHEDULE_EXTRACTION,

@@ -6,6 +6,7 @@ Whenever a row of an employee has a later `valid_from`, the earlier row ends the
 the latest. That holds after every chunk, whichever rows came first.
 """
 
+import json
 import re
 from bisect import bisect_right
 from collections import defaultdict
@@ -39,8 +40,9 @@ from workflows.shared.cells import (
 )
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import NULL, Flaw, PackedLines, PackedRows, text_of, transpose
+from workflows.shared.declared_types import OTHER, broken_rules
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.left_out import RowSorter, odd_keys
 
 QUESTION: Final = "leading_zeros"
@@ -394,13 +396,21 @@ class RowValidator:
         self._made = tuple(name for name in spec.key if name in made)
         self._sections = Sections(spec, header, place.section) if SECTION in self._made else None
         self.counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
+        used = {*header.positions.values(), header.wrong}
+        self._others = [
+            (position, title)
+            for position, title in enumerate(header.titles)
+            if spec.unmapped == "keep" and title and position not in used
+        ]
         self.columns = (
             *spec.scope,
             *(field.name for field in (*self._fields, *self._absent)),
             *((SEQUENCE,) if self._numbers else ()),
+            *((OTHER,) if self._others else ()),
         )
         own = self.columns[len(spec.scope) :]
-        self._packer = RowPacker(spec, self._scope, own) if pack and not keep_cells else None
+        may_pack = pack and not keep_cells and not self._others
+        self._packer = RowPacker(spec, self._scope, own) if may_pack else None
         self._titles = header.titles if self._place.titles is None else self._place.titles
         self.titles = self._titles + self._made
 
@@ -442,6 +452,9 @@ class RowValidator:
         if self._sections is not None:
             values[SECTION] = self._sections.paths(rows, values, keyless, aside)
         self._check_period(values, lines, problems)
+        for i, name, reason in broken_rules(self._spec.rules, values):
+            cell = source[name][1][i] if name in source else None
+            problems[i].append(self._problem(lines[i], name, cell, Flaw(reason)))
         if 0 < self._place.width < longest:
             self._check_width(rows, source, values, problems)
         again = self._refuse_again(columns, source, values, lines, problems)
@@ -450,7 +463,18 @@ class RowValidator:
         aside |= repeated
         if self._numbers:
             values[SEQUENCE] = numbers
+        if self._others:
+            values[OTHER] = [self._kept(cells) for cells in every]
         return self._part(rows, lines, values, problems, aside)
+
+    def _kept(self, cells: Sequence[Cell]) -> str | None:
+        """The cells of a row that mean no field, by header, as JSON."""
+        found = {
+            title: readable(cells[position], TEXT_CHARACTERS)
+            for position, title in self._others
+            if position < len(cells) and is_filled(cells[position])
+        }
+        return json.dumps(found, ensure_ascii=False) if found else None
 
     def _left_out(
         self,

@@ -482,10 +482,16 @@ def _duration(field: FieldSpec, cell: Cell, hours: Written) -> int:
     return read_duration(cell_text(cell) if cell is None else cell)
 
 
+_CHOICES: Final = 20
+"""Choices that a problem lists."""
+
+
 def _choice(field: FieldSpec, cell: Cell, notation: Written) -> str:
     value = field.choice_of.get(normalise(cell_text(cell)))
     if value is None:
-        raise Unreadable(f"is not one of {', '.join(field.choices)}")
+        known = list(field.choices)
+        more = f" and {len(known) - _CHOICES} more" if len(known) > _CHOICES else ""
+        raise Unreadable(f"is not one of {', '.join(known[:_CHOICES])}{more}")
     return value
 
 

@@ -25,7 +25,6 @@ from sqlalchemy import (
     Date,
     DateTime,
     Executable,
-    Numeric,
     Table,
     Text,
     Time,
@@ -41,7 +40,7 @@ from adapters.database.bulk import statements
 from adapters.database.bulk.driver import driver_of, fetch
 from adapters.database.bulk.rows import KeySource, RowBatch, Stamp
 from adapters.database.bulk.statements import copy_text, packed_text, sent
-from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime, key_of
+from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime, key_of, known_as
 from adapters.ports.errors import Unavailable
 from workflows.shared.conversion import NULL, PackedRows
 
@@ -108,14 +107,14 @@ async def merge(connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> t
     COPY, then INSERT ... ON CONFLICT DO UPDATE of the rows that differ.
     """
     if (parameters := _sent_along(batch)) is not None:
-        statement = statements.merge_from_sent(batch.table.name, batch.columns)
+        statement = statements.merge_from_sent(known_as(batch.table), batch.columns)
         return await _run_merge(connection, statement, parameters, stamp)
     if len(batch) >= _LARGE and await _copy_new(connection, batch, stamp):
         return len(batch), 0
     await _copy_incoming(connection, batch)
     return await _run_merge(
         connection,
-        statements.merge_from_incoming(batch.table.name, batch.columns),
+        statements.merge_from_incoming(known_as(batch.table), batch.columns),
         {},
         stamp,
     )
@@ -132,7 +131,7 @@ async def merge_staged(
 
     The same upsert, from the staging twin.
     """
-    statement = statements.merge_from_staged(table.name, columns)
+    statement = statements.merge_from_staged(known_as(table), columns)
     return await _run_merge(connection, statement, {"load_id": load_id}, stamp)
 
 
@@ -142,11 +141,11 @@ async def insert_new(connection: AsyncConnection, batch: RowBatch, stamp: Stamp)
     COPY, then INSERT ... ON CONFLICT DO NOTHING.
     """
     if (parameters := _sent_along(batch)) is not None:
-        statement = statements.insert_from_sent(batch.table.name, batch.columns)
+        statement = statements.insert_from_sent(known_as(batch.table), batch.columns)
     else:
         parameters = {}
         await _copy_incoming(connection, batch)
-        statement = statements.insert_from_incoming(batch.table.name, batch.columns)
+        statement = statements.insert_from_incoming(known_as(batch.table), batch.columns)
     result = await connection.execute(
         statement, {"task": stamp.task, "now": stamp.now, **parameters}
     )
@@ -164,7 +163,9 @@ async def fill(
     COPY straight into the table.
     """
     driver = await driver_of(connection)
-    await driver.copy_records_to_table(table.name, records=rows, columns=columns)
+    await driver.copy_records_to_table(
+        table.name, schema_name=table.schema, records=rows, columns=columns
+    )
 
 
 async def expect_lookups(connection: AsyncConnection) -> None:
@@ -385,7 +386,10 @@ async def _copy_stamped(
     text = copy_text(batch, places, stamp)
     if text is not None:
         driver = await driver_of(connection)
-        await driver.copy_to_table(batch.table.name, source=BytesIO(text), columns=columns)
+        table = batch.table
+        await driver.copy_to_table(
+            table.name, schema_name=table.schema, source=BytesIO(text), columns=columns
+        )
         return
     stamps = (1, stamp.task, stamp.now, stamp.now)
     rows = [(*batch.rows[place], batch.lines[place], *stamps) for place in places]
@@ -403,7 +407,7 @@ async def _any_known(
 
 
 async def _copy_incoming(connection: AsyncConnection, batch: RowBatch) -> None:
-    incoming, create = statements.incoming(batch.table.name)
+    incoming, create = statements.incoming(known_as(batch.table))
     # Begins the transaction that COPY, which goes past SQLAlchemy, is to be part of. As plain
     # text, because SQLAlchemy forgets every prepared statement when it sees DDL.
     await connection.exec_driver_sql(create)
@@ -435,7 +439,9 @@ async def _copy_packed(
     columns = (*batch.columns[shared:], "source_line", *batch.columns[:shared], *more)
     text = BytesIO(packed_text(rows, tuple(more.values())))
     driver = await driver_of(connection)
-    await driver.copy_to_table(target.name, source=text, columns=columns, null=NULL)
+    await driver.copy_to_table(
+        target.name, schema_name=target.schema, source=text, columns=columns, null=NULL
+    )
 
 
 def _sent_along(batch: RowBatch) -> Mapping[str, str] | None:
@@ -462,4 +468,4 @@ def _parser(kind: Any) -> Callable[[Any], Any] | None:
         return date.fromisoformat
     if isinstance(kind, Time):
         return time.fromisoformat
-    return Decimal if isinstance(kind, Numeric) else None
+    return Decimal if isinstance(kind, ExactDecimal) else None

@@ -65,20 +65,34 @@ DOMAIN: dict[str, Table] = {}
 STAGED: dict[str, Table] = {}
 """Staging twin of each table that can be loaded aside, by the name of the table."""
 
+_KNOWN_AS: Final = "known_as"
 BOOKKEEPING: Final = frozenset(
     {"version", "source_task", "source_line", "created_at", "updated_at"}
 )
 
 
-def domain_table(name: str, key: tuple[Column[Any], ...], *columns: Column[Any]) -> Table:
+def domain_table(
+    name: str,
+    key: tuple[Column[Any], ...],
+    *columns: Column[Any],
+    within: MetaData = metadata,
+    known_as: str | None = None,
+) -> Table:
     """A table whose natural key is its primary key, with the store's own columns.
 
     `version` counts the changes from 1; `source_task` and `source_line` name the import
     that changed the row last and the line of its file.
+
+    Args:
+        name: Of the table in the database.
+        key: Its natural key.
+        columns: All others that documents fill.
+        within: The tables that it belongs to.
+        known_as: What `DOMAIN` has it under; its name when absent.
     """
     table = Table(
         name,
-        metadata,
+        within,
         *key,
         *columns,
         Column("version", Integer, nullable=False),
@@ -87,9 +101,15 @@ def domain_table(name: str, key: tuple[Column[Any], ...], *columns: Column[Any])
         Column("created_at", UtcDateTime, nullable=False),
         Column("updated_at", UtcDateTime, nullable=False),
         PrimaryKeyConstraint(*(column.name for column in key)),
+        info={_KNOWN_AS: known_as or name},
     )
-    DOMAIN[name] = table
+    DOMAIN[known_as or name] = table
     return table
+
+
+def known_as(table: Table) -> str:
+    """What `DOMAIN` and `STAGED` have a table under: the rows of two versions may differ."""
+    return table.info[_KNOWN_AS]
 
 
 def staged_twin(table: Table) -> Table:
@@ -100,14 +120,14 @@ def staged_twin(table: Table) -> Table:
     key = key_of(table)
     twin = Table(
         f"staged_{table.name}",
-        metadata,
+        table.metadata,
         Column("load_id", BigInteger, nullable=False),
         *(Column(name, table.c[name].type, nullable=name not in key) for name in data_of(table)),
         Column("source_line", Integer, nullable=False),
         Column("cells", Text),
         PrimaryKeyConstraint("load_id", *key),
     )
-    STAGED[table.name] = twin
+    STAGED[known_as(table)] = twin
     return twin
 
 

@@ -13,6 +13,7 @@ from activities.imports import column_table
 from activities.imports.rows import CodeSpelling
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
+from activities.imports.tables import own_tables
 from adapters.database.engine import Database
 from adapters.database.models.every import DOMAIN
 from adapters.files.documents import FileDocuments
@@ -21,7 +22,6 @@ from tests.support.imports.store import stored
 from workflows.imports import validation
 from workflows.imports.messages import AnyTableMessage, Strategy
 from workflows.imports.runs import Counts, TaskKey
-from workflows.imports.types import TABLES
 from workflows.shared.conversion import PackedRows
 from workflows.shared.errors import InvalidDocument
 
@@ -85,7 +85,7 @@ class Loads:
         self._patch.setattr(validation, "FEWEST_ROWS", 0 if packed else 1 << 60)
         fields = {"project_id": "P\\1", "service_id": "S1", "task_id": task, **fields}
         message = cast(AnyTableMessage, message_of("mto", blob_name="in/file", **fields))
-        spec = TABLES[message.document_type]
+        spec = own_tables()[message.document_type]
         key = TaskKey(message.project_id, task)
         spelling = CodeSpelling(self.store, message, message.document_type, spec)
         await spelling.begin()

@@ -12,6 +12,7 @@ from activities.imports.lifecycle import ImportLifecycle, SmallTables
 from activities.imports.ports import WholeImport
 from activities.imports.rows import RowImports
 from activities.imports.store import SqlImportStore
+from activities.imports.tables import own_tables
 from activities.imports.views import SqlImportTasks
 from adapters.database.engine import Database
 from adapters.database.models.base import UtcDateTime
@@ -52,6 +53,7 @@ def whole(*rows: tuple[Any, ...], note: str | None = None, **fields: Any) -> Who
     given = message(**fields)
     return WholeImport(
         *(given, plan(), given.workflow_id, guard, "digest", "run"),
+        spec=own_tables()[DocumentType.EQUIPMENT],
         chunk=chunk("equipment", EQUIPMENT, *rows, cells=False),
         note=note,
     )
@@ -266,7 +268,9 @@ async def imported(
     given = message_of(fields.pop("type"), blob_name=name, **fields)
     lifecycle = ImportLifecycle(
         *(store, ports.blobs, MemoryRuns(), MemoryRejectedMessages()),
-        tables=SmallTables(ports.blobs, ports.documents, ports.scratch) if at_once else None,
+        tables=SmallTables(store.types, ports.blobs, ports.documents, ports.scratch)
+        if at_once
+        else None,
     )
     step = environment(is_local=True)
     preparation = await step.run(lifecycle.prepare, ImportOrder(message=given))
@@ -287,5 +291,6 @@ async def test_a_chunk_of_columns_that_are_not_the_tables_is_refused(store: SqlI
     given = message()
     wrong = RowChunk("equipment", ("colour",), [("red",)], [2], (), (), 1)
     with pytest.raises(ValueError, match="colour"):
-        await store.complete(WholeImport(given, plan(), "w", None, None, None, wrong))
+        spec = own_tables()[DocumentType.EQUIPMENT]
+        await store.complete(WholeImport(given, plan(), "w", None, None, None, spec, wrong))
     assert given.strategy is Strategy.MERGE

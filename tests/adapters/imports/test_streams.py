@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from activities.imports.store import SqlImportStore
+from activities.imports.tables import own_tables
 from activities.imports.views import PAGE, SqlImportedRows
 from adapters.database.engine import Database, open_database
 from adapters.database.models.every import DOMAIN
@@ -19,7 +20,6 @@ from tests.support.imports.store import chunk, count
 from workers.imports.rehearsal import rehearsed
 from workflows.imports.messages import DocumentType, Strategy
 from workflows.imports.runs import Counts, TaskKey
-from workflows.imports.types import TABLES
 from workflows.shared.dependencies import Dependency
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -32,7 +32,7 @@ async def test_more_than_a_page_of_rows_comes_out(
     rows = [("P1", f"E-{number:06}") for number in range(PAGE + 1)]
     machines = chunk("equipment", "project_id code", *rows, cells=False)
     await store.write(KEY, machines, Strategy.MERGE)
-    spec = TABLES[DocumentType.EQUIPMENT]
+    spec = own_tables()[DocumentType.EQUIPMENT]
     pages = [page async for page in SqlImportedRows(database).read(spec, {"project_id": "P1"})]
     assert [len(page) for page in pages] == [PAGE, 1]
     assert pages[1][0][0] == rows[-1][1]

@@ -4,17 +4,18 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from temporalio.testing import ActivityEnvironment
 
 from activities.imports.ports import EarlierImport, WholeImport
+from activities.imports.tables import TableTypes, own_tables
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.source import open_table
 from adapters.files.tables.workbooks import XlsxReportWriter
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.memory.rejected import MemoryRejectedMessages
-from workflows.imports.messages import IMPORT_MESSAGE, ImportMessage, Strategy
+from workflows.imports.messages import IMPORT_MESSAGE, DocumentType, ImportMessage, Strategy
 from workflows.imports.runs import (
     Closing,
     Counts,
@@ -26,10 +27,12 @@ from workflows.imports.runs import (
     RowChunk,
     TaskKey,
 )
-from workflows.imports.types import ESTIMATE, REGISTRY, TABLES, scope_of
+from workflows.imports.types import REGISTRY, scope_of
 from workflows.imports.validation import code_fields, codes_of, lookalikes
 from workflows.shared.cells import RejectedRow
 from workflows.shared.contracts import BlobRef, Problem
+
+ESTIMATE = own_tables()[DocumentType.ESTIMATION_MASTER]
 
 KEY = TaskKey("P1", "T1")
 
@@ -68,6 +71,8 @@ class MemoryStore:
     as_of: date | None = None
     before_call: Callable[[str], None] = lambda name: None
     after_call: Callable[[str], None] = lambda name: None
+    types: TableTypes = field(default_factory=lambda: TableTypes(cast(Any, None)))
+    """docflow's own types alone, which need no database."""
 
     async def mark(self, key: TaskKey) -> LoadMark:
         return self._called("mark", lambda: self.marks.get(key, LoadMark()))
@@ -197,8 +202,8 @@ class MemoryStore:
         held = whole.guard is not None and whole.guard in self.guards
         if message.task_id in self.tasks or held:
             return None
-        names = code_fields(TABLES[message.document_type])
-        known = self._codes(chunk.table, scope_of(message), names)
+        names = code_fields(whole.spec)
+        known = self._codes(chunk.table, scope_of(message, whole.spec), names)
         if lookalikes(codes_of(chunk, names), dict.fromkeys(known, False)):
             return None
         if whole.guard is not None:
@@ -269,7 +274,7 @@ class MemoryStore:
         return self.marks[key]
 
     def _key(self, chunk: RowChunk, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        names = next(s.natural_key for s in TABLES.values() if s.table == chunk.table)
+        names = next(s.natural_key for s in own_tables().values() if s.table == chunk.table)
         return tuple(row[chunk.columns.index(name)] for name in names)
 
     def _upsert(self, task: TaskKey, chunk: RowChunk, strategy: Strategy) -> Counts:

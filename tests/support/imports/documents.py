@@ -9,10 +9,11 @@ from typing import Any, cast
 import xlsxwriter
 
 from activities.imports.table_reader import TableReader
+from activities.imports.tables import own_tables
 from adapters.files.documents import FileDocuments
 from tests.support.imports.activities import message_of
 from workflows.imports.messages import TableMessage
-from workflows.imports.types import SECTION, SEQUENCE, TABLES
+from workflows.imports.types import SECTION, SEQUENCE
 
 Sheet = Sequence[Sequence[Any]]
 _PLAIN = ((SECTION, ""), (SEQUENCE, 1))
@@ -43,7 +44,7 @@ def read(path: Path, type: str = "equipment", **fields: Any) -> Document:
     if type in ("mto", "estimation_master"):
         fields.setdefault("service_id", "S1")
     message = cast(TableMessage, message_of(type, blob_name="in/file", **fields))
-    spec = TABLES[message.document_type]
+    spec = own_tables()[message.document_type]
     reader = TableReader(FileDocuments(), path, message, spec, chunk_rows=7)
     rows: list[dict[str, Any]] = []
     rejected: list[tuple[int | None, str | None, str]] = []

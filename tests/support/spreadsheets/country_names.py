@@ -1,7 +1,7 @@
 """Writes the names that countries have in the languages of CLDR, as data for the product.
 
 After an update of Babel:
-`python -m tests.support.spreadsheets.country_names > activities/spreadsheets/country_names.tsv`.
+`python -m tests.support.spreadsheets.country_names > adapters/types/country_names.tsv`.
 To read all languages of CLDR takes seconds and 100 MB, which no worker has to spend.
 """
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from workers.imports.messages import upload_name
+from workers.imports.messages import read_message, upload_name
 from workers.imports.runs import to_wire
-from workers.imports.submit_command import MESSAGE_CLASSES, build_message, new_task_id, read_message
+from workers.imports.submit_command import MESSAGE_CLASSES, build_message, new_task_id
 from workers.shared.cli.errors import UsageError
+from workers.shared.services.bodies import RefusedMessage
 from workflows.imports.messages import IMPORT_MESSAGE, DocumentType, Key
 from workflows.shared.contracts import BlobName
 
@@ -159,7 +160,7 @@ def test_made_up_task_ids_are_keys_and_differ(document_type: DocumentType) -> No
 
 
 def test_a_message_file_is_described_by_its_fields() -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(RefusedMessage) as refused:
         read_message(b'{"document_type": "mto", "task_id": "T1", "blob_name": "x", "sheet": ""}')
     assert str(refused.value) == (
         "project_id: Field required; sheet: String should have at least 1 character; "
@@ -168,13 +169,13 @@ def test_a_message_file_is_described_by_its_fields() -> None:
 
 
 def test_an_unknown_document_type_is_named_in_one_line() -> None:
-    with pytest.raises(UsageError, match="'drawing'") as refused:
+    with pytest.raises(RefusedMessage, match="'drawing'") as refused:
         read_message(b'{"document_type": "drawing"}')
     assert "\n" not in str(refused.value)
 
 
 @given(st.binary(max_size=200))
-def test_no_message_file_is_worse_than_a_usage_error(body: bytes) -> None:
-    with pytest.raises((UsageError, ValidationError)) as refused:
+def test_no_message_file_is_worse_than_a_refusal(body: bytes) -> None:
+    with pytest.raises((RefusedMessage, ValidationError)) as refused:
         read_message(body)
-    assert refused.type is UsageError
+    assert refused.type is RefusedMessage

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from activities.imports import column_table
 from activities.imports.table_reader import TableReader
+from activities.imports.tables import own_tables
 from adapters.files.documents import FileDocuments
 from adapters.files.tables import delimited
 from adapters.files.tables.delimited import open_delimited
@@ -24,7 +25,6 @@ from tests.support.imports.activities import message_of
 from workflows.imports import validation
 from workflows.imports.messages import AnyTableMessage
 from workflows.imports.runs import RowChunk
-from workflows.imports.types import TABLES
 from workflows.shared.conversion import NotPlain, PackedRows
 from workflows.shared.errors import InvalidDocument
 
@@ -75,7 +75,7 @@ def _read(path: Path, kind: str, start: int = 0, **fields: Any) -> Outcome:
         fields.setdefault("service_id", "S1")
     message = cast(AnyTableMessage, message_of(kind, blob_name="in/file", **fields))
     reader = TableReader(
-        FileDocuments(), path, message, TABLES[message.document_type], chunk_rows=3
+        FileDocuments(), path, message, own_tables()[message.document_type], chunk_rows=3
     )
     outcome = Outcome()
     try:

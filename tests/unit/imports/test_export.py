@@ -18,6 +18,7 @@ from sqlalchemy import text
 
 from activities.imports.rows import RowImports
 from activities.imports.store import SqlImportStore
+from activities.imports.tables import own_tables
 from activities.imports.views import SqlImportedRows
 from adapters.database.engine import Database, open_database
 from adapters.files.documents import FileDocuments
@@ -34,7 +35,7 @@ from tests.support.memory.blobs import MemoryBlobs
 from tests.support.processes import ROOT
 from workflows.imports.messages import DocumentType
 from workflows.imports.runs import Counts, HandlerOutcome
-from workflows.imports.types import TABLES, TableSpec, scope_of
+from workflows.imports.types import TableSpec, scope_of
 from workflows.shared.fields import ColumnKind, FieldSpec
 
 FORMULAS = ("=1+1", "+49 30 1234", "-5 bar", "@home", "\tindented", "'=quoted", "it's", "'plain'")
@@ -71,7 +72,7 @@ class Setup:
 
     async def load(self, document_type: DocumentType, file: Path) -> HandlerOutcome:
         self.task += 1
-        service = {"service_id": "S1"} if "service_id" in TABLES[document_type].scope else {}
+        service = {"service_id": "S1"} if "service_id" in own_tables()[document_type].scope else {}
         message = message_of(
             document_type,
             blob_name=file.name,
@@ -143,11 +144,11 @@ def correct(file: Path, spec: TableSpec, column: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
-@pytest.mark.parametrize("document_type", TABLES, ids=str)
+@pytest.mark.parametrize("document_type", own_tables(), ids=str)
 async def test_an_export_comes_back_as_it_was_and_a_corrected_cell_is_one_update(
     setup: Setup, document_type: DocumentType, suffix: str
 ) -> None:
-    spec = TABLES[document_type]
+    spec = own_tables()[document_type]
     first = await setup.load(document_type, first_file(setup.folder, spec))
     assert first.counts == Counts(created=8), first.problems
     before = await setup.read(spec)
@@ -169,11 +170,11 @@ async def test_an_export_comes_back_as_it_was_and_a_corrected_cell_is_one_update
 
 
 async def test_only_the_rows_of_a_scope_come_out(setup: Setup) -> None:
-    spec = TABLES[DocumentType.MTO]
+    spec = own_tables()[DocumentType.MTO]
     await setup.load(DocumentType.MTO, first_file(setup.folder, spec))
     rows = SqlImportedRows(setup.database)
     assert [page async for page in rows.read(spec, {"project_id": "P1", "service_id": "X"})] == []
-    assert scope_of(message_of("mto", blob_name="x", service_id="S1")) == {
+    assert scope_of(message_of("mto", blob_name="x", service_id="S1"), spec) == {
         "project_id": "P1",
         "service_id": "S1",
     }
@@ -186,7 +187,7 @@ def sheets(file: Path) -> list[str]:
 
 
 def test_a_workbook_that_cannot_be_written_is_an_error_of_its_file(tmp_path: Path) -> None:
-    spec, folder = TABLES[DocumentType.EQUIPMENT], tmp_path / "rows.xlsx"
+    spec, folder = own_tables()[DocumentType.EQUIPMENT], tmp_path / "rows.xlsx"
     folder.mkdir()
     with warnings.catch_warnings():
         # The library leaves its files to the collector where it fails.
@@ -201,7 +202,7 @@ def test_a_workbook_that_cannot_be_written_is_an_error_of_its_file(tmp_path: Pat
 def test_a_full_disk_ends_parquet_as_it_ends_the_others(
     rows: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    spec = TABLES[DocumentType.CREW]
+    spec = own_tables()[DocumentType.CREW]
     others = [None] * (len(spec.fields) - 1)
     with pytest.raises(OSError, match="No space left on device"):
         write_parquet(spec.fields, iter([(f"C{n}", *others) for n in range(rows)]), FULL)
@@ -209,7 +210,7 @@ def test_a_full_disk_ends_parquet_as_it_ends_the_others(
 
 
 def test_text_in_a_workbook_is_no_formula(tmp_path: Path) -> None:
-    spec = TABLES[DocumentType.EQUIPMENT]
+    spec = own_tables()[DocumentType.EQUIPMENT]
     write_xlsx(spec.fields, iter([("E", *FORMULAS[:4])]), tmp_path / "rows.xlsx")
     (sheet,) = sheets(tmp_path / "rows.xlsx")
     assert "=1+1" in sheet
@@ -220,7 +221,7 @@ def test_a_workbook_that_is_full_continues_in_another_sheet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adapters.files.limits.ROWS", 3)
-    spec = TABLES[DocumentType.CREW]
+    spec = own_tables()[DocumentType.CREW]
     count = write_xlsx(spec.fields, iter([(f"C{n}",) for n in range(5)]), tmp_path / "rows.xlsx")
     assert count == 5
     assert [sheet.count("<row ") for sheet in sheets(tmp_path / "rows.xlsx")] == [3, 3, 2]
@@ -229,14 +230,14 @@ def test_a_workbook_that_is_full_continues_in_another_sheet(
 def test_parquet_keeps_types(tmp_path: Path) -> None:
     from arro3.io import read_parquet
 
-    spec = TABLES[DocumentType.CREW_MEMBER]
+    spec = own_tables()[DocumentType.CREW_MEMBER]
     rows = [tuple(value_of(field, row) for field in spec.fields) for row in range(3)]
     rows.append(("E-9", date(2026, 1, 1), *([None] * (len(spec.fields) - 2))))
     assert write_parquet(spec.fields, iter(rows), tmp_path / "rows.parquet") == 4
     table = read_parquet(tmp_path / "rows.parquet").read_all()
     assert table.column_names == [field.name for field in spec.fields]
     assert table.column("valid_from").to_pylist() == [row[1] for row in rows]
-    material = TABLES[DocumentType.MATERIAL]
+    material = own_tables()[DocumentType.MATERIAL]
     rows = [tuple(value_of(field, row) for field in material.fields) for row in range(7)]
     write_parquet(material.fields, iter(rows), tmp_path / "numbers.parquet")
     found = read_parquet(tmp_path / "numbers.parquet").read_all().column("price").to_pylist()

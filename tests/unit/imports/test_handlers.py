@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pytest
 from temporalio import activity
@@ -11,6 +11,7 @@ from temporalio import activity
 from activities.imports.lifecycle import DeleteImports, UploadImports
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
+from activities.imports.tables import TableTypes
 from activities.shared import failures
 from tests.support.imports.activities import ActivityPorts, environment, message_of, work_of
 from tests.unit.imports.test_messages import FIELDS
@@ -21,6 +22,8 @@ from workflows.imports.runs import Handler, HandlerInput, HandlerOutcome
 
 class Locked:
     """A database of which another session has locked every table."""
+
+    types = TableTypes(cast(Any, None))
 
     def __getattr__(self, name: str) -> Any:
         return self._wait

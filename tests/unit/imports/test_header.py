@@ -6,11 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.imports.tables import own_tables
 from workflows.imports import header as headers
 from workflows.imports.header import HEADER_WITHIN, TableHeader, find_header, match_header
-from workflows.imports.types import CREW, EQUIPMENT, MTO, TableSpec
+from workflows.imports.messages import DocumentType
+from workflows.imports.types import TableSpec
 from workflows.shared.cells import Cell
 from workflows.shared.errors import InvalidDocument
+
+CREW = own_tables()[DocumentType.CREW]
+EQUIPMENT = own_tables()[DocumentType.EQUIPMENT]
+MTO = own_tables()[DocumentType.MTO]
 
 
 def numbered(*rows: list[Cell]) -> list[tuple[int, list[Cell]]]:

@@ -2,12 +2,12 @@
 
 import pytest
 
+from activities.imports.tables import own_tables
 from workflows.imports.header import find_header, nearest
 from workflows.imports.messages import DocumentType
-from workflows.imports.types import TABLES
 from workflows.shared.errors import InvalidDocument
 
-MTO = TABLES[DocumentType.MTO]
+MTO = own_tables()[DocumentType.MTO]
 
 
 @pytest.mark.parametrize(

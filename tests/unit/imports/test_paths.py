@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from activities.imports import column_table, document_tables
 from activities.imports.column_table import KeptRows
+from activities.imports.tables import own_tables
 from activities.shared.scratch import SeenKeys
 from adapters.files.tables import delimited
 from adapters.files.tables.delimited import open_delimited
@@ -21,13 +22,17 @@ from tests.support.imports.tables import validator_of
 from workflows.imports import header as titles
 from workflows.imports.findings import Findings
 from workflows.imports.header import match_header, meaning_of
-from workflows.imports.types import EQUIPMENT, MTO, TableSpec
+from workflows.imports.messages import DocumentType
+from workflows.imports.types import TableSpec
 from workflows.imports.validation import Codes, may_differ
 from workflows.shared.cells import Cell, Uncalculated
 from workflows.shared.conversion import Flaw, convert_column
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import footer_of, is_totals_word, may_hold_words
 from workflows.shared.notations import Notation, plain_cells
+
+EQUIPMENT = own_tables()[DocumentType.EQUIPMENT]
+MTO = own_tables()[DocumentType.MTO]
 
 FIELDS = [
     FieldSpec("code", ColumnKind.CODE, required=True, max_length=12),

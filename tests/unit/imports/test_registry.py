@@ -6,17 +6,17 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from workflows.imports.messages import BulkMessage, DeleteMessage, DocumentType, ImportMessage
+from workflows.imports.messages import BulkMessage, DeleteMessage, DocumentType, OwnMessage
 from workflows.imports.runs import TypeFacts
 from workflows.imports.types import REGISTRY
 
-UNION = get_args(get_args(ImportMessage)[0])
+UNION = get_args(get_args(OwnMessage)[0])
 MESSAGES: dict[DocumentType, type[BaseModel]] = {
     document_type: message
     for message in UNION
     for document_type in get_args(message.model_fields["document_type"].annotation)
 }
-FACTS = pytest.mark.parametrize("facts", REGISTRY.values(), ids=lambda f: f.document_type.value)
+FACTS = pytest.mark.parametrize("facts", REGISTRY.values(), ids=lambda f: f.document_type)
 ROOT = Path(__file__).parents[3]
 
 

@@ -40,7 +40,7 @@ class Dying:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.store, name)
-        if name == "rejects":
+        if name in ("rejects", "types"):
             return method
 
         async def call(*args: Any) -> Any:

@@ -8,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.imports import column_table
+from activities.imports.tables import own_tables
 from tests.support.imports.documents import read, text
 from workflows.imports import survey
 from workflows.imports.header import find_header
+from workflows.imports.messages import DocumentType
 from workflows.imports.survey import LetterCases, ReadingOptions, Survey
-from workflows.imports.types import EQUIPMENT
 from workflows.shared.cells import listed_lines
 from workflows.shared.notations import Notation
+
+EQUIPMENT = own_tables()[DocumentType.EQUIPMENT]
 
 _NUMBERS = st.sampled_from(
     (

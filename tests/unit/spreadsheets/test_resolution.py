@@ -13,6 +13,7 @@ from activities.spreadsheets.entities import EntityIndex, ImportContext, Likenes
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.value_mapping import check_decision, resolver_of, scope_of
 from adapters.database.schema import country_rows
+from adapters.types import countries
 from tests.support.spreadsheets.country_names import country_names
 from tests.support.spreadsheets.rules import (
     CATEGORIES,
@@ -55,7 +56,7 @@ def test_every_code_and_name_of_every_country() -> None:
 
 
 def test_the_names_of_countries_are_those_of_cldr() -> None:
-    stored = Path(entities.__file__).with_name("country_names.tsv")
+    stored = Path(countries.__file__).with_name("country_names.tsv")
     assert stored.read_text(encoding="utf-8").splitlines() == list(country_names())
 
 

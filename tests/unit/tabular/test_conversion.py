@@ -11,23 +11,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.imports.tables import own_tables
 from activities.shared.scratch import SeenKeys
 from tests.support.imports.tables import validator_of
 from workflows.imports.findings import VALUE_CHARACTERS
 from workflows.imports.header import match_header
-from workflows.imports.types import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
+from workflows.imports.messages import DocumentType
+from workflows.imports.types import TableSpec
 from workflows.imports.validation import ValidatedRows
 from workflows.shared.cells import CELL_CHARACTERS, FORBIDDEN, Cell
 from workflows.shared.conversion import Flaw, convert_column, settle_notations, transpose
 from workflows.shared.fields import DECIMAL_DIGITS, ColumnKind, FieldSpec
 from workflows.shared.notations import Notation
 
+CREW_MEMBER = own_tables()[DocumentType.CREW_MEMBER]
+EQUIPMENT = own_tables()[DocumentType.EQUIPMENT]
+MTO = own_tables()[DocumentType.MTO]
+
 CODE = FieldSpec("code", ColumnKind.CODE, max_length=10)
 TEXT = FieldSpec("description", ColumnKind.TEXT, max_length=20)
 NUMBER = FieldSpec("rate", ColumnKind.DECIMAL, minimum=0)
 WHOLE = FieldSpec("lead_time_days", ColumnKind.INTEGER, minimum=0)
 DAY = FieldSpec("valid_from", ColumnKind.DATE)
-OWNED = TABLES["equipment"].by_name["ownership"]  # type: ignore[index]
+OWNED = own_tables()["equipment"].by_name["ownership"]  # type: ignore[index]
 
 
 def converted(field: FieldSpec, *cells: Cell, notation: Notation | None = None) -> list[Any]:
@@ -287,7 +293,7 @@ CELLS = st.one_of(
 
 @settings(deadline=None)
 @given(
-    st.sampled_from(list(TABLES.values())),
+    st.sampled_from(list(own_tables().values())),
     st.lists(st.lists(CELLS, max_size=15), max_size=12),
     st.integers(1, 5),
 )

@@ -112,7 +112,12 @@ def changes_of(
 
 def map_of(columns: Sequence[str]) -> Mapping[str, str]:
     """Headers to fields, as `MapOption` takes them."""
-    return dict(_pair("--map", each) for each in columns)
+    return pairs_of("--map", columns)
+
+
+def pairs_of(option: str, given: Sequence[str]) -> Mapping[str, str]:
+    """What an option gives that is NAME=VALUE and may be repeated."""
+    return dict(_pair(option, each) for each in given)
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

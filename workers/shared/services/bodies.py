@@ -175,15 +175,20 @@ def _bounded(text: str) -> int:
     return int(text)
 
 
-def invalid(error: ValidationError) -> RefusedMessage:
-    """Errors of a union of contracts in a body, by the names of its fields, without values."""
+def invalid(error: ValidationError, within: int = 1) -> RefusedMessage:
+    """Errors of a contract in a body, by the names of its fields, without values.
+
+    Args:
+        error: What is wrong.
+        within: Parts of each location that name no field: of a union, the type that chose the
+            contract.
+    """
     problems: list[str] = []
     found = error.errors(include_url=False, include_context=False, include_input=False)
     for problem in found[:PROBLEMS_LIMIT]:
         if problem["type"] == "json_invalid":
             return RefusedMessage(MALFORMED_BODY, f"the body is not JSON: {problem['msg']}")
-        # The first part of the location is the type that chose the model.
-        field = ".".join(str(part) for part in problem["loc"][1:]) or "message"
+        field = ".".join(str(part) for part in problem["loc"][within:]) or "message"
         reason = problem_text(problem)
         problems.append(f"{printable(field)[:80]}: {printable(reason)[:PROBLEM_LIMIT]}")
     more = len(found) - PROBLEMS_LIMIT

@@ -126,7 +126,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'employee_no', 'valid_from', name='pk_crew_members')
+    sa.PrimaryKeyConstraint('project_id', 'employee_no', 'valid_from', name='pk_crew_members'),
+    info={'known_as': 'crew_members'}
     )
     op.create_index('ix_crew_members_project_id_crew', 'crew_members', ['project_id', 'crew'], unique=False)
     op.create_table('crew_trades',
@@ -142,7 +143,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'code', name='pk_crew_trades')
+    sa.PrimaryKeyConstraint('project_id', 'code', name='pk_crew_trades'),
+    info={'known_as': 'crew_trades'}
     )
     op.create_table('crews',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -157,7 +159,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'code', name='pk_crews')
+    sa.PrimaryKeyConstraint('project_id', 'code', name='pk_crews'),
+    info={'known_as': 'crews'}
     )
     op.create_table('custom_lists',
     sa.Column('id', sa.BigInteger(), nullable=False),
@@ -182,6 +185,13 @@ def upgrade() -> None:
     sa.Column('digest', sa.LargeBinary(), nullable=False),
     sa.PrimaryKeyConstraint('id', name='pk_decisions'),
     sa.UniqueConstraint('workflow_id', 'digest', name='uq_decisions_workflow_id_digest')
+    )
+    op.create_table('declared_types',
+    sa.Column('name', sa.Text(), nullable=False),
+    sa.Column('digest', sa.Text(), nullable=False),
+    sa.Column('applied_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('applied_by', sa.Text(), nullable=True),
+    sa.PrimaryKeyConstraint('name', name='pk_declared_types')
     )
     op.create_table('doc_dedupe',
     sa.Column('case_id', sa.BigInteger(), autoincrement=False, nullable=False),
@@ -288,7 +298,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'code', name='pk_equipment')
+    sa.PrimaryKeyConstraint('project_id', 'code', name='pk_equipment'),
+    info={'known_as': 'equipment'}
     )
     op.create_table('estimate_lines',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -313,7 +324,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'service_id', 'item_code', 'section', 'sequence', name='pk_estimate_lines')
+    sa.PrimaryKeyConstraint('project_id', 'service_id', 'item_code', 'section', 'sequence', name='pk_estimate_lines'),
+    info={'known_as': 'estimate_lines'}
     )
     op.create_table('events',
     sa.Column('id', sa.BigInteger(), nullable=False),
@@ -477,7 +489,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'code', name='pk_materials')
+    sa.PrimaryKeyConstraint('project_id', 'code', name='pk_materials'),
+    info={'known_as': 'materials'}
     )
     op.create_table('membership_periods',
     sa.Column('id', sa.BigInteger(), nullable=False),
@@ -517,7 +530,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'service_id', 'drawing', 'commodity_code', 'size', 'sequence', name='pk_mto_lines')
+    sa.PrimaryKeyConstraint('project_id', 'service_id', 'drawing', 'commodity_code', 'size', 'sequence', name='pk_mto_lines'),
+    info={'known_as': 'mto_lines'}
     )
     op.create_table('partner_sessions',
     sa.Column('name', sa.Text(), nullable=False),
@@ -678,7 +692,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'task_code', name='pk_schedule_activities')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'task_code', name='pk_schedule_activities'),
+    info={'known_as': 'schedule_activities'}
     )
     op.create_table('schedule_activity_codes',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -692,7 +707,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'task_code', 'code_type', name='pk_schedule_activity_codes')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'task_code', 'code_type', name='pk_schedule_activity_codes'),
+    info={'known_as': 'schedule_activity_codes'}
     )
     op.create_table('schedule_aliases',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -721,7 +737,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'task_code', 'resource_code', 'role', 'sequence', name='pk_schedule_assignments')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'task_code', 'resource_code', 'role', 'sequence', name='pk_schedule_assignments'),
+    info={'known_as': 'schedule_assignments'}
     )
     op.create_table('schedule_calendars',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -737,7 +754,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'code', name='pk_schedule_calendars')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'code', name='pk_schedule_calendars'),
+    info={'known_as': 'schedule_calendars'}
     )
     op.create_table('schedule_file_projects',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -756,7 +774,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'task_id', 'primavera_project_id', name='pk_schedule_file_projects')
+    sa.PrimaryKeyConstraint('project_id', 'task_id', 'primavera_project_id', name='pk_schedule_file_projects'),
+    info={'known_as': 'schedule_file_projects'}
     )
     op.create_table('schedule_projects',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -772,7 +791,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', name='pk_schedule_projects')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', name='pk_schedule_projects'),
+    info={'known_as': 'schedule_projects'}
     )
     op.create_table('schedule_relationships',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -788,7 +808,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'predecessor_code', 'successor_code', 'type', 'predecessor_project', 'successor_project', name='pk_schedule_relationships')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'predecessor_code', 'successor_code', 'type', 'predecessor_project', 'successor_project', name='pk_schedule_relationships'),
+    info={'known_as': 'schedule_relationships'}
     )
     op.create_table('schedule_resources',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -802,7 +823,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'resource_code', name='pk_schedule_resources')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'resource_code', name='pk_schedule_resources'),
+    info={'known_as': 'schedule_resources'}
     )
     op.create_table('schedule_seen',
     sa.Column('load_id', sa.BigInteger(), nullable=False),
@@ -823,7 +845,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'entity', 'entity_code', 'udf', name='pk_schedule_udf_values')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'entity', 'entity_code', 'udf', name='pk_schedule_udf_values'),
+    info={'known_as': 'schedule_udf_values'}
     )
     op.create_table('schedule_uploads',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -837,7 +860,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'blob_name', name='pk_schedule_uploads')
+    sa.PrimaryKeyConstraint('project_id', 'blob_name', name='pk_schedule_uploads'),
+    info={'known_as': 'schedule_uploads'}
     )
     op.create_table('schedule_wbs',
     sa.Column('project_id', sa.Text(), nullable=False),
@@ -851,7 +875,8 @@ def upgrade() -> None:
     sa.Column('source_line', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
-    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'wbs_code', name='pk_schedule_wbs')
+    sa.PrimaryKeyConstraint('project_id', 'schedule_id', 'wbs_code', name='pk_schedule_wbs'),
+    info={'known_as': 'schedule_wbs'}
     )
     op.create_table('spreadsheet_columns',
     sa.Column('import_id', sa.BigInteger(), autoincrement=False, nullable=False),
@@ -1216,6 +1241,14 @@ def upgrade() -> None:
     op.create_index('ix_transfers_queue_at', 'transfers', ['queue', 'at'], unique=False)
     op.create_index('ix_transfers_run', 'transfers', ['run'], unique=False)
     op.create_index('ix_transfers_status_at', 'transfers', ['status', 'at'], unique=False)
+    op.create_table('type_versions',
+    sa.Column('digest', sa.Text(), nullable=False),
+    sa.Column('name', sa.Text(), nullable=False),
+    sa.Column('declaration', sa.Text(), nullable=False),
+    sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
+    sa.PrimaryKeyConstraint('digest', name='pk_type_versions')
+    )
+    op.create_index('ix_type_versions_name', 'type_versions', ['name'], unique=False)
     op.create_table('watch_states',
     sa.Column('watch', sa.Text(), nullable=False),
     sa.Column('record', sa.Text(), nullable=False),

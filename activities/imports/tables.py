@@ -1,0 +1,103 @@
+"""Which table a document type fills, of docflow's own types and of declared ones."""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from adapters.database.engine import Database
+from adapters.types.countries import country_names
+from adapters.types.files import builtin_types
+from adapters.types.store import SqlDeclaredTypes
+from adapters.types.tables import SCHEMA, register_table
+from workflows.imports.messages import AnyTableMessage, DeclaredMessage, DocumentType, ImportMessage
+from workflows.imports.runs import TypeFacts
+from workflows.imports.types import REGISTRY, TABLES, TableSpec, facts_of, table_spec
+from workflows.shared.declared_types import DeclaredType
+from workflows.shared.errors import RuleViolation
+
+
+@cache
+def own_tables() -> Mapping[DocumentType, TableSpec]:
+    """docflow's own types of tables."""
+    types = builtin_types()
+    return MappingProxyType(
+        {kind: _spec(types[kind.value], table) for kind, table in TABLES.items()}
+    )
+
+
+@cache
+def _declared_table(declared: DeclaredType, schema: str | None) -> TableSpec:
+    return _spec(declared, register_table(declared, schema=schema))
+
+
+def _spec(declared: DeclaredType, table: str) -> TableSpec:
+    has_countries = any(field.kind == "country" for field in declared.fields.values())
+    return table_spec(declared, table, country_names() if has_countries else {})
+
+
+def spec_of(declared: DeclaredType) -> TableSpec:
+    """The table of a type, of docflow's own or a declared one."""
+    own = own_tables()
+    return (
+        own[DocumentType(declared.name)]
+        if declared.name in own
+        else _declared_table(declared, SCHEMA)
+    )
+
+
+class TableTypes:
+    """Finds the type of a table message.
+
+    Every method raises `Unavailable` when a declared type is asked for and the database is away.
+
+    Args:
+        database: Where declared types are kept.
+        schema: Of the tables of declared types; None: that of the session, as in a dry run.
+    """
+
+    def __init__(self, database: Database, *, schema: str | None = SCHEMA) -> None:
+        self._types = SqlDeclaredTypes(database)
+        self._schema = schema
+
+    async def facts(self, message: ImportMessage) -> TypeFacts:
+        """What is known about the type of a message.
+
+        Raises:
+            RuleViolation: No such type, or version of it, is declared.
+        """
+        if not isinstance(message, DeclaredMessage):
+            return REGISTRY[message.document_type]
+        declared = await self._declared(message, message.type_digest)
+        spec = _declared_table(declared, self._schema)
+        return facts_of(declared.name, spec.table, declared.digest)
+
+    async def spec(self, message: AnyTableMessage, facts: TypeFacts) -> TableSpec:
+        """How the files of a message are read.
+
+        Args:
+            message: The message.
+            facts: As they were decided when the run began.
+
+        Raises:
+            RuleViolation: No such type, or version of it, is declared.
+        """
+        if not isinstance(message, DeclaredMessage):
+            return own_tables()[message.document_type]
+        declared = await self._declared(message, facts.type_digest)
+        return _declared_table(declared, self._schema)
+
+    async def _declared(self, message: DeclaredMessage, digest: str | None) -> DeclaredType:
+        name = message.document_type
+        if digest is not None:
+            found = await self._types.version(digest)
+            if found is None or found.name != name:
+                raise RuleViolation(f"there is no version {digest[:12]} of the type {name}")
+            return found
+        known = await self._types.in_force()
+        if name not in known:
+            names = ", ".join(known) or "no declared types"
+            raise RuleViolation(
+                f"there is no type {name}; there are {names}. Put it in force with "
+                "`docflow types apply`, and retry"
+            )
+        return known[name]

@@ -1,0 +1,26 @@
+"""Which types teams have declared, and the versions of each that runs may still use."""
+
+from sqlalchemy import Column, Index, Table, Text
+
+from adapters.database.models.base import UtcDateTime, metadata
+
+type_versions = Table(
+    "type_versions",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("declaration", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index(None, "name"),
+)
+"""Every version that was ever in force, by digest; `declaration` is JSON."""
+
+declared_types = Table(
+    "declared_types",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("applied_at", UtcDateTime, nullable=False),
+    Column("applied_by", Text),
+)
+"""The version of each type that new runs use."""

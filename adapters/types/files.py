@@ -1,0 +1,171 @@
+"""Declared types as files: read, checked, and refused with the line and what to do.
+
+docflow's own types are such files beside this module. Those of teams are in the folder that
+`DOCFLOW_TYPES` names, or in a package that has an entry point of the group `docflow.types`.
+"""
+
+import importlib.resources
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+import yaml
+from pydantic import ValidationError
+
+from adapters.files.yaml_files import YamlFile, read_yaml
+from workflows.shared.contracts import problem_text
+from workflows.shared.declared_types import DeclaredField, DeclaredRule, DeclaredType, nearest
+from workflows.shared.errors import RuleViolation
+
+GROUP: Final = "docflow.types"
+"""Entry points that name a package with type files."""
+TYPE_BYTES: Final = 256 * 1024
+_SUFFIXES: Final = (".yaml", ".yml")
+_FAULTS: Final = 10
+_MESSAGES: Final = MappingProxyType(
+    {
+        "missing": "is missing here",
+        "string_type": "a text is expected here",
+        "dict_type": "`word: value` lines are expected here, indented",
+        "tuple_type": "a list is expected here: [first, second]",
+        "model_type": "`word: value` lines are expected here, indented",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeFile:
+    """A declaration and where it was read."""
+
+    place: str
+    declared: DeclaredType
+
+
+def read_type(text: str, place: str) -> DeclaredType:
+    """Read and check one file.
+
+    Args:
+        text: The file.
+        place: What to call it in errors.
+
+    Raises:
+        RuleViolation: Something is wrong; each line of the message says where, and what to do.
+    """
+    if len(text.encode()) > TYPE_BYTES:
+        raise RuleViolation(f"{place}: is larger than {TYPE_BYTES // 1024} KB")
+    try:
+        file = read_yaml(text)
+    except RuleViolation as error:
+        raise RuleViolation(f"{place}: {error}") from error
+    if not isinstance(file.value, dict):
+        raise RuleViolation(f"{place}: line 1: a type begins with `name: my_table`")
+    try:
+        return DeclaredType.model_validate(_without_blanks(file.value), extra="forbid")
+    except ValidationError as error:
+        faults = [_fault(file, dict(each)) for each in error.errors(include_url=False)]
+        shown = [f"{place}: line {line}: {said}" for line, said in sorted(faults)[:_FAULTS]]
+        if len(faults) > _FAULTS:
+            shown.append(f"{place}: and {len(faults) - _FAULTS} more")
+        raise RuleViolation("\n".join(shown)) from error
+
+
+def _without_blanks(value: Any) -> Any:
+    """A word with nothing behind it is as good as none, but for a field, which has defaults."""
+    if isinstance(value, list):
+        return [_without_blanks(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    words = cast("dict[str, Any]", value)
+    found = {word: _without_blanks(each) for word, each in words.items() if each is not None}
+    if isinstance(fields := words.get("fields"), dict):
+        every = cast("dict[str, Any]", fields)
+        found["fields"] = {name: _without_blanks(each or {}) for name, each in every.items()}
+    return found
+
+
+def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
+    """Line and sentence of one error."""
+    location: Sequence[Any] = error["loc"]
+    said = _MESSAGES.get(error["type"]) or problem_text(error)
+    if error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"].startswith(
+        "^[a-z][a"
+    ):
+        said = f"{error['input']!r} is no name; write small letters, digits and _, a letter first"
+    if error["type"] == "literal_error":
+        choices = re.findall("'([^']+)'", error["ctx"]["expected"])
+        said = f"{error['input']!r} is not known here; {nearest(str(error['input']), choices)}"
+    if error["type"] == "extra_forbidden":
+        holder = _model_at(location[:-1])
+        said = f"is not known here; {nearest(str(location[-1]), holder)}"
+    elif not location:
+        # A rule over several parts names the one that it is about: `key: ...`, `rules.2: ...`.
+        head, _, rest = said.partition(": ")
+        parts = tuple(int(each) - 1 if each.isdigit() else each for each in head.split("."))
+        if rest and parts in file.lines:
+            location, said = tuple(head.split(".")), rest
+            return file.line_of(parts), f"{head}: {said}"
+    where = ".".join(map(str, location))
+    return file.line_of(location), f"{where}: {said}" if where else said
+
+
+def _model_at(location: Sequence[Any]) -> Sequence[str]:
+    """The words that are known at a place of a declaration."""
+    if len(location) == 2 and location[0] == "fields":
+        return list(DeclaredField.model_fields)
+    if len(location) == 2 and location[0] == "rules":
+        return list(DeclaredRule.model_fields)
+    return list(DeclaredType.model_fields)
+
+
+def types_in(folder: Path | Traversable) -> Iterator[TypeFile]:
+    """Every type of a folder, by file name.
+
+    Raises:
+        RuleViolation: A file is wrong; or two declare a type of the same name.
+    """
+    seen: dict[str, str] = {}
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if not file.name.endswith(_SUFFIXES) or not file.is_file():
+            continue
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise RuleViolation(f"{file.name}: is no UTF-8 text; save it as UTF-8") from error
+        declared = read_type(text, file.name)
+        if declared.name in seen:
+            raise RuleViolation(
+                f"{file.name}: {seen[declared.name]} declares the type {declared.name} as well; "
+                "rename one of both"
+            )
+        seen[declared.name] = file.name
+        yield TypeFile(file.name, declared)
+
+
+def installed_types() -> Iterator[TypeFile]:
+    """The types of installed packages, by entry point.
+
+    Raises:
+        RuleViolation: A file is wrong.
+    """
+    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        yield from types_in(importlib.resources.files(point.value))
+
+
+@cache
+def builtin_types() -> Mapping[str, DeclaredType]:
+    """docflow's own types, by name."""
+    folder = importlib.resources.files("adapters.types") / "builtin"
+    return MappingProxyType({each.declared.name: each.declared for each in types_in(folder)})
+
+
+def type_text(declared: DeclaredType) -> str:
+    """A declaration as a file."""
+    content = json.loads(declared.canonical)
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)

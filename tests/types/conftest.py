@@ -1,0 +1,86 @@
+"""A database in which types of other trades are declared, and imports into it."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import select, text
+
+from activities.imports.lifecycle import ImportLifecycle, SmallTables
+from activities.imports.rows import RowImports
+from activities.imports.store import SqlImportStore
+from adapters.database.engine import Database, open_database
+from adapters.database.models.base import DOMAIN
+from adapters.types.files import types_in
+from adapters.types.store import SqlDeclaredTypes
+from adapters.types.tables import register_table
+from tests.support.fresh_database import fresh_url
+from tests.support.imports.activities import ActivityPorts, environment, message_of
+from tests.support.memory.rejected import MemoryRejectedMessages
+from tests.support.memory.runs import MemoryRuns
+from workflows.imports.runs import HandlerInput, HandlerOutcome, ImportOrder
+from workflows.shared.declared_types import DeclaredType
+
+FILES = Path(__file__).parent / "files"
+
+
+@dataclass
+class Installation:
+    """Imports of declared types by their steps, over a real database."""
+
+    database: Database
+    types: SqlDeclaredTypes
+    store: SqlImportStore
+    ports: ActivityPorts
+
+    async def declare(self, *names: str) -> None:
+        for each in types_in(FILES):
+            if each.declared.name in names:
+                await self.types.apply(each.declared)
+
+    async def imported(
+        self, kind: str, content: bytes, *, name: str = "in/file", **fields: Any
+    ) -> HandlerOutcome:
+        """One import, as its run does it."""
+        await self.ports.put(name, content)
+        given = message_of(kind, blob_name=name, **fields)
+        ports, store = self.ports, self.store
+        lifecycle = ImportLifecycle(
+            *(store, ports.blobs, MemoryRuns(), MemoryRejectedMessages()),
+            tables=SmallTables(store.types, ports.blobs, ports.documents, ports.scratch),
+        )
+        order = ImportOrder(message=given)
+        preparation = await environment(is_local=True).run(lifecycle.prepare, order)
+        if preparation.outcome is not None:
+            return preparation.outcome
+        assert preparation.plan is not None, preparation.skip
+        loads = RowImports(store, ports.blobs, ports.documents, ports.reports, ports.scratch)
+        work = HandlerInput(message=given, plan=preparation.plan)
+        return await environment().run(loads.load_rows, work)
+
+    async def rows(self, declared: DeclaredType, *columns: str) -> list[tuple[Any, ...]]:
+        """The rows of a type by natural key."""
+        table = DOMAIN[register_table(declared)]
+        query = select(*(table.c[name] for name in columns)).order_by(*table.primary_key.columns)
+        async with self.database.reading() as connection:
+            return [tuple(row) for row in await connection.execute(query)]
+
+    async def run_sql(self, sql: str) -> None:
+        async with self.database.transaction() as connection:
+            await connection.execute(text(sql))
+
+
+@pytest.fixture(scope="session")
+def trades() -> dict[str, DeclaredType]:
+    """Types of other trades, by name."""
+    return {each.declared.name: each.declared for each in types_in(FILES)}
+
+
+@pytest_asyncio.fixture
+async def installation(tmp_path: Path) -> AsyncGenerator[Installation]:
+    async with open_database(fresh_url()) as database:
+        store, types = SqlImportStore(database), SqlDeclaredTypes(database)
+        yield Installation(database, types, store, ActivityPorts(tmp_path))

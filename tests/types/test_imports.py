@@ -1,0 +1,207 @@
+"""Messages of declared types become rows of their tables."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from adapters.types.files import read_type
+from tests.types.conftest import Installation
+from workflows.imports.runs import Counts
+from workflows.shared.declared_types import DeclaredType
+
+PARTS = b"Teilenummer;Benennung;St\xc3\xbcck\nA-1;Rahmen;1\nA-2;Achse;2\n"
+
+Trades = dict[str, DeclaredType]
+
+
+async def test_a_message_of_a_declared_type_becomes_rows(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("parts")
+    outcome = await installation.imported("parts", PARTS)
+    assert outcome.counts == Counts(created=2), outcome
+    assert await installation.rows(trades["parts"], "part", "title", "amount") == [
+        ("A-1", "Rahmen", 1),
+        ("A-2", "Achse", 2),
+    ]
+    again = await installation.imported("parts", PARTS.replace(b"Achse", b"Welle"), task_id="T2")
+    assert again.counts == Counts(updated=1, unchanged=1)
+
+
+async def test_the_scope_of_a_message_bounds_what_replace_removes(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("timesheets")
+    hours = b"empleado,fecha\n7,2025-03-04\n8,2025-03-04\n"
+    for site, task in (("north", "T1"), ("south", "T2")):
+        scope = {"site": site}
+        done = await installation.imported("timesheets", hours, task_id=task, scope=scope)
+        assert done.counts == Counts(created=2), done
+    fewer = hours.replace(b"8,2025-03-04\n", b"")
+    done = await installation.imported(
+        "timesheets", fewer, task_id="T3", scope={"site": "north"}, strategy="replace"
+    )
+    assert done.counts == Counts(deleted=1, unchanged=1)
+    assert await installation.rows(trades["timesheets"], "site", "employee", "day") == [
+        ("north", "7", date(2025, 3, 4)),
+        ("south", "7", date(2025, 3, 4)),
+        ("south", "8", date(2025, 3, 4)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [({}, "site is missing"), ({"site": "n", "floor": "1"}, "floor is not known")],
+)
+async def test_a_scope_that_does_not_fit_parks(
+    installation: Installation, scope: dict[str, str], said: str
+) -> None:
+    await installation.declare("timesheets")
+    with pytest.raises(ApplicationError, match=said):
+        await installation.imported("timesheets", b"empleado,fecha\n7,2025-03-04\n", scope=scope)
+
+
+async def test_an_unknown_type_names_those_that_there_are(installation: Installation) -> None:
+    await installation.declare("parts")
+    with pytest.raises(ApplicationError, match=r"no type part; there are parts"):
+        await installation.imported("part", PARTS)
+
+
+async def test_a_run_keeps_the_version_that_it_began_with(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("parts")
+    old = trades["parts"]
+    stricter = old.model_copy(
+        update={
+            "fields": {
+                **old.fields,
+                "amount": old.fields["amount"].model_copy(update={"required": True}),
+                "weight": old.fields["material"],
+            }
+        }
+    )
+    await installation.types.apply(DeclaredType.model_validate(stricter.model_dump()))
+    rows = b"part,title\nA-1,Frame\n"
+    done = await installation.imported("parts", rows, type_digest=old.digest)
+    assert done.counts == Counts(created=1)
+    newest = installation.imported("parts", rows, task_id="T2")
+    with pytest.raises(ApplicationError, match="amount"):
+        await newest
+
+
+async def test_moments_money_and_truth_values_are_kept_as_such(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("invoice_lines", "appointments")
+    lines = (
+        "Rechnung;Position;Netto;Brutto;Stand;Land;bezahlt am\n"
+        "DE-0001;1;1.250,00 \u20ac;1.487,50 \u20ac;bezahlt;\u00d6sterreich;04.03.2025\n"
+    )
+    done = await installation.imported("invoice_lines", lines.encode())
+    assert done.counts == Counts(created=1), done
+    assert await installation.rows(
+        trades["invoice_lines"], "net", "gross", "status", "country", "paid_on"
+    ) == [(Decimal("1250"), Decimal("1487.5"), "paid", "AT", date(2025, 3, 4))]
+    visits = (
+        "rendez-vous;patient;date et heure;t\u00e9l\u00e9phone;premi\u00e8re visite\n"
+        "17;Marie Curie;04/03/2025 14:30;+33 1 23 45 67 89;oui\n"
+        "18;Jean Perrin;25/03/2025 09:00;01 23 45 67 80;non\n"
+    )
+    done = await installation.imported("appointments", visits.encode(), task_id="T2")
+    assert done.counts == Counts(created=2), done
+    assert await installation.rows(trades["appointments"], "at", "phone", "first_visit") == [
+        (datetime(2025, 3, 4, 13, 30, tzinfo=UTC), "+33123456789", True),
+        (datetime(2025, 3, 25, 8, 0, tzinfo=UTC), "0123456780", False),
+    ]
+
+
+async def test_a_large_table_goes_in_like_a_small_one(installation: Installation) -> None:
+    declared = read_type(
+        "name: readings\ntitle: Readings\nkey: [meter, day]\nfields:\n"
+        "  meter: {kind: code, required: true}\n  day: {kind: date, required: true}\n"
+        "  value: {kind: decimal}\n  estimated: {kind: boolean}\n",
+        "readings.yaml",
+    )
+    await installation.types.apply(declared)
+    rows = "".join(
+        f"M-{meter},2025-01-{day:02},{meter}.{day:02},{'yes' if day % 2 else 'no'}\n"
+        for meter in range(1000)
+        for day in range(1, 21)
+    )
+    content = f"meter,day,value,estimated\n{rows}".encode()
+    done = await installation.imported("readings", content)
+    assert done.counts == Counts(created=20_000)
+    done = await installation.imported("readings", content, task_id="T2")
+    assert done.counts == Counts(unchanged=20_000)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("DE-0001;1;10;5;;;", "Netto|the net amount is higher than the gross amount"),
+        ("DE-0001;1;10;12;paid;;", "paid_on|is missing, and status is paid"),
+        ("DE-0001;1;10;12;open;04.03.2025;", "Leistung bis|is missing beside service_from"),
+        ("DE-0001;1;10;12;open;04.03.2025;01.03.2025", "Leistung bis|is before Leistung von 2025"),
+    ],
+)
+async def test_rules_of_a_row_are_problems_of_it(
+    installation: Installation, row: str, said: str
+) -> None:
+    await installation.declare("invoice_lines")
+    header = "Rechnung;Position;Netto;Brutto;Stand;Leistung von;Leistung bis"
+    good = "DE-0002;1;10;12;open;;"
+    done = await installation.imported("invoice_lines", f"{header}\n{row}\n{good}\n".encode())
+    assert (done.counts.created, done.problem_count) == (1, 1), done
+    problem = done.problems[0]
+    column, reason = said.split("|")
+    assert (problem.line, problem.column) == (2, column)
+    assert problem.reason.startswith(reason)
+
+
+async def test_columns_that_mean_no_field_are_kept(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("invoice_lines")
+    rows = b"invoice,line,Colour,Weight\nDE-0001,1,red,3.5\nDE-0001,2,,\n"
+    done = await installation.imported("invoice_lines", rows)
+    assert (done.counts, done.note) == (Counts(created=2), None)
+    found = await installation.rows(trades["invoice_lines"], "line", "other")
+    assert found == [(1, {"Colour": "red", "Weight": "3.5"}), (2, None)]
+
+
+async def test_columns_that_mean_no_field_are_refused_if_the_type_says_so(
+    installation: Installation,
+) -> None:
+    strict = read_type(
+        "name: strict\ntitle: Strict\nkey: [code]\nunmapped: refuse\n"
+        "fields: {code: {kind: code, required: true}, amount: {kind: integer}}\n",
+        "strict.yaml",
+    )
+    await installation.types.apply(strict)
+    rows = b"code,pieces\nA,3\n"
+    with pytest.raises(ApplicationError, match=r"mean no field: 'pieces'\..*--map HEADER=-"):
+        await installation.imported("strict", rows)
+    done = await installation.imported("strict", rows, task_id="T2", map={"pieces": "amount"})
+    assert done.counts == Counts(created=1)
+    done = await installation.imported("strict", rows, task_id="T3", map={"pieces": "-"})
+    assert done.counts == Counts(unchanged=1)
+
+
+async def test_a_message_without_a_strategy_has_that_of_its_type(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("tender_bids")
+    bids = "OZ;Leistung;Menge;ME;EP\n1.1;Aushub;10;m3;12,50\n1.2;Kies;4;t;30\n"
+    scope = {"tender": "2025-7"}
+    done = await installation.imported("tender_bids", bids.encode(), scope=scope)
+    assert done.counts == Counts(created=2), done
+    fewer = bids.replace("1.2;Kies;4;t;30\n", "")
+    done = await installation.imported("tender_bids", fewer.encode(), task_id="T2", scope=scope)
+    assert done.counts == Counts(deleted=1, unchanged=1)
+    done = await installation.imported(
+        "tender_bids", bids.encode(), task_id="T3", scope=scope, strategy="update_only"
+    )
+    assert (done.counts.rejected, done.counts.unchanged) == (1, 1)

@@ -1,0 +1,367 @@
+"""How commands show declared types, put them in force, and write imported rows again."""
+
+import sys
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workers.shared.cli.answers import pairs_of
+from workers.shared.cli.context import CliContext, cli_context
+from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run
+from workers.shared.cli.output import console, output_file, print_json, table, text
+from workers.shared.cli.standard_output import OutputLost
+from workflows.shared.errors import RuleViolation
+
+if TYPE_CHECKING:
+    from adapters.types.tables import Change
+    from workflows.imports.types import TableSpec
+    from workflows.shared.declared_types import DeclaredType
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Declare types of tables, put them in force, and write their rows into files.",
+)
+
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        metavar="FOLDER",
+        help="Folder of the type files [DOCFLOW_TYPES].",
+        file_okay=False,
+        exists=True,
+    ),
+]
+NamesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[TYPE]...", help="Types [all of the folder].")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_types(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the types that documents may have: docflow's own and the declared ones.
+
+    \b
+    Example:
+      docflow types list
+    """
+    run(_list(cli_context(context), as_json=as_json))
+
+
+async def _list(cli: CliContext, *, as_json: bool) -> None:
+    from adapters.types.files import builtin_types
+
+    own, declared = builtin_types(), await _in_force(cli)
+    every = (*own.values(), *declared.values())
+    if as_json:
+        print_json(
+            [
+                {
+                    **each.model_dump(include={"name", "title", "scope", "key"}),
+                    "fields": list(each.fields),
+                    "digest": each.digest,
+                    "own": each.name in own,
+                }
+                for each in every
+            ]
+        )
+        return
+    made = table("type", "title", "key", "fields", "version", numbers=["fields"])
+    for each in every:
+        version = "docflow" if each.name in own else each.digest[:12]
+        key = ", ".join(each.natural_key)
+        made.add_row(*map(text, (each.name, each.title, key, len(each.fields), version)))
+    console().print(made)
+
+
+@app.command()
+def show(context: typer.Context, name: Annotated[str, typer.Argument(metavar="TYPE")]) -> None:
+    """Print the declaration of a type, as a file that `docflow types apply` takes.
+
+    \b
+    Example:
+      docflow types show equipment
+    """
+    run(_show(cli_context(context), name))
+
+
+async def _show(cli: CliContext, name: str) -> None:
+    from adapters.types.files import type_text
+
+    typer.echo(type_text(await _type(cli, name)), nl=False)
+
+
+@app.command()
+def plan(context: typer.Context, names: NamesArgument = None, folder: FolderOption = None) -> None:
+    """Print the SQL that puts the types of a folder in force; nothing is changed.
+
+    \b
+    Example:
+      docflow types plan
+    """
+    run(_each(cli_context(context), names or [], folder, None))
+
+
+@app.command()
+def apply(
+    context: typer.Context,
+    names: NamesArgument = None,
+    folder: FolderOption = None,
+    allow_loss: Annotated[
+        bool, typer.Option("--allow-loss", help="Carry out statements that lose values.")
+    ] = False,
+) -> None:
+    """Put the types of a folder in force: make or widen their tables, and use them for new runs.
+
+    Runs that are open keep the version that they began with.
+
+    \b
+    Example:
+      docflow types apply invoice_lines
+    """
+    run(_each(cli_context(context), names or [], folder, allow_loss))
+
+
+async def _each(
+    cli: CliContext, names: Sequence[str], folder: Path | None, allow_loss: bool | None
+) -> None:
+    """Plan each type of a folder; or apply it, if `allow_loss` is given."""
+    from adapters.types.store import SqlDeclaredTypes
+
+    declared = _declared(cli, names, folder)
+    async with cli.tables() as database:
+        types = SqlDeclaredTypes(database)
+        in_force = await types.in_force()
+        for each in declared:
+            try:
+                changes = (
+                    await types.plan(each)
+                    if allow_loss is None
+                    else await types.apply(each, by=cli.user, allow_loss=allow_loss)
+                )
+            except RuleViolation as error:
+                raise CommandError(str(error)) from error
+            _print(each, in_force.get(each.name), changes, applied=allow_loss is not None)
+
+
+def _print(
+    declared: "DeclaredType",
+    before: "DeclaredType | None",
+    changes: Sequence["Change"],
+    *,
+    applied: bool,
+) -> None:
+    is_new = before is None or before.digest != declared.digest
+    if not changes and not is_new:
+        typer.echo(f"-- {declared.name}: nothing to do")
+        return
+    what = "is in force now" if applied else "would be in force"
+    old = "" if before is None else f" in the place of {before.digest[:12]}"
+    typer.echo(f"-- {declared.name}: version {declared.digest[:12]} {what}{old}")
+    for change in changes:
+        if change.loses is not None:
+            typer.echo(f"-- loses {change.loses}; needs --allow-loss")
+        typer.echo(f"{change.sql};")
+
+
+def _declared(cli: CliContext, names: Sequence[str], folder: Path | None) -> list["DeclaredType"]:
+    """The types of a folder and of installed packages, or those of them that are named.
+
+    Raises:
+        UsageError: No folder is named; or it holds no such type.
+        CommandError: A file is wrong.
+    """
+    from adapters.types.files import installed_types, types_in
+    from workers.imports.settings import TypeSettings
+
+    place = folder or TypeSettings.read(cli.environment).folder
+    try:
+        found = {each.declared.name: each.declared for each in installed_types()}
+        if place is not None:
+            if not place.is_dir():
+                raise UsageError(f"DOCFLOW_TYPES: {place} is no folder")
+            found |= {each.declared.name: each.declared for each in types_in(place)}
+    except RuleViolation as error:
+        raise CommandError(str(error)) from error
+    if not found:
+        raise UsageError("there are no types: name their folder with --folder or DOCFLOW_TYPES")
+    if unknown := [name for name in names if name not in found]:
+        raise UsageError(f"there is no type {unknown[0]}; there are {', '.join(sorted(found))}")
+    return [found[name] for name in names or sorted(found)]
+
+
+async def _in_force(cli: CliContext) -> Mapping[str, "DeclaredType"]:
+    from adapters.types.store import SqlDeclaredTypes
+
+    async with cli.tables() as database:
+        return await SqlDeclaredTypes(database).in_force()
+
+
+async def _type(cli: CliContext, name: str) -> "DeclaredType":
+    """A type by its name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    from adapters.types.files import builtin_types
+
+    own = builtin_types()
+    if name in own:
+        return own[name]
+    declared = await _in_force(cli)
+    if name not in declared:
+        known = ", ".join(sorted((*own, *declared)))
+        raise UsageError(f"there is no type {name}; there are {known}")
+    return declared[name]
+
+
+class Format(StrEnum):
+    """How a table is written."""
+
+    CSV = "csv"
+    XLSX = "xlsx"
+    PARQUET = "parquet"
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the rows.")],
+    project: Annotated[str, typer.Option(help="Project whose rows are written.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", metavar="NAME=VALUE", help="What the rows belong to beside it."),
+    ] = None,
+    format: Annotated[
+        Format | None, typer.Option("--format", help="Of the file [by its name, else csv].")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="File to write; standard output if absent."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Write the rows of a type into a file that the import takes again.
+
+    The columns are called as the import knows them: correct the file and submit it, and exactly
+    the rows that you changed are updated. In CSV, text that a spreadsheet program would run as a
+    formula has an apostrophe in front, which the import takes off again.
+
+    \b
+    Examples:
+      docflow types export equipment --project P1 --format xlsx --out rows.xlsx
+      docflow types export mto --project P1 --scope service_id=piping
+    """
+    chosen = format or _format_of(out)
+    given = {"project_id": project, **pairs_of("--scope", scope or ())}
+    run(_export(cli_context(context), name, given, chosen, out, force=force))
+
+
+def _format_of(out: Path | None) -> Format:
+    """What the name of a file says."""
+    suffix = "" if out is None else out.suffix.lower().removeprefix(".")
+    return Format(suffix) if suffix in tuple(Format) else Format.CSV
+
+
+def _within(spec: "TableSpec", given: Mapping[str, str]) -> dict[str, str]:
+    """The values of the scope of a table.
+
+    Raises:
+        UsageError: One is missing, or one too many is given.
+    """
+    if missing := [name for name in spec.scope if name not in given]:
+        raise UsageError(f"rows of this type need --scope {missing[0]}=...")
+    if more := sorted(given.keys() - {"project_id", *spec.scope}):
+        raise UsageError(f"rows of this type have no {more[0]}")
+    return {name: given[name] for name in spec.scope}
+
+
+async def _export(
+    cli: CliContext,
+    name: str,
+    given: Mapping[str, str],
+    format: Format,
+    out: Path | None,
+    *,
+    force: bool,
+) -> None:
+    from activities.imports.tables import spec_of
+    from activities.imports.views import SqlImportedRows
+    from activities.shared.failures import WorkerThread, from_thread
+
+    spec = spec_of(await _type(cli, name))
+    scope = _within(spec, given)
+
+    stopped = threading.Event()
+    with ExitStack() as stack:
+        target: Path | IO[bytes] = sys.stdout.buffer
+        if out is not None:
+            target = stack.enter_context(output_file(out, force=force))
+        elif format is not Format.CSV:
+            target = stack.enter_context(_temporary(f"rows.{format}"))
+        async with (
+            cli.tables() as database,
+            aclosing(SqlImportedRows(database).read(spec, scope)) as pages,
+            WorkerThread() as thread,
+        ):
+            rows = from_thread(pages, stopped)
+            try:
+                count = await thread.run(lambda: _write(format, spec, rows, target))
+            finally:
+                stopped.set()
+        if out is None and isinstance(target, Path):
+            _pour(target)
+    typer.echo(f"{count:,} row{'' if count == 1 else 's'}", err=True)
+
+
+def _write(
+    format: Format,
+    spec: "TableSpec",
+    rows: Iterator[tuple[Any, ...]],
+    target: Path | IO[bytes],
+) -> int:
+    from adapters.files.tables.workbooks import write_csv, write_parquet, write_xlsx
+
+    if format is Format.CSV:
+        if not isinstance(target, Path):
+            return write_csv(spec.fields, rows, target)
+        with target.open("wb") as file:
+            return write_csv(spec.fields, rows, file)
+    assert isinstance(target, Path)
+    write = write_xlsx if format is Format.XLSX else write_parquet
+    return write(spec.fields, rows, target)
+
+
+@contextmanager
+def _temporary(name: str) -> Generator[Path]:
+    """A file on the way to standard output.
+
+    Raises:
+        CommandError: There is no room for it.
+    """
+    try:
+        with TemporaryDirectory(prefix="docflow-") as folder:
+            yield Path(folder) / name
+    except OutputLost:
+        raise
+    except OSError as error:
+        raise CommandError(
+            f"cannot write to {gettempdir()}: {error.strerror}; name a file with --out, or "
+            "another folder by TMPDIR",
+            ExitCode.NOT_WRITTEN,
+        ) from error
+
+
+def _pour(file: Path) -> None:
+    """Write a file to standard output."""
+    with file.open("rb") as source:
+        while block := source.read(1 << 20):
+            sys.stdout.buffer.write(block)

@@ -1,0 +1,566 @@
+"""Types of tables as teams declare them: what a file holds, what its rows are, and where they go.
+
+A declaration is data: it is written as a YAML file, checked here, kept in the database under its
+digest, and named by that digest in the input of each run that uses it.
+"""
+
+import difflib
+import hashlib
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, Self, cast
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from workflows.shared.conversion import Flaw
+from workflows.shared.fields import (
+    LINE_CHARACTERS,
+    ColumnKind,
+    FieldSpec,
+    squash,
+    written,
+)
+
+OTHER: Final = "other"
+"""JSON column of the cells that mean no field, where a type keeps them."""
+NAME_CHARACTERS: Final = 40
+"""Characters of the name of a type or field: PostgreSQL takes 63, and docflow puts words before."""
+MOST_FIELDS: Final = 100
+_ALIAS: Final = 100
+
+Name = Annotated[
+    str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", min_length=1, max_length=NAME_CHARACTERS)
+]
+"""What programs and tables call a type or a field: `invoice_lines`."""
+Title = Annotated[str, StringConstraints(min_length=1, max_length=80)]
+Alias = Annotated[str, StringConstraints(min_length=1, max_length=_ALIAS)]
+Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")]
+
+Kind = Literal[
+    "text",
+    "code",
+    "integer",
+    "decimal",
+    "money",
+    "date",
+    "time",
+    "duration",
+    "timestamp",
+    "boolean",
+    "choice",
+    "email",
+    "phone",
+    "country",
+    "reference",
+    "sequence",
+    "section",
+]
+"""How the cells of a column are read.
+
+text       free text; line breaks are part of it
+code       an identifier: leading zeros stay, and a cell 1200.0 reads `1200`
+integer    a whole number of 32 bits
+decimal    an exact number with up to 14 digits before and 6 behind the decimal point
+money      a decimal that may stand with a currency sign; `currency` says which one
+date       a day
+time       a time of day
+duration   hours:minutes:seconds; kept as milliseconds
+timestamp  a date with a time of day; `zone` says of which clock, if the cell does not
+boolean    yes or no, in several languages
+choice     one of `choices`
+email      a mail address
+phone      a telephone number, without the signs between its digits
+country    a country by its name or code; kept as the two letters of ISO 3166
+reference  a row of another table; `to` or `table` says which
+sequence   numbers the rows that have the same rest of the key, in the order of the file
+section    the headings above a row, unless the file has a column for it
+"""
+_COLUMN_KINDS: Final[Mapping[str, ColumnKind]] = {
+    "text": ColumnKind.TEXT,
+    "code": ColumnKind.CODE,
+    "integer": ColumnKind.INTEGER,
+    "decimal": ColumnKind.DECIMAL,
+    "money": ColumnKind.MONEY,
+    "date": ColumnKind.DATE,
+    "time": ColumnKind.TIME,
+    "duration": ColumnKind.DURATION,
+    "timestamp": ColumnKind.TIMESTAMP,
+    "boolean": ColumnKind.BOOLEAN,
+    "choice": ColumnKind.CHOICE,
+    "email": ColumnKind.MAIL,
+    "phone": ColumnKind.PHONE,
+    "country": ColumnKind.CHOICE,
+    "reference": ColumnKind.CODE,
+    "sequence": ColumnKind.INTEGER,
+    "section": ColumnKind.CODE,
+}
+_NUMBERS: Final = frozenset({"integer", "decimal", "money"})
+_BOUNDED: Final = _NUMBERS | {"date", "duration"}
+_WRITTEN: Final = frozenset({"text", "code", "email"})
+_KEYS: Final = frozenset(
+    {"code", "text", "integer", "date", "choice", "email", "country", "sequence", "section"}
+)
+"""Kinds that a part of a natural key may have."""
+_ONLY: Final[Mapping[str, frozenset[str]]] = {
+    "choices": frozenset({"choice"}),
+    "currency": frozenset({"money"}),
+    "zone": frozenset({"timestamp"}),
+    "to": frozenset({"reference"}),
+    "table": frozenset({"reference"}),
+    "row_key": frozenset({"reference"}),
+    "label": frozenset({"reference"}),
+    "unknown": frozenset({"reference"}),
+    "minimum": _BOUNDED,
+    "maximum": _BOUNDED,
+    "pattern": _WRITTEN,
+    "max_length": _WRITTEN,
+    "units": _NUMBERS | {"code", "duration"},
+}
+"""Words that only fields of these kinds have."""
+
+
+class _Declared(BaseModel):
+    """A part of a declaration."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        defer_build=True,
+        json_schema_extra={"additionalProperties": False},
+    )
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Which of the known words was meant, or all of them; ends a sentence."""
+    words = sorted(known)
+    near = difflib.get_close_matches(str(word), words, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(words)}"
+
+
+class DeclaredField(_Declared):
+    """One column of a declared type."""
+
+    kind: Kind = "text"
+    title: Title | None = None
+    """What people call it; its name with spaces when absent."""
+    required: bool = False
+    """A blank cell is a problem, and so is a file without the column."""
+    aliases: dict[Language, tuple[Alias, ...]] = Field(default_factory=dict, max_length=30)
+    """Other headers that mean it, by language; a plain list is of any language."""
+    choices: dict[Alias, tuple[Alias, ...]] = Field(default_factory=dict, max_length=1_000)
+    """Value to the other ways to write it."""
+    minimum: str | None = Field(default=None, max_length=40)
+    maximum: str | None = Field(default=None, max_length=40)
+    pattern: str | None = Field(default=None, max_length=500)
+    """Regular expression that the whole text matches. It runs on an engine that needs linear time:
+    it has no look-around and no back references."""
+    max_length: int | None = Field(default=None, ge=1, le=100_000)
+    """Characters; 100 for a code and 255 for a text when absent."""
+    default: str | None = Field(default=None, max_length=255)
+    """What a blank cell means; empty: an empty text, so that a part of a key may be blank."""
+    units: tuple[Alias, ...] | None = Field(default=None, max_length=50)
+    """Units that its header may name beside it; any that does not scale the values when absent."""
+    blanks: tuple[Alias, ...] = Field(default=(), max_length=100)
+    """Texts that count as a blank cell, beside those that always do."""
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] | None = None
+    zone: str | None = Field(default=None, max_length=64)
+    to: Name | None = None
+    """The declared type that it refers to, by that type's key."""
+    table: Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$")] | (
+        None
+    ) = None
+    """The table or view that it refers to, with its schema unless that is `public`."""
+    row_key: Name | None = None
+    """The column of `table` that is stored."""
+    label: Name | None = None
+    """The column of `table` that people write; `row_key` when absent."""
+    unknown: Literal["ask", "create", "refuse"] | None = None
+    """What happens to a value that the other table does not hold; `ask` when absent. Without a
+    person, `ask` refuses the row."""
+    words: dict[Alias, str] = Field(default_factory=dict, max_length=100)
+    """Words that stand for a number or date: `today`, `dozen`."""
+    part: Literal["first", "last"] | None = None
+    """Which day of a month or year a date means that names no day."""
+
+    filled: bool = False
+    """A blank cell is a problem, if the file has the column."""
+
+    @field_validator("aliases", mode="before")
+    @classmethod
+    def _of_any_language(cls, given: Any) -> Any:
+        if isinstance(given, list | tuple):
+            return {"en": cast("list[Any]", given)}
+        return given
+
+    @field_validator("choices", mode="before")
+    @classmethod
+    def _without_other_spellings(cls, given: Any) -> Any:
+        if isinstance(given, list | tuple):
+            return {choice: () for choice in cast("list[Any]", given)}
+        if isinstance(given, dict):
+            choices = cast("dict[str, Any]", given)
+            return {name: spellings or () for name, spellings in choices.items()}
+        return given
+
+    @model_validator(mode="after")
+    def _has_words_of_its_kind(self) -> Self:
+        for word, kinds in _ONLY.items():
+            is_said = getattr(self, word) != type(self).model_fields[word].get_default(
+                call_default_factory=True
+            )
+            if is_said and self.kind not in kinds:
+                raise ValueError(
+                    f"{word!r} is of fields of kind {' or '.join(sorted(kinds))}, "
+                    f"and this one is of kind {self.kind}; remove it or change the kind"
+                )
+        if self.kind == "choice" and not self.choices:
+            raise ValueError("a field of kind choice needs 'choices'")
+        if self.kind == "reference":
+            self._check_reference()
+        for word in ("minimum", "maximum"):
+            _bound(word, getattr(self, word), self.column_kind)
+        if self.default is not None and self.required:
+            raise ValueError("a required field has no 'default'; remove one of both")
+        return self
+
+    def _check_reference(self) -> None:
+        if (self.to is None) == (self.table is None):
+            raise ValueError(
+                "a field of kind reference needs either 'to' (a declared type) or 'table' with "
+                "'row_key'"
+            )
+        if self.table is not None and self.row_key is None:
+            raise ValueError("'table' needs 'row_key', the column whose value is stored")
+        if self.to is not None and (self.row_key or self.label):
+            raise ValueError("'row_key' and 'label' belong to 'table'; 'to' has the type's key")
+        if self.table is not None and self.unknown == "create":
+            raise ValueError("docflow creates rows of declared types alone; use 'to', or 'ask'")
+
+    @property
+    def column_kind(self) -> ColumnKind:
+        """How cells are read."""
+        return _COLUMN_KINDS[self.kind]
+
+    @property
+    def every_alias(self) -> tuple[str, ...]:
+        """Other headers that mean it, in any language."""
+        return tuple(alias for aliases in self.aliases.values() for alias in aliases)
+
+
+Comparison = Literal["<", "<=", "=", ">=", ">"]
+
+
+class DeclaredRule(_Declared):
+    """What must hold of the fields of one row; exactly one of them."""
+
+    any_of: tuple[Name, ...] | None = Field(default=None, min_length=2)
+    """At least one of these is filled."""
+    together: tuple[Name, ...] | None = Field(default=None, min_length=2)
+    """All of these are filled, or none."""
+    compare: tuple[Name, Comparison, Name] | None = None
+    """The first stands so to the second, where both are filled: `[net, "<=", gross]`."""
+    required: Name | None = None
+    """This is filled in rows in which `when` holds."""
+    when: dict[Name, str] | None = Field(default=None, min_length=1, max_length=10)
+    """Field to the value that it has."""
+    says: str | None = Field(default=None, max_length=200)
+    """What is wrong, for the person who corrects the row."""
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        forms = [self.any_of, self.together, self.compare, self.required]
+        if sum(form is not None for form in forms) != 1:
+            raise ValueError("a rule has one of any_of, together, compare, required with when")
+        if (self.required is None) != (self.when is None):
+            raise ValueError("'required' and 'when' belong together")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields that it is about."""
+        if self.compare is not None:
+            return (self.compare[0], self.compare[2])
+        if self.required is not None:
+            return (self.required, *(self.when or {}))
+        return self.any_of or self.together or ()
+
+
+class DeclaredType(_Declared):
+    """A type of table: what its files hold, what makes a row the same row, and where rows go."""
+
+    name: Name
+    title: Title
+    description: str = Field(default="", max_length=2_000)
+    scope: tuple[Name, ...] = Field(default=("project_id",), max_length=8)
+    """What a message or upload gives for all rows; the first part of the key. `replace` removes
+    rows within it alone. Empty: all rows of the table belong together."""
+    key: tuple[Name, ...] = Field(min_length=1, max_length=8)
+    """Fields that complete the natural key of a row."""
+    fields: dict[Name, DeclaredField] = Field(min_length=1, max_length=MOST_FIELDS)
+    period: tuple[Name, Name] | None = None
+    """Two dates of which the second is not before the first."""
+    needed: Name | None = None
+    """A field that is filled in some row of each file."""
+    rules: tuple[DeclaredRule, ...] = Field(default=(), max_length=50)
+    unmapped: Literal["ignore", "refuse", "keep"] = "ignore"
+    """What happens to columns that mean no field: they are named and not used, the file is refused,
+    or their cells are kept in the JSON column `other`."""
+    left_out: Literal["note", "ask", "keep"] = "note"
+    """What happens to rows that are no data (totals, footers, repeated headers), unless a message
+    says otherwise."""
+    strategy: Literal["merge", "replace", "append", "update_only", "create_only"] = "merge"
+    """How rows meet rows that are there, unless a message says otherwise."""
+    table: Name | None = None
+    """What the table of its rows is called; as the type when absent."""
+
+    @model_validator(mode="after")
+    def _names_are_fields(self) -> Self:
+        known = self.fields
+        places: list[tuple[str, tuple[str, ...]]] = [
+            ("key", self.key),
+            ("period", self.period or ()),
+            ("needed", (self.needed,) if self.needed else ()),
+        ]
+        places += [(f"rules.{number}", rule.names) for number, rule in enumerate(self.rules, 1)]
+        for place, names in places:
+            for name in names:
+                if name not in known:
+                    raise ValueError(f"{place}: there is no field {name!r}; {nearest(name, known)}")
+        if both := sorted(set(self.scope) & set(known)):
+            raise ValueError(
+                f"{both[0]!r} is in 'scope' and in 'fields'; a message gives it or the file does"
+            )
+        if taken := sorted({*self.scope, *known} & _OWN_COLUMNS):
+            raise ValueError(f"{taken[0]!r} is a column that docflow keeps; choose another name")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_key(self) -> Self:
+        if len(set(self.key)) < len(self.key):
+            raise ValueError("key: a field stands there twice")
+        for place, name in enumerate(self.key):
+            field = self.fields[name]
+            if field.kind not in _KEYS:
+                raise ValueError(
+                    f"key: {name!r} is of kind {field.kind}, and a key has none of that kind; "
+                    f"use one of {', '.join(sorted(_KEYS))}"
+                )
+            if field.kind == "sequence" and place + 1 < len(self.key):
+                raise ValueError(f"key: {name!r} is of kind sequence, which comes last")
+            if field.kind in ("sequence", "section"):
+                continue
+            if not field.required and field.default is None:
+                raise ValueError(
+                    f"key: {name!r} needs 'required: true', or a 'default' for blank cells"
+                )
+        if self.fields[self.key[0]].kind == "sequence":
+            raise ValueError("key: a sequence numbers rows of the same key; name a field before it")
+        for name, field in self.fields.items():
+            if field.kind in ("sequence", "section"):
+                if name not in self.key:
+                    raise ValueError(f"{name!r} is of kind {field.kind}, and has to be in 'key'")
+                if name != field.kind:
+                    raise ValueError(f"a field of kind {field.kind} is called {field.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_dates(self) -> Self:
+        for name in self.period or ():
+            if self.fields[name].kind != "date":
+                raise ValueError(f"period: {name!r} is of kind {self.fields[name].kind}, not date")
+        for number, rule in enumerate(self.rules, 1):
+            self._check_rule(f"rules.{number}", rule)
+        return self
+
+    def _check_rule(self, place: str, rule: DeclaredRule) -> None:
+        if rule.compare is not None:
+            first, _, second = rule.compare
+            kinds = [self.fields[name].kind for name in (first, second)]
+            if kinds[0] != kinds[1] and not set(kinds) <= _NUMBERS:
+                raise ValueError(
+                    f"{place}: {first!r} is of kind {kinds[0]} and {second!r} of {kinds[1]}: they "
+                    "cannot be compared"
+                )
+        for name, value in (rule.when or {}).items():
+            choices = self.fields[name].choices
+            if choices and value not in choices:
+                raise ValueError(f"{place}: {name!r} is never {value!r}; {nearest(value, choices)}")
+
+    @model_validator(mode="after")
+    def _headers_are_distinct(self) -> Self:
+        meant: dict[str, str] = {}
+        for name, field in self.fields.items():
+            own = {
+                squash(form)
+                for header in (name, field.title or "", *field.every_alias)
+                for form in written(header)
+            }
+            for header in sorted(own - {""}):
+                if meant.setdefault(header, name) != name:
+                    raise ValueError(
+                        f"the header {header!r} means {meant[header]!r} and {name!r}; remove it "
+                        "from one of them"
+                    )
+        return self
+
+    @property
+    def natural_key(self) -> tuple[str, ...]:
+        """Columns that name a row."""
+        return self.scope + self.key
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @cached_property
+    def canonical(self) -> str:
+        """The declaration as JSON: the same for two files that mean the same."""
+        content = self.model_dump(mode="json", exclude_defaults=True)
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+    @cached_property
+    def digest(self) -> str:
+        """Names this version of the type: SHA-256 of `canonical`, hexadecimal."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+
+_OWN_COLUMNS: Final = frozenset(
+    {
+        "version",
+        "source_task",
+        "source_line",
+        "created_at",
+        "updated_at",
+        "load_id",
+        "cells",
+        OTHER,
+    }
+)
+"""Columns that docflow keeps in each table."""
+
+
+_HOLDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str]]] = {
+    "<": (operator.lt, "is not less than"),
+    "<=": (operator.le, "is more than"),
+    "=": (operator.eq, "differs from"),
+    ">=": (operator.ge, "is less than"),
+    ">": (operator.gt, "is not more than"),
+}
+"""How a comparison is made, and what is said of one that does not hold."""
+
+
+def broken_rules(
+    rules: Sequence[DeclaredRule], values: Mapping[str, Sequence[Any]]
+) -> Iterator[tuple[int, str, str]]:
+    """What is wrong with rows beyond single cells.
+
+    Args:
+        rules: What must hold of each row.
+        values: Converted cells by field; None is a blank, a `Flaw` a cell that is refused already,
+            and a field without a column is blank throughout.
+
+    Yields:
+        Index of the row, the field that is shown with it, and the reason.
+    """
+    count = max(map(len, values.values()), default=0)
+    for rule in rules:
+        columns = [values.get(name) or (None,) * count for name in rule.names]
+        for row, cells in enumerate(zip(*columns, strict=True)):
+            if any(isinstance(cell, Flaw) for cell in cells):
+                continue
+            if (wrong := _broken(rule, cells)) is not None:
+                name, reason = wrong
+                yield row, name, rule.says or reason
+
+
+def _broken(rule: DeclaredRule, cells: Sequence[Any]) -> tuple[str, str] | None:
+    """The field and the reason, if the cells of a row break a rule."""
+    names = rule.names
+    filled = [cell is not None for cell in cells]
+    if rule.any_of is not None:
+        listed = " or ".join(names)
+        return None if any(filled) else (names[0], f"is missing, and so is the rest of {listed}")
+    if rule.together is not None:
+        if all(filled) or not any(filled):
+            return None
+        missing, present = names[filled.index(False)], names[filled.index(True)]
+        return missing, f"is missing beside {present}"
+    if rule.compare is not None:
+        holds, said = _HOLDS[rule.compare[1]]
+        if all(filled) and not holds(*cells):
+            return names[0], f"{said} {names[1]} {cells[1]}"
+        return None
+    assert rule.when is not None
+    wanted = zip(cells[1:], rule.when.values(), strict=True)
+    if filled[0] or any(str(cell) != value for cell, value in wanted):
+        return None
+    reason = " and ".join(f"{name} is {value}" for name, value in rule.when.items())
+    return names[0], f"is missing, and {reason}"
+
+
+def field_spec(
+    name: str, field: DeclaredField, countries: Mapping[str, Sequence[str]] | None = None
+) -> FieldSpec:
+    """How the column of a declared field is recognised and read.
+
+    Args:
+        name: What the type calls it.
+        field: Its declaration.
+        countries: Two letters of ISO 3166 to other names, for fields of kind country.
+
+    Raises:
+        ValueError: A bound is no value of its kind.
+    """
+    kind = field.column_kind
+    is_sequence = field.kind == "sequence"
+    return FieldSpec(
+        name,
+        kind,
+        field.required,
+        field.every_alias,
+        max_length=field.max_length or _LONGEST.get(field.kind),
+        minimum=1 if is_sequence else _bound("minimum", field.minimum, kind),
+        maximum=_bound("maximum", field.maximum, kind),
+        choices=(countries or {}) if field.kind == "country" else field.choices,
+        blank="" if field.kind == "section" else field.default,
+        filled=field.filled or is_sequence,
+        units=field.units,
+        words=field.words,
+        part=field.part,
+        title=field.title or "",
+        pattern=field.pattern,
+        blanks=field.blanks,
+        currency=field.currency,
+        zone=field.zone,
+    )
+
+
+_LONGEST: Final[Mapping[str, int]] = {"section": LINE_CHARACTERS}
+
+
+def _bound(word: str, text: str | None, kind: ColumnKind) -> int | Decimal | date | None:
+    """A bound as a value of its kind; of a duration in milliseconds, given in seconds."""
+    if text is None:
+        return None
+    try:
+        if kind is ColumnKind.DATE:
+            return date.fromisoformat(text)
+        if kind is ColumnKind.INTEGER:
+            return int(text)
+        if kind is ColumnKind.DURATION:
+            return int(Decimal(text) * 1000)
+        number = Decimal(text)
+        return int(number) if number == number.to_integral_value() else number
+    except (ValueError, InvalidOperation, OverflowError) as error:
+        written = "2025-03-04" if kind is ColumnKind.DATE else "a number"
+        raise ValueError(f"{word}: {text!r} is no such value; write {written}") from error
