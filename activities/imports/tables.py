@@ -45,6 +45,11 @@ def spec_of(declared: DeclaredType) -> TableSpec:
     )
 
 
+def spec_of_file(declared: DeclaredType) -> TableSpec:
+    """How files of a type are read that need not be in force; nothing of it can be stored."""
+    return _spec(declared, declared.name)
+
+
 class TableTypes:
     """Finds the type of a table message.
 

@@ -169,3 +169,10 @@ def type_text(declared: DeclaredType) -> str:
     """A declaration as a file."""
     content = json.loads(declared.canonical)
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+
+
+def schema_text() -> str:
+    """The JSON Schema of type files."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    schema |= DeclaredType.model_json_schema()
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

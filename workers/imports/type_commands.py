@@ -11,14 +11,16 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from adapters.ports.errors import UnreadableDocument
 from workers.shared.cli.answers import pairs_of
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run
 from workers.shared.cli.output import console, output_file, print_json, table, text
 from workers.shared.cli.standard_output import OutputLost
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
+    from activities.imports.type_drafts import Checked
     from adapters.types.tables import Change
     from workflows.imports.types import TableSpec
     from workflows.shared.declared_types import DeclaredType
@@ -97,6 +99,136 @@ async def _show(cli: CliContext, name: str) -> None:
     from adapters.types.files import type_text
 
     typer.echo(type_text(await _type(cli, name)), nl=False)
+
+
+@app.command()
+def new(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="TYPE", help="What to call the type.")],
+    sample: Annotated[
+        Path,
+        typer.Option(
+            "--from", metavar="FILE", help="A file of such rows.", exists=True, dir_okay=False
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE.yaml", help="File to write; output if absent."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Draft a type from a file: kinds, keys, choices and headers that its rows show.
+
+    What is not sure is a comment. Read the draft before you apply it.
+
+    \b
+    Example:
+      docflow types new tools --from tools.xlsx --out types/tools.yaml
+    """
+    run(_new(name, sample, out, force=force))
+
+
+async def _new(name: str, sample: Path, out: Path | None, *, force: bool) -> None:
+    from activities.imports.type_drafts import draft
+    from adapters.types.files import read_type
+
+    try:
+        made = draft(name, sample)
+        read_type(made, out.name if out else "draft")
+    except (RuleViolation, InvalidDocument, UnreadableDocument) as error:
+        raise CommandError(f"{sample.name}: {error}") from error
+    if out is None:
+        typer.echo(made, nl=False)
+        return
+    with output_file(out, force=force) as target:
+        target.write_text(made, encoding="utf-8")
+    typer.echo(f"{out}: read it, then `docflow types check {out} {sample}`", err=True)
+
+
+@app.command()
+def check(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="TYPE.yaml", help="The type.", exists=True, dir_okay=False)
+    ],
+    sample: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The sample.", exists=True, dir_okay=False)
+    ],
+    most: Annotated[int, typer.Option("--rows", help="Rows to print at most.", min=1)] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what an import of a type would do with a file, row by row; nothing is written.
+
+    Exit codes: 0 no row would be rejected, 1 some would, or the file cannot be imported.
+
+    \b
+    Example:
+      docflow types check types/tools.yaml tools.xlsx
+    """
+    run(_check(file, sample, most, as_json=as_json))
+
+
+async def _check(file: Path, sample: Path, most: int, *, as_json: bool) -> None:
+    from activities.imports import type_drafts
+    from adapters.types.files import read_type
+
+    try:
+        declared = read_type(file.read_text(encoding="utf-8"), file.name)
+        with TemporaryDirectory(prefix="docflow-") as folder:
+            checked = type_drafts.check(declared, sample, Path(folder))
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{file.name} is no UTF-8 text; save it as UTF-8") from error
+    except RuleViolation as error:
+        raise CommandError(str(error)) from error
+    except (InvalidDocument, UnreadableDocument) as error:
+        raise CommandError(f"{sample.name}: {error}") from error
+    rejected = sum(bool(row.problems) for row in checked.rows)
+    if as_json:
+        rows = [
+            {
+                "line": row.line,
+                "values": {name: value for name, value in row.values.items()},
+                "problems": [each.model_dump(mode="json") for each in row.problems],
+            }
+            for row in checked.rows
+        ]
+        print_json({"rows": rows, "rejected": rejected, "note": checked.note})
+    else:
+        _show_checked(declared, checked, most)
+    if rejected:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _show_checked(declared: "DeclaredType", checked: "Checked", most: int) -> None:
+    names = [
+        name
+        for name in declared.fields
+        if any(row.values.get(name) is not None for row in checked.rows)
+    ]
+    made = table("line", *names, "problems")
+    for row in checked.rows[:most]:
+        cells = ["" if (v := row.values.get(name)) is None else str(v) for name in names]
+        said = "; ".join(f"{each.column} {each.reason}" for each in row.problems)
+        made.add_row(*map(text, (str(row.line), *cells, said)))
+    console().print(made)
+    rejected = sum(bool(row.problems) for row in checked.rows)
+    more = f"; {len(checked.rows) - most:,} more rows" if len(checked.rows) > most else ""
+    typer.echo(f"{len(checked.rows) - rejected:,} rows, {rejected:,} rejected{more}")
+    if checked.note:
+        typer.echo(checked.note)
+
+
+@app.command()
+def schema(context: typer.Context) -> None:
+    """Print the JSON Schema of type files, for editors.
+
+    \b
+    Example:
+      docflow types schema > type.schema.json
+    """
+    from adapters.types.files import schema_text
+
+    typer.echo(schema_text(), nl=False)
 
 
 @app.command()

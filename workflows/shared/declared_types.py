@@ -137,6 +137,7 @@ class _Declared(BaseModel):
         frozen=True,
         extra="ignore",
         defer_build=True,
+        use_attribute_docstrings=True,
         json_schema_extra={"additionalProperties": False},
     )
 
@@ -146,6 +147,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     words = sorted(known)
     near = difflib.get_close_matches(str(word), words, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(words)}"
+
+
+_Plain = str | int | float | None
+_Aliases = tuple[Alias, ...] | dict[Language, tuple[Alias, ...]]
+_Choices = tuple[Alias, ...] | dict[Alias, tuple[Alias, ...] | None]
+"""How people write these words; see the fields."""
 
 
 class DeclaredField(_Declared):
@@ -196,14 +203,19 @@ class DeclaredField(_Declared):
     filled: bool = False
     """A blank cell is a problem, if the file has the column."""
 
-    @field_validator("aliases", mode="before")
+    @field_validator("minimum", "maximum", "default", mode="before", json_schema_input_type=_Plain)
+    @classmethod
+    def _as_text(cls, given: Any) -> Any:
+        return str(given) if type(given) in (int, float, date, Decimal) else given
+
+    @field_validator("aliases", mode="before", json_schema_input_type=_Aliases)
     @classmethod
     def _of_any_language(cls, given: Any) -> Any:
         if isinstance(given, list | tuple):
             return {"en": cast("list[Any]", given)}
         return given
 
-    @field_validator("choices", mode="before")
+    @field_validator("choices", mode="before", json_schema_input_type=_Choices)
     @classmethod
     def _without_other_spellings(cls, given: Any) -> Any:
         if isinstance(given, list | tuple):
@@ -341,7 +353,7 @@ class DeclaredType(_Declared):
             raise ValueError(
                 f"{both[0]!r} is in 'scope' and in 'fields'; a message gives it or the file does"
             )
-        if taken := sorted({*self.scope, *known} & _OWN_COLUMNS):
+        if taken := sorted({*self.scope, *known} & OWN_COLUMNS):
             raise ValueError(f"{taken[0]!r} is a column that docflow keeps; choose another name")
         return self
 
@@ -434,7 +446,7 @@ class DeclaredType(_Declared):
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
 
-_OWN_COLUMNS: Final = frozenset(
+OWN_COLUMNS: Final = frozenset(
     {
         "version",
         "source_task",

@@ -1,0 +1,279 @@
+"""Drafts of type files from a sample, and what a type makes of one; nothing is stored."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Final
+
+from activities.imports.table_reader import TableReader
+from activities.imports.tables import spec_of_file
+from adapters.files.documents import FileDocuments
+from adapters.ports.documents import Book
+from workflows.imports.messages import DeclaredMessage, Strategy
+from workflows.shared.cells import Cell, cell_text, is_filled, readable
+from workflows.shared.contracts import Problem
+from workflows.shared.conversion import Flaw, read_cells, settle_notations, transpose
+from workflows.shared.declared_types import NAME_CHARACTERS, OWN_COLUMNS, DeclaredType
+from workflows.shared.errors import InvalidDocument
+from workflows.shared.fields import ColumnKind, FieldSpec, normalise
+
+SAMPLE_ROWS: Final = 5_000
+"""Rows of a sample that a draft looks at."""
+_HEADER_WITHIN: Final = 20
+_CHOICES: Final = 12
+_WORD: Final = 40
+_ODD: Final = 10
+"""One cell or row in so many may be odd without changing what a column seems to be."""
+_GUESSES: Final = (
+    ("email", ColumnKind.MAIL),
+    ("boolean", ColumnKind.BOOLEAN),
+    ("date", ColumnKind.DATE),
+    ("timestamp", ColumnKind.TIMESTAMP),
+    ("time", ColumnKind.TIME),
+    ("integer", ColumnKind.INTEGER),
+    ("decimal", ColumnKind.DECIMAL),
+    ("money", ColumnKind.MONEY),
+)
+"""Kinds in the order in which they are tried: the first that reads every cell is drafted."""
+_NAMING: Final = frozenset({"code", "integer", "email"})
+"""Kinds of a field that may be a key by itself; a part of a key may be a day as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the sample, and what it seems to hold."""
+
+    name: str
+    title: str
+    kind: str
+    texts: Sequence[str]
+    """Of all rows; empty for a blank."""
+    choices: Sequence[str] = ()
+    unsure: str | None = None
+
+    @property
+    def is_filled(self) -> bool:
+        return all(self.texts)
+
+    @property
+    def is_nearly_unique(self) -> bool:
+        """Whether few rows lack a value or have that of another row."""
+        return len(self.texts) - len({*self.texts} - {""}) <= len(self.texts) // _ODD
+
+    @property
+    def is_unique(self) -> bool:
+        return self.is_filled and len(set(self.texts)) == len(self.texts)
+
+
+def draft(name: str, sample: Path) -> str:
+    """A type file for a sample: what it shows is declared, what is not sure is a comment.
+
+    Args:
+        name: What to call the type.
+        sample: A spreadsheet or text table.
+
+    Raises:
+        UnreadableDocument: No table can be read from it.
+        InvalidDocument: No row of it can be a header with rows below it.
+    """
+    with FileDocuments().open_workbook(sample, filename=sample.name) as book:
+        titles, rows = _table_of(book)
+    names = _names_of(titles)
+    columns = [
+        _column(names[place], title, cells)
+        for place, (title, cells) in enumerate(
+            zip(titles, transpose(rows, len(titles)), strict=True)
+        )
+        if title
+    ]
+    return "\n".join(_lines(name, sample, columns, len(rows))) + "\n"
+
+
+def _table_of(book: Book) -> tuple[list[str], list[list[Cell]]]:
+    """Titles and rows of the sheet that holds most."""
+    best: tuple[list[str], list[list[Cell]]] | None = None
+    for sheet in [each.name for each in book.sheets if not each.hidden] or [None]:
+        rows = [cells for _, cells in islice(book.table(sheet).rows(), SAMPLE_ROWS)]
+        tops = rows[:_HEADER_WITHIN]
+        widths = [sum(isinstance(cell, str) and is_filled(cell) for cell in row) for row in tops]
+        if not widths or max(widths) == 0:
+            continue
+        top = widths.index(max(widths))
+        below = [row for row in rows[top + 1 :] if any(map(is_filled, row))]
+        if below and (best is None or len(below) > len(best[1])):
+            titles = [cell_text(cell).strip() if is_filled(cell) else "" for cell in rows[top]]
+            best = titles, below
+    if best is None:
+        raise InvalidDocument("the sample has no header with rows below it")
+    return best
+
+
+def _names_of(titles: Sequence[str]) -> list[str]:
+    """Names of fields for headers, each once."""
+    names: list[str] = []
+    for number, title in enumerate(titles, 1):
+        plain = "".join(c if c.isascii() else " " for c in normalise(title))
+        name = "_".join(plain.split())[:NAME_CHARACTERS].strip("_") or f"column_{number}"
+        if not name[0].isalpha():
+            name = f"column_{name}"[:NAME_CHARACTERS]
+        if name in OWN_COLUMNS or name in ("sequence", "section"):
+            name = f"{name}_"[:NAME_CHARACTERS]
+        while name in names:
+            name = f"{name[: NAME_CHARACTERS - 4]}_{number}"
+        names.append(name)
+    return names
+
+
+def _column(name: str, title: str, cells: Sequence[Cell]) -> _Column:
+    filled = [cell for cell in cells if is_filled(cell)]
+    texts = [cell_text(cell).strip() if is_filled(cell) else "" for cell in cells]
+    if not filled:
+        return _Column(name, title, "text", texts, unsure="the sample has no value for it")
+    if any(_is_zero_led(text) for text in texts):
+        return _Column(name, title, "code", texts)
+    for kind, column_kind in _GUESSES:
+        odd = _unread(FieldSpec(name, column_kind), filled)
+        if len(odd) * _ODD > len(filled):
+            continue
+        if kind == "boolean" and {text for text in texts if text} <= {"0", "1"}:
+            continue
+        is_code = kind == "integer" and len(set(texts)) == len(texts) and _names_a_thing(title)
+        unsure = "a number by which something is called, by its header" if is_code else None
+        if odd:
+            shown = ", ".join(repr(readable(cell, 20)) for cell in odd[:3])
+            unsure = f"rejected as no {kind}: {shown}"
+        return _Column(name, title, "code" if is_code else kind, texts, unsure=unsure)
+    distinct = list(dict.fromkeys(text for text in texts if text))
+    if len(distinct) <= _CHOICES and len(filled) >= 3 * len(distinct):
+        unsure = "the sample has these values; are there others?"
+        return _Column(name, title, "choice", texts, distinct, unsure)
+    is_code = all(len(text) <= _WORD and " " not in text for text in distinct)
+    return _Column(name, title, "code" if is_code else "text", texts)
+
+
+def _unread(field: FieldSpec, cells: Sequence[Cell]) -> Sequence[Cell]:
+    """The cells that a field would refuse."""
+    written = settle_notations({field.name: (field, cells)})[field.name]
+    values, _ = read_cells(field, cells, written)
+    found = zip(cells, values, strict=True)
+    return [cell for cell, value in found if isinstance(value, Flaw) or value is None]
+
+
+def _is_zero_led(text: str) -> bool:
+    return len(text) > 1 and text[0] == "0" and text.isdigit()
+
+
+def _names_a_thing(title: str) -> bool:
+    words = set(normalise(title).split())
+    return bool(words & {"no", "nr", "id", "number", "nummer", "code", "num", "ref"})
+
+
+def _key_of(columns: Sequence[_Column]) -> tuple[list[str], str | None]:
+    """The key that the sample shows, and what is not sure about it."""
+    naming = [each for each in columns if each.kind in _NAMING]
+    unique = [each for each in naming if each.is_unique]
+    nearly = [each for each in naming if each.is_nearly_unique]
+    keyed = [each for each in columns if each.kind in {*_NAMING, "date"} and each.is_filled]
+    if unique:
+        others = ", ".join(each.name for each in unique[1:4])
+        return [unique[0].name], f"unique and filled as well: {others}" if others else None
+    if nearly:
+        return [nearly[0].name], "unique but for a few rows of the sample, which would be rejected"
+    for first, second in combinations(keyed[:8], 2):
+        pairs = list(zip(first.texts, second.texts, strict=True))
+        if len(set(pairs)) == len(pairs):
+            return [first.name, second.name], "unique together in the sample; is it always?"
+    return [], "no column or pair of columns is unique and filled: choose what makes a row the same"
+
+
+def _lines(name: str, sample: Path, columns: Sequence[_Column], rows: int) -> Iterator[str]:
+    key, unsure = _key_of(columns)
+    keyed = key or [columns[0].name]
+    yield f"# A draft from {rows:,} rows of {sample.name}: read each line before you apply it."
+    yield f"name: {name}"
+    yield f"title: {json.dumps(name.replace('_', ' ').capitalize())}"
+    yield f"key: [{', '.join(keyed if key else [*keyed, 'sequence'])}]" + (
+        f"  # {unsure}" if unsure else ""
+    )
+    yield "fields:"
+    for column in columns:
+        yield f"  {column.name}:" + (f"  # {column.unsure}" if column.unsure else "")
+        kind = "code" if column.name in keyed and column.kind == "text" else column.kind
+        yield f"    kind: {kind}"
+        if column.is_filled or column.name in keyed:
+            yield "    required: true"
+        longest = max(map(len, column.texts), default=0)
+        if kind in ("text", "code") and longest > (255 if kind == "text" else 100):
+            yield f"    max_length: {2 * longest}"
+        if normalise(column.title) != normalise(column.name):
+            yield f"    aliases: [{json.dumps(column.title, ensure_ascii=False)}]"
+        if column.choices:
+            listed = ", ".join(json.dumps(each, ensure_ascii=False) for each in column.choices)
+            yield f"    choices: [{listed}]"
+    if not key:
+        yield "  sequence:"
+        yield "    kind: sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRow:
+    """What an import would do with one row of a sample.
+
+    Attributes:
+        line: Of the sample.
+        values: By field, as they would be stored; empty for a row that is rejected.
+        problems: Why it is rejected.
+    """
+
+    line: int
+    values: dict[str, object]
+    problems: Sequence[Problem] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What an import would do with a sample."""
+
+    rows: Sequence[CheckedRow]
+    note: str | None
+
+
+def check(declared: DeclaredType, sample: Path, folder: Path) -> Checked:
+    """Read a sample as an import of a type would.
+
+    Args:
+        declared: The type; it need not be in force.
+        sample: The file.
+        folder: Scratch folder.
+
+    Raises:
+        UnreadableDocument: No table can be read from it.
+        InvalidDocument: It is for a person to say what it holds.
+    """
+    from activities.imports.rows import note_of
+
+    spec = spec_of_file(declared)
+    message = DeclaredMessage(
+        document_type=declared.name,
+        project_id="check",
+        task_id="check",
+        blob_name="sample",
+        filename=sample.name[-255:],
+        strategy=Strategy.MERGE,
+        scope={name: "check" for name in declared.scope if name != "project_id"},
+    )
+    reader = TableReader(FileDocuments(), sample, message, spec, folder=folder)
+    rows: list[CheckedRow] = []
+    try:
+        reader.open()
+        while (chunk := reader.next_chunk()) is not None:
+            for line, values in zip(chunk.lines, chunk.rows, strict=True):
+                named = dict(zip(chunk.columns, values, strict=True))
+                own = {name: value for name, value in named.items() if name not in spec.scope}
+                rows.append(CheckedRow(line, own))
+            rows += [CheckedRow(each.line, {}, each.problems) for each in chunk.rejected]
+    finally:
+        reader.close()
+    return Checked(sorted(rows, key=lambda row: row.line), note_of(reader))
