@@ -1,5 +1,6 @@
 """Cases and batches in the database, and the lists that people see."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -51,7 +52,6 @@ from workflows.batches.events import (
     changes_of,
     ended,
     fields_for,
-    names_of_fields,
     new_row,
 )
 from workflows.batches.loads import DocumentState
@@ -63,6 +63,7 @@ from workflows.batches.runs import (
     WaitingBatch,
     WaitingBatches,
 )
+from workflows.shared.contracts import names_of_fields
 
 _OF_A_DOCUMENT: Final = (
     attachments,
@@ -236,7 +237,7 @@ def _view(row: RowMapping, key: BatchKey, counts: DocumentCounts) -> BatchView:
         status=status,
         reason=reason if row["known"] else reason or NOT_KNOWN,
         documents=counts,
-        unused_fields=names_of_fields(row["passed_on"]),
+        unused_fields=tuple(names_of_fields(json.loads(row["passed_on"] or "{}"))),
         unannounced=row["unannounced_since"] is not None and status.terminal,
     )
 

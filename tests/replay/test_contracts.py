@@ -215,8 +215,8 @@ def redefined(model: type[Contract], **fields: Any) -> type[Contract]:
     return create_model(model.__name__, __base__=model, __module__=model.__module__, **fields)
 
 
-REQUESTS = {"JobRequest", "RasterParameters", "ProcessVectorParameters"}
-"""What people ask a job for: a misspelt name is refused. Runs carry parameters as plain JSON."""
+REQUESTS = {"JobRequest", "RasterParameters", "ProcessVectorParameters", "ScheduleConfig"}
+"""What people ask for: a misspelt name is refused. Runs of jobs carry parameters as plain JSON."""
 
 
 def test_a_contract_ignores_fields_of_a_newer_release() -> None:

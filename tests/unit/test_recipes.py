@@ -53,6 +53,48 @@ def test_a_document_type_is_added_by_following_the_recipe(tmp_path: Path) -> Non
         assert re.search(rf"PASSED \S+::{re.escape(case)}", said), f"{case}\n{said}"
 
 
+@pytest.mark.parametrize(
+    ("title", "tests"),
+    [
+        (
+            "Adding a field to a table",
+            "tests/unit/test_docs.py::test_fields_of_a_table_are_described "
+            "tests/adapters/test_migrations.py tests/unit/imports/test_registry.py",
+        ),
+        (
+            "Adding an action on files",
+            "tests/unit/transfers/test_counting.py tests/unit/transfers/test_job_settings.py",
+        ),
+        (
+            "Adding a kind of partner",
+            "tests/unit/transfers/test_shares.py tests/unit/transfers/test_partner_rules.py",
+        ),
+        (
+            "Adding a page",
+            "tests/gateway/test_types_page.py tests/gateway/test_templates.py",
+        ),
+    ],
+)
+def test_a_part_is_added_by_following_its_recipe(tmp_path: Path, title: str, tests: str) -> None:
+    section = recipe(title)
+    tree = Tree.copy(tmp_path)
+    for block in blocks(section, "diff"):
+        tree.apply(block)
+    for block in blocks(section, "python"):
+        tree.write(block.path, block.body)
+    for block in blocks(section, "sh"):
+        tree.follow(block)
+        if name := re.search(r"^make migration NAME=(\w+)", block.text, re.MULTILINE):
+            tree.run("stack.migration", name[1])
+    for path in {
+        block.path for language in ("diff", "python") for block in blocks(section, language)
+    }:
+        if path.endswith(".py"):
+            tree.check("ruff", "check", "--fix", "--no-cache", path)
+            tree.check("ruff", "format", "--check", "--no-cache", path)
+    tree.test(*tests.split(), "tests/replay/test_contracts.py")
+
+
 def test_a_block_that_no_longer_fits_its_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text("A = 1\nB = 2\nB = 2\n")
     tree = Tree(tmp_path)

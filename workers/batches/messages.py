@@ -23,7 +23,6 @@ from workflows.batches.events import (
     MESSAGE_BYTES,
     PASSED_ON_BYTES,
     CaseEvent,
-    JobStarted,
 )
 from workflows.batches.loads import (
     CANARY,
@@ -31,13 +30,13 @@ from workflows.batches.loads import (
     DOCUMENT_EVENT_TYPES,
     DocumentEvent,
 )
-from workflows.batches.names import Timings
+from workflows.shared.contracts import unknown_fields
 
 _IDS: Final = ("caseId", "batchId")
 _COUNTED: Final = "JOB_FINISHED"
 _PASSED_ON: Final = "passedOn"
-_REMARKS: Final = frozenset({"reason", "by"})
-"""Fields that are shown, and decide nothing."""
+_REMARKS: Final = frozenset({"reason", "by", _PASSED_ON})
+"""Fields that decide nothing."""
 
 Event = TypeVar("Event")
 
@@ -52,40 +51,26 @@ def read_case_event(raw: bytes) -> CaseEvent:
     """
     text, data = _unwrapped(raw)
     _kind(data, EVENT_TYPES)
-    # Its name on our own side is a name like any other on the wire.
+    # docflow's own name for what is passed on is a name like any other on the wire.
     own = {name: value for name, value in data.items() if name != _PASSED_ON}
-    event = _checked(CASE_EVENT, json.dumps(own) if len(own) < len(data) else text, data)
-    return event.model_copy(update={"passed_on": _unused(event, data)})
-
-
-def _unused(event: CaseEvent, data: Mapping[str, Any]) -> str | None:
-    """The fields of a body that its event does not use, as JSON; None: there are none."""
-    used = _used(type(event)) - {_PASSED_ON}
-    unused = {name: value for name, value in data.items() if name not in used}
-    _refuse_misspelt(unused, used - _REMARKS, data)
-    if isinstance(event, JobStarted) and (times := _unused_times(data)):
-        unused["timings"] = times
-    if not unused:
-        return None
-    text = json.dumps(unused)
-    if len(text) > PASSED_ON_BYTES:
+    text = json.dumps(own) if len(own) < len(data) else text
+    event = _checked(CASE_EVENT, text, data)
+    unknown = unknown_fields(_checked(CASE_EVENT, text, data, extra="allow"))
+    if _PASSED_ON in data:
+        unknown[_PASSED_ON] = data[_PASSED_ON]
+    _refuse_misspelt(unknown, type(event), data)
+    passed_on = json.dumps(unknown) if unknown else None
+    if passed_on and len(passed_on) > PASSED_ON_BYTES:
         raise RefusedMessage(
             INVALID_MESSAGE,
-            f"the fields that docflow does not use and passes on have {len(text):,} bytes; at most "
-            f"{PASSED_ON_BYTES:,} are accepted",
+            f"the fields that docflow does not use and passes on have {len(passed_on):,} bytes; at "
+            f"most {PASSED_ON_BYTES:,} are accepted",
         )
-    return text
-
-
-def _unused_times(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries of `timings` that are no times of a batch."""
-    times: dict[str, Any] = data.get("timings") or {}
-    used = _used(Timings)
-    return {name: value for name, value in times.items() if name not in used}
+    return event.model_copy(update={"passed_on": passed_on})
 
 
 def _refuse_misspelt(
-    names: Iterable[str], known: frozenset[str | None], data: Mapping[str, Any]
+    names: Iterable[str], contract: type[BaseModel], data: Mapping[str, Any]
 ) -> None:
     """Refuse a name that differs from a known one by capitals and underscores alone.
 
@@ -95,7 +80,8 @@ def _refuse_misspelt(
     Raises:
         RefusedMessage: There is one, and the known name is missing.
     """
-    missing = {_folded(name): name for name in known if name is not None and name not in data}
+    known = {field.alias or name for name, field in contract.model_fields.items()} - _REMARKS
+    missing = {_folded(name): name for name in known if name not in data}
     wrong = [(name, missing[_folded(name)]) for name in names if _folded(name) in missing]
     if wrong:
         raise RefusedMessage(
@@ -124,11 +110,6 @@ def read_document_event(raw: bytes) -> DocumentEvent | None:
     return _checked(DOCUMENT_EVENT, text, data, extra="forbid")
 
 
-def _used(contract: type[BaseModel]) -> frozenset[str | None]:
-    """Names on the wire of what a contract has a place for."""
-    return frozenset(field.alias for field in contract.model_fields.values())
-
-
 def _unwrapped(raw: bytes) -> tuple[str, dict[str, Any]]:
     """A body, out of the envelope that SNS puts around it where raw delivery is off."""
     text = text_of(raw, MESSAGE_BYTES)
@@ -153,7 +134,7 @@ def _checked(
     contract: TypeAdapter[Event],
     text: str,
     data: dict[str, Any],
-    extra: Literal["forbid", "ignore"] = "ignore",
+    extra: Literal["allow", "forbid", "ignore"] = "ignore",
 ) -> Event:
     # `true` would pass as 1, and `1_0` as 10, and name a case by accident.
     numbers = (*_IDS, "documents") if data["eventType"] == _COUNTED else _IDS

@@ -17,11 +17,12 @@ from workers.shared.services.bodies import (
 )
 from workflows.imports.findings import uploads_of
 from workflows.imports.messages import (
+    DECLARED_MESSAGE,
     MESSAGE_BYTES,
     OWN_MESSAGE,
-    DeclaredMessage,
     DocumentType,
     ImportMessage,
+    checked,
 )
 
 
@@ -61,8 +62,8 @@ def read_message(raw: bytes, declared: Collection[str] | None = ()) -> ImportMes
         is_declared = kind_of(body, "document_type", known, UNKNOWN_DOCUMENT_TYPE) not in _KNOWN
     try:
         if is_declared:
-            return DeclaredMessage.model_validate_json(text)
-        return OWN_MESSAGE.validate_json(text)
+            return checked(text, DECLARED_MESSAGE)
+        return checked(text, OWN_MESSAGE)
     except ValidationError as error:
         raise invalid(error, within=int(not is_declared)) from error
 

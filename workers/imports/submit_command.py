@@ -59,6 +59,7 @@ from workflows.imports.messages import (
     Message,
     OwnMessage,
     Strategy,
+    checked,
 )
 from workflows.imports.runs import ImportResult, ImportState, TaskKey
 from workflows.shared.contracts import problem_text
@@ -184,7 +185,7 @@ def build_message(
     if "extraction_id" in fields:
         raw.setdefault("extraction_id", task_id)
     try:
-        return IMPORT_MESSAGE.validate_python(raw)
+        return checked(json.dumps(raw), IMPORT_MESSAGE)
     except ValidationError as error:
         raise UsageError(f"{document_type}: {describe(error)}") from None
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
@@ -163,23 +163,6 @@ def with_fields_of(event: CaseEvent, kept: str | None) -> str | None:
         return kept
     fields: dict[str, Any] = json.loads(kept) if kept else {}
     return json.dumps({**fields, event.event_type: json.loads(event.passed_on)})
-
-
-def names_of_fields(kept: str | None) -> Sequence[str]:
-    """What docflow does not use of a batch's events, for people: `JOB_STARTED.timings.polll`."""
-    by_type: dict[str, dict[str, Any]] = json.loads(kept) if kept else {}
-    return tuple(
-        f"{kind}.{name}"
-        for kind, fields in by_type.items()
-        for field, value in fields.items()
-        for name in _names(field, value)
-    )
-
-
-def _names(field: str, value: Any) -> Sequence[str]:
-    if field != "timings" or not isinstance(value, dict):
-        return (field,)
-    return tuple(f"{field}.{name}" for name in cast(dict[str, Any], value))
 
 
 def fields_for(announcement: Announcement, kept: str | None) -> Mapping[str, Any]:

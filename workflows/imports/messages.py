@@ -7,11 +7,12 @@ Wire format: one JSON object per message, discriminated by `document_type`.
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Self, cast, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast, get_args
 from urllib.parse import quote, unquote
 
 from pydantic import (
     AfterValidator,
+    ConfigDict,
     Discriminator,
     Field,
     StringConstraints,
@@ -21,7 +22,14 @@ from pydantic import (
     model_validator,
 )
 
-from workflows.shared.contracts import BlobName, Contract, Digest, built_when_used
+from workflows.shared.contracts import (
+    BlobName,
+    Contract,
+    Digest,
+    built_when_used,
+    names_of_fields,
+    unknown_fields,
+)
 
 _PLAIN: Final = "._:@+-"
 """What an id may hold beside letters and digits and stands in a workflow id as it is."""
@@ -175,8 +183,6 @@ class Strategy(StrEnum):
 UNKNOWN_FIELDS: Final = 20
 """How many unknown fields of a message are named."""
 _NAME_CHARACTERS: Final = 64
-_UNIMPORTANT: Final[tuple[Any, ...]] = (None, False, "", "merge")
-"""What older senders fill the fields of other document types with."""
 
 
 class Message(Contract):
@@ -189,33 +195,10 @@ class Message(Contract):
     )
     """Fields that the sender filled and docflow does not use; the result names them."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _note_unknown_fields(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or "unknown_fields" in data:
-            return cast(Any, data)
-        given = cast("dict[Any, Any]", data)
-        unknown = _unknown_fields(given, cls)
-        return {**given, "unknown_fields": unknown} if unknown else given
-
     @property
     def workflow_id(self) -> str:
         """Id of the workflow that does the work."""
         return workflow_id(self.project_id, self.task_id)
-
-
-def _unknown_fields(given: dict[Any, Any], contract: type[Contract]) -> list[str]:
-    """Fields with a value that a contract has no place for; those of its payload as `payload.x`."""
-    names = [
-        str(name)
-        for name, value in given.items()
-        if name not in contract.model_fields and value not in (*_UNIMPORTANT, [], {})
-    ]
-    payload, inner = given.get("payload"), contract.model_fields.get("payload")
-    if isinstance(payload, dict) and inner is not None and isinstance(inner.annotation, type):
-        fields = cast("dict[Any, Any]", payload)
-        names += [f"payload.{name}" for name in _unknown_fields(fields, inner.annotation)]
-    return [name[:_NAME_CHARACTERS] for name in names[:UNKNOWN_FIELDS]]
 
 
 class FileMessage(Message):
@@ -330,20 +313,12 @@ AnyTableMessage = MtoMessage | EstimationMasterMessage | UniversalTableMessage |
 
 
 class ScheduleConfig(Contract):
-    """Settings of a schedule file."""
+    """Settings of a schedule file; an unknown one is refused."""
+
+    model_config = ConfigDict(extra="forbid")
 
     encoding: Encoding | None = None
     """Code page of an XER file; when absent, UTF-8 where all of it is that, else cp1252."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            names = map(str, cast("dict[Any, Any]", data))
-            unknown = sorted(name[:_NAME_CHARACTERS] for name in names if name != "encoding")
-            if unknown:
-                raise ValueError(f"unknown settings {unknown[:UNKNOWN_FIELDS]}; known: 'encoding'")
-        return cast(Any, data)
 
 
 class ScheduleExtractionMessage(FileMessage):
@@ -508,4 +483,23 @@ ImportMessage = Annotated[
 """Any message of the import queue."""
 
 OWN_MESSAGE: TypeAdapter[OwnMessage] = TypeAdapter(OwnMessage, config=built_when_used())
+DECLARED_MESSAGE: TypeAdapter[DeclaredMessage] = TypeAdapter(DeclaredMessage)
 IMPORT_MESSAGE: TypeAdapter[ImportMessage] = TypeAdapter(ImportMessage, config=built_when_used())
+
+
+Checked = TypeVar("Checked", bound=Message)
+
+
+def checked(text: str | bytes, contract: TypeAdapter[Checked]) -> Checked:
+    """Check the JSON of a message, and name in it the fields that docflow does not use.
+
+    Raises:
+        ValidationError: It is not one.
+    """
+    message = contract.validate_json(text)
+    unknown = unknown_fields(contract.validate_json(text, extra="allow"))
+    names = [name[:_NAME_CHARACTERS] for name in names_of_fields(unknown)]
+    if not names:
+        return message
+    named = (*message.unknown_fields, *names)[:UNKNOWN_FIELDS]
+    return message.model_copy(update={"unknown_fields": named})

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, cast
 
 from pydantic import (
@@ -112,6 +112,31 @@ class WireContract(Contract):
     model_config = ConfigDict(
         frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
     )
+
+
+def unknown_fields(message: BaseModel) -> dict[str, Any]:
+    """Return the fields of a message that its contract has no place for, by their names.
+
+    Args:
+        message: Validated with `extra="allow"`. Unknown fields of a contract inside it stand below
+            the name of its field.
+    """
+    fields = dict(message.model_extra or {})
+    for name, field in type(message).model_fields.items():
+        value = getattr(message, name)
+        if isinstance(value, BaseModel) and (inside := unknown_fields(value)):
+            fields[field.alias or name] = inside
+    return fields
+
+
+def names_of_fields(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Name the fields that hold something, as a 0 does; those of an object as `payload.color`."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            inside = names_of_fields(cast("Mapping[str, Any]", value))
+            yield from (f"{name}.{inner}" for inner in inside)
+        elif value or type(value) in (int, float):
+            yield name
 
 
 def _check_blob_name(name: str) -> str:

@@ -22,7 +22,6 @@ from workflows.batches.events import (
     JobFinished,
     JobStarted,
     RedriveRequested,
-    names_of_fields,
     with_fields_of,
 )
 from workflows.batches.loads import (
@@ -36,7 +35,7 @@ from workflows.batches.loads import (
     RelationKind,
 )
 from workflows.batches.names import LARGEST_ID, Timings
-from workflows.shared.contracts import body_of
+from workflows.shared.contracts import body_of, names_of_fields
 
 EVERY_TIME = {
     "settle": 1,
@@ -319,9 +318,11 @@ def test_entries_of_timings_that_are_no_times_are_passed_on() -> None:
     assert event.passed_on is not None
     assert json.loads(event.passed_on) == {"timings": {"polll": 6, "settel": 7}}
     kept = with_fields_of(event, None)
-    assert names_of_fields(kept) == ("JOB_STARTED.timings.polll", "JOB_STARTED.timings.settel")
+    assert kept is not None
+    names = ["JOB_STARTED.timings.polll", "JOB_STARTED.timings.settel"]
+    assert list(names_of_fields(json.loads(kept))) == names
     known = read_case_event(raw_of({**STARTED, "timings": {"poll": 5}}))
-    assert (known.passed_on, names_of_fields(None)) == (None, ())
+    assert known.passed_on is None
 
 
 def test_fields_to_be_passed_on_have_a_limit() -> None:

@@ -18,7 +18,7 @@ from workflows.imports.messages import (
     workflow_id,
 )
 from workflows.imports.runs import HandlerOutcome, TaskKey
-from workflows.shared.contracts import digest_of
+from workflows.shared.contracts import body_of, digest_of
 
 
 def message(**fields: Any) -> Any:
@@ -103,6 +103,12 @@ def test_fields_that_are_not_used_make_no_other_message() -> None:
 
 
 def test_a_field_of_the_payload_that_is_not_used_is_named() -> None:
-    payload = {"level": 1, "value": "x", "colour": "red"}
+    payload = {"level": 1, "value": "x", "colour": "red", "sizes": {"a": 0, "b": None}}
     read = message(document_type="schedule_fill_level", payload=payload)
-    assert read.unknown_fields == ("payload.colour",)
+    assert read.unknown_fields == ("payload.colour", "payload.sizes.a")
+    assert read_message(body_of(read)) == read
+
+
+def test_a_message_names_a_bounded_number_of_unused_fields() -> None:
+    read = message(blob_name="a.csv", **{f"{number:03}" * 40: 1 for number in range(50)})
+    assert [len(name) for name in read.unknown_fields] == [64] * 20

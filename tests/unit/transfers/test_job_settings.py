@@ -281,7 +281,7 @@ def test_a_protection_is_never_left_out() -> None:
 
 def test_the_committed_schema_is_what_the_command_writes() -> None:
     committed = json.loads((ROOT / "docs/reference/jobsettings.schema.json").read_text())
-    assert committed == schema(), "run `python -m workers.transfers.routes`"
+    assert committed == schema(), "write it as `workers/transfers/routes.py` says"
 
 
 JSON_VALUES = st.recursive(
