@@ -80,6 +80,7 @@ def may_be_packed(message: TableMessage, spec: TableSpec) -> bool:
         and not message.all_or_nothing
         and spec.period is None
         and spec.unmapped != "keep"
+        and not spec.has_references
     )
 
 

@@ -222,6 +222,8 @@ class SmallTables:
     async def _read(self, message: AnyTableMessage, plan: ImportPlan) -> SmallTable | None:
         etag = None if plan.source is None else plan.source.etag
         spec = await self._types.spec(message, plan.facts)
+        if spec.has_references:
+            return None
         blocks = self._blobs.read(message.blob_name, etag=etag)
         content = b"".join([block async for block in blocks])
         if not self._documents.is_container(content):

@@ -11,6 +11,7 @@ from typing import Final
 
 from temporalio import activity
 
+from activities.imports.references import References
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.imports.tables import TableTypes
@@ -324,6 +325,22 @@ class CodeSpelling:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """What is asked of the database about each chunk before it is written."""
+
+    spelling: CodeSpelling
+    references: References
+
+    async def chunk(self, chunk: RowChunk) -> RowChunk:
+        """The chunk as it can be written.
+
+        Raises:
+            InvalidDocument: A person has to decide about it first.
+        """
+        return await self.references.settle(await self.spelling.settle(chunk))
+
+
 async def _single_items(reading: TableReader, key: str) -> Mapping[str, str]:
     """Items that stand once in a document, and their sections; none of a very long one."""
     found: dict[str, str | None] = {}
@@ -490,7 +507,13 @@ class RowImports:
                         else load.reader(self._documents, path, self._chunk_rows)
                     )
                     spelling = CodeSpelling(self._store, load.message, load.kind, load.spec, again)
-                    mark = await self._load(load, reading, spelling, mark, quick, heart)
+                    references = References(
+                        *(self._store, load.key, load.spec, load.scope),
+                        await self._store.types.referred(load.spec),
+                        lambda: load.reader(self._documents, path, self._chunk_rows),
+                    )
+                    settled = _Settled(spelling, references)
+                    mark = await self._load(load, reading, settled, mark, quick, heart)
             return await self._outcome(load, mark, reading)
 
     def _is_quick(self, path: Path) -> bool:
@@ -500,7 +523,7 @@ class RowImports:
         self,
         load: Load,
         reading: TableReader,
-        spelling: CodeSpelling,
+        settled: "_Settled",
         mark: LoadMark,
         quick: bool,
         heart: Heartbeater,
@@ -508,7 +531,7 @@ class RowImports:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):
             mark = LoadMark()
-        await spelling.begin()
+        await settled.spelling.begin()
         async with WorkerThread(inline=quick) as thread:
             try:
                 await thread.run(reading.open)
@@ -517,13 +540,13 @@ class RowImports:
                 header = (load.identity, *reading.titles)
                 if fresh and chunk is not None and load.is_single(chunk, reading.exhausted):
                     # The mark that it leaves is as good as a finished one.
-                    only = replace(await spelling.settle(chunk), header=header)
+                    only = replace(await settled.chunk(chunk), header=header)
                     return await self._store.write(load.key, only, load.message.strategy)
                 if mark.cursor == 0:
                     await self._store.restart(load.key, header)
                 while chunk is not None:
                     ahead = thread.start(reading.next_chunk)
-                    mark = await self._put(load, await spelling.settle(chunk))
+                    mark = await self._put(load, await settled.chunk(chunk))
                     heart.beat(RowsRead(rows=mark.cursor, counts=mark.counts))
                     chunk = await asyncio.shield(ahead)
             finally:

@@ -33,7 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from activities.imports import schedule_store, status_store, upserts
 from activities.imports.ports import EarlierImport, HeldBy, ScheduleClaim, WholeImport
 from activities.imports.status_store import Load, turn_name
-from activities.imports.tables import TableTypes
+from activities.imports.tables import Referred, TableTypes
 from activities.imports.upserts import batch_of, needs_table_alone, write_batch
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.engine import advisory_lock_key
@@ -441,6 +441,43 @@ class SqlImportStore:
         """
         async with self._opened(key, table=table, alone=True) as (connection, _):
             await upserts.give_sections(connection, table, scope, sections)
+
+    async def referred(
+        self, referred: Referred, scope: Mapping[str, Any], values: Sequence[str]
+    ) -> Mapping[str, str]:
+        """The keys that some values mean: themselves, or what a row is called.
+
+        A name that several rows have is not among them.
+        """
+        async with self._database.reading() as connection:
+            return await upserts.referred(connection, referred, scope, values)
+
+    async def make_referred(
+        self,
+        key: TaskKey,
+        referred: Referred,
+        scope: Mapping[str, Any],
+        values: Sequence[tuple[str, int]],
+    ) -> None:
+        """Make rows of a declared type that hold a key alone; those that are there stay.
+
+        Args:
+            key: The import that needs them.
+            referred: The type.
+            scope: Values of the columns that bound it.
+            values: Each key, and the line of the file that needs it.
+        """
+        assert referred.table is not None
+        given = tuple(scope[name] for name in referred.scope)
+        batch = RowBatch(
+            DOMAIN[referred.table],
+            (*referred.scope, referred.key),
+            [(*given, value) for value, _ in values],
+            [line for _, line in values],
+            range(len(values)),
+        )
+        async with self._database.transaction() as connection:
+            await bulk.insert_new(connection, batch, Stamp(key.task_id, _now()))
 
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""

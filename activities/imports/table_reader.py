@@ -130,7 +130,7 @@ class TableReader:
             self._spec,
             self._seen,
             self.findings,
-            keep_cells=self._message.strategy in _REFUSING,
+            keep_cells=self._message.strategy in _REFUSING or self._spec.has_references,
             pack=may_be_packed(self._message, self._spec),
         )
         self._columns = table.by_columns

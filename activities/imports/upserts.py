@@ -1,6 +1,7 @@
 """How a batch of rows meets the rows that are there, by strategy."""
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -13,12 +14,15 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    cast,
+    column,
     delete,
     exists,
     func,
     literal_column,
     or_,
     select,
+    table,
     true,
     update,
 )
@@ -26,6 +30,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.imports.status_store import Load, add_rejects
+from activities.imports.tables import Referred
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.errors import unstorable
@@ -115,6 +120,30 @@ async def known(
     )
     rows = await connection.execute(query.distinct())
     return {tuple(row[:-1]): row[-1] == key.task_id for row in rows}
+
+
+async def referred(
+    connection: AsyncConnection,
+    referred: Referred,
+    scope: Mapping[str, Any],
+    values: Sequence[str],
+) -> Mapping[str, str]:
+    """The keys that some values mean, by value; a name of several rows is left out."""
+    if not values:
+        return {}
+    found: FromClause
+    if referred.table is not None:
+        found = DOMAIN[referred.table]
+    else:
+        named = dict.fromkeys((referred.key, referred.label))
+        found = table(str(referred.name), *map(column, named), schema=referred.schema)
+    key, label = (cast(found.c[name], Text) for name in (referred.key, referred.label))
+    among = [bulk.among(each, values) for each in (key, label)]
+    bounds = _within(found, {name: scope[name] for name in referred.scope})
+    rows = (await connection.execute(select(key, label).where(bounds, or_(*among)))).all()
+    names = Counter(row[1] for row in rows)
+    by_name = {name: row for row, name in rows if names[name] == 1}
+    return by_name | {row: row for row, _ in rows if row in values}
 
 
 async def give_sections(

@@ -15,6 +15,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
+from zoneinfo import available_timezones
 
 import yaml
 from pydantic import ValidationError
@@ -67,13 +68,25 @@ def read_type(text: str, place: str) -> DeclaredType:
     if not isinstance(file.value, dict):
         raise RuleViolation(f"{place}: line 1: a type begins with `name: my_table`")
     try:
-        return DeclaredType.model_validate(_without_blanks(file.value), extra="forbid")
+        declared = DeclaredType.model_validate(_without_blanks(file.value), extra="forbid")
+        _check_zones(file, declared, place)
+        return declared
     except ValidationError as error:
         faults = [_fault(file, dict(each)) for each in error.errors(include_url=False)]
         shown = [f"{place}: line {line}: {said}" for line, said in sorted(faults)[:_FAULTS]]
         if len(faults) > _FAULTS:
             shown.append(f"{place}: and {len(faults) - _FAULTS} more")
         raise RuleViolation("\n".join(shown)) from error
+
+
+def _check_zones(file: YamlFile, declared: DeclaredType, place: str) -> None:
+    for name, field in declared.fields.items():
+        if field.zone is not None and field.zone not in available_timezones():
+            line = file.line_of(("fields", name, "zone"))
+            raise RuleViolation(
+                f"{place}: line {line}: fields.{name}.zone: {field.zone!r} is no time zone; "
+                "write one like Europe/Berlin"
+            )
 
 
 def _without_blanks(value: Any) -> Any:

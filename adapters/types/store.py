@@ -13,7 +13,7 @@ from adapters.database.engine import Database
 from adapters.database.models.types import declared_types, type_versions
 from adapters.types.files import builtin_types
 from adapters.types.tables import Change, changes_to, declared_of
-from workflows.shared.declared_types import DeclaredType
+from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
 
 _LOCK: Final = "docflow types apply"
@@ -33,15 +33,8 @@ class SqlDeclaredTypes:
 
     async def in_force(self) -> Mapping[str, DeclaredType]:
         """The version of each declared type that new runs use, by name."""
-        versions, types = type_versions.c, declared_types.c
-        query = (
-            select(types.name, versions.declaration)
-            .join(type_versions, versions.digest == types.digest)
-            .order_by(types.name)
-        )
         async with self._database.reading() as connection:
-            rows = (await connection.execute(query)).all()
-        return {name: declared_of(text) for name, text in rows}
+            return await _in_force(connection)
 
     async def version(self, digest: str) -> DeclaredType | None:
         """One version of a type; None: it was never in force here."""
@@ -81,6 +74,8 @@ class SqlDeclaredTypes:
         _refuse_own(declared)
         async with self._database.transaction() as connection:
             await acquire_advisory_lock(connection, _LOCK)
+            known = {**builtin_types(), **await _in_force(connection)}
+            check_references(declared, {**known, declared.name: declared})
             changes = await connection.run_sync(lambda plain: changes_to(plain, declared))
             losses = [change.loses for change in changes if change.loses is not None]
             if losses and not allow_loss:
@@ -97,6 +92,17 @@ class SqlDeclaredTypes:
 def _refuse_own(declared: DeclaredType) -> None:
     if declared.name in builtin_types():
         raise RuleViolation(f"{declared.name} is a type of docflow's own; choose another name")
+
+
+async def _in_force(connection: AsyncConnection) -> Mapping[str, DeclaredType]:
+    versions, types = type_versions.c, declared_types.c
+    query = (
+        select(types.name, versions.declaration)
+        .join(type_versions, versions.digest == types.digest)
+        .order_by(types.name)
+    )
+    rows = (await connection.execute(query)).all()
+    return {name: declared_of(text) for name, text in rows}
 
 
 async def _put_in_force(

@@ -65,6 +65,14 @@ def test_types_of_other_trades_are_read() -> None:
             HEAD + FIELDS + "  net: {kind: text}\n  net: {kind: code}\n",
             "line 7: net stands there already",
         ),
+        (
+            HEAD + FIELDS + "  a: {kind: text, pattern: '(?=x)'}\n",
+            "line 6: fields.a: pattern: is not a pattern that can be used",
+        ),
+        (
+            HEAD + FIELDS + "  a:\n    kind: timestamp\n    zone: Berlin\n",
+            "line 8: fields.a.zone: 'Berlin' is no time zone; write one like Europe/Berlin",
+        ),
         (HEAD + FIELDS + "  a: &x {kind: text}\n  b: *x\n", "an alias stands here"),
     ],
 )

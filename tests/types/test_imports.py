@@ -10,6 +10,7 @@ from adapters.types.files import read_type
 from tests.types.conftest import Installation
 from workflows.imports.runs import Counts
 from workflows.shared.declared_types import DeclaredType
+from workflows.shared.errors import RuleViolation
 
 PARTS = b"Teilenummer;Benennung;St\xc3\xbcck\nA-1;Rahmen;1\nA-2;Achse;2\n"
 
@@ -205,3 +206,78 @@ async def test_a_message_without_a_strategy_has_that_of_its_type(
         "tender_bids", bids.encode(), task_id="T3", scope=scope, strategy="update_only"
     )
     assert (done.counts.rejected, done.counts.unchanged) == (1, 1)
+
+
+async def test_a_row_may_refer_to_another_one_of_its_file(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("parts")
+    rows = b"part,title,assembly\nA-1,Frame,Z-9\nB-1,Bolt,A-1\nB-2,Nut,A-9\nZ-9,Crane,\n"
+    done = await installation.imported("parts", rows)
+    assert (done.counts.created, done.counts.rejected) == (3, 1)
+    problem = done.problems[0]
+    assert (problem.line, problem.column, problem.value) == (4, "assembly", "A-9")
+    assert problem.reason == "is not in parts"
+    assert done.report is not None
+    found = await installation.rows(trades["parts"], "part", "assembly")
+    assert found == [("A-1", "Z-9"), ("B-1", "A-1"), ("Z-9", None)]
+
+
+SUPPLIERS = (
+    "name: suppliers\ntitle: Suppliers\nkey: [number]\n"
+    "fields: {number: {kind: code, required: true}, city: {}}\n"
+)
+ORDERS = (
+    "name: orders\ntitle: Orders\nkey: [number]\nfields:\n"
+    "  number: {kind: code, required: true}\n"
+    "  supplier: {kind: reference, to: suppliers, unknown: UNKNOWN}\n"
+)
+
+
+@pytest.mark.parametrize("unknown", ["ask", "create", "refuse"])
+async def test_what_happens_to_a_value_that_is_not_known(
+    installation: Installation, unknown: str
+) -> None:
+    suppliers = read_type(SUPPLIERS, "suppliers.yaml")
+    orders = read_type(ORDERS.replace("UNKNOWN", unknown), "orders.yaml")
+    await installation.types.apply(suppliers)
+    await installation.types.apply(orders)
+    await installation.imported("suppliers", b"number,city\nS-1,Ulm\n")
+    # Of another project.
+    await installation.imported("suppliers", b"number\nS-2\n", task_id="T2", project_id="P2")
+    rows = b"number,supplier\n1,S-1\n2,S-2\n3,\n"
+    if unknown == "ask":
+        with pytest.raises(ApplicationError, match=r"supplier: 'S-2': not in suppliers\. Import"):
+            await installation.imported("orders", rows, task_id="T3")
+        assert await installation.rows(orders, "number") == []
+        await installation.imported("suppliers", b"number\nS-2\n", task_id="T4")
+    done = await installation.imported("orders", rows, task_id="T3")
+    taken = 2 if unknown == "refuse" else 3
+    assert (done.counts.created, done.counts.rejected) == (taken, 3 - taken)
+    if unknown == "create":
+        assert ("S-2", None) in await installation.rows(suppliers, "number", "city")
+
+
+async def test_a_reference_may_name_a_row_of_any_table(installation: Installation) -> None:
+    await installation.run_sql("CREATE VIEW public.sites AS SELECT 7 AS id, 'North' AS name")
+    visits = read_type(
+        "name: visits\ntitle: Visits\nkey: [number]\nfields:\n"
+        "  number: {kind: code, required: true}\n"
+        "  site: {kind: reference, table: public.sites, row_key: id, label: name,"
+        " unknown: refuse}\n",
+        "visits.yaml",
+    )
+    await installation.types.apply(visits)
+    done = await installation.imported("visits", b"number,site\n1,North\n2,7\n3,South\n")
+    assert (done.counts.created, done.counts.rejected) == (2, 1)
+    assert await installation.rows(visits, "number", "site") == [("1", "7"), ("2", "7")]
+
+
+async def test_a_type_that_refers_to_nothing_is_refused(installation: Installation) -> None:
+    orders = read_type(ORDERS.replace("UNKNOWN", "ask"), "orders.yaml")
+    with pytest.raises(RuleViolation, match="refers to the type suppliers"):
+        await installation.types.apply(orders)
+    needy = SUPPLIERS.replace("city: {}", "city: {required: true}")
+    await installation.types.apply(read_type(needy, "suppliers.yaml"))
+    with pytest.raises(RuleViolation, match="cannot create rows of suppliers, which need city"):
+        await installation.types.apply(read_type(ORDERS.replace("UNKNOWN", "create"), "o.yaml"))

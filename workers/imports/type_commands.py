@@ -327,7 +327,21 @@ def _declared(cli: CliContext, names: Sequence[str], folder: Path | None) -> lis
         raise UsageError("there are no types: name their folder with --folder or DOCFLOW_TYPES")
     if unknown := [name for name in names if name not in found]:
         raise UsageError(f"there is no type {unknown[0]}; there are {', '.join(sorted(found))}")
-    return [found[name] for name in names or sorted(found)]
+    return _in_order([found[name] for name in names or sorted(found)])
+
+
+def _in_order(types: Sequence["DeclaredType"]) -> list["DeclaredType"]:
+    """Types that others refer to before those others; of types in a circle, in any order."""
+    left, ordered = {each.name: each for each in types}, list["DeclaredType"]()
+    while left:
+        free = [
+            each
+            for each in left.values()
+            if not {field.to for field in each.fields.values()} & (left.keys() - {each.name})
+        ]
+        for each in free or list(left.values()):
+            ordered.append(left.pop(each.name))
+    return ordered
 
 
 async def _in_force(cli: CliContext) -> Mapping[str, "DeclaredType"]:

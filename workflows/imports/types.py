@@ -54,6 +54,12 @@ class TableSpec:
         return () if self.declared is None else self.declared.rules
 
     @property
+    def has_references(self) -> bool:
+        """Whether cells refer to rows of other tables."""
+        fields = () if self.declared is None else self.declared.fields.values()
+        return any(field.kind == "reference" for field in fields)
+
+    @property
     def unmapped(self) -> Literal["ignore", "refuse", "keep"]:
         """What happens to columns that mean no field."""
         return "ignore" if self.declared is None else self.declared.unmapped

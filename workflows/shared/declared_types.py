@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from workflows.shared.conversion import Flaw
+from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import (
     LINE_CHARACTERS,
     ColumnKind,
@@ -31,6 +32,7 @@ from workflows.shared.fields import (
     squash,
     written,
 )
+from workflows.shared.patterns import compiled_pattern
 
 OTHER: Final = "other"
 """JSON column of the cells that mean no field, where a type keeps them."""
@@ -236,6 +238,11 @@ class DeclaredField(_Declared):
                     f"{word!r} is of fields of kind {' or '.join(sorted(kinds))}, "
                     f"and this one is of kind {self.kind}; remove it or change the kind"
                 )
+        if self.pattern is not None:
+            try:
+                compiled_pattern(self.pattern)
+            except RuleViolation as error:
+                raise ValueError(f"pattern: {error}") from error
         if self.kind == "choice" and not self.choices:
             raise ValueError("a field of kind choice needs 'choices'")
         if self.kind == "reference":
@@ -268,6 +275,42 @@ class DeclaredField(_Declared):
     def every_alias(self) -> tuple[str, ...]:
         """Other headers that mean it, in any language."""
         return tuple(alias for aliases in self.aliases.values() for alias in aliases)
+
+
+def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType"]) -> None:
+    """See that every reference of a type leads somewhere.
+
+    Args:
+        declared: The type.
+        known: The types that there are, itself included, by name.
+
+    Raises:
+        RuleViolation: One does not.
+    """
+    for name, field in declared.fields.items():
+        if field.to is None:
+            continue
+        target = known.get(field.to)
+        if target is None:
+            raise RuleViolation(
+                f"{declared.name}: {name} refers to the type {field.to}; {nearest(field.to, known)}"
+            )
+        if len(target.key) > 1:
+            raise RuleViolation(
+                f"{declared.name}: {name} refers to {field.to}, whose key is "
+                f"{', '.join(target.key)}: a cell can name a row by one field alone"
+            )
+        if lacking := sorted(set(target.scope) - set(declared.scope)):
+            raise RuleViolation(
+                f"{declared.name}: {name} refers to {field.to}, whose rows belong to "
+                f"{lacking[0]}; add it to 'scope'"
+            )
+        others = [n for n, each in target.fields.items() if each.required and n not in target.key]
+        if field.unknown == "create" and others:
+            raise RuleViolation(
+                f"{declared.name}: {name} cannot create rows of {field.to}, which need "
+                f"{', '.join(others)}; use 'ask' or 'refuse'"
+            )
 
 
 Comparison = Literal["<", "<=", "=", ">=", ">"]
