@@ -190,14 +190,22 @@ BLANKS: Final = frozenset(
 _LONGEST: Final = max(map(len, BLANKS))
 
 
+def is_own_blank(cell: Cell, field: FieldSpec) -> bool:
+    """Return whether a cell holds a text that its field lists as a blank."""
+    return bool(field.blanks) and cell_text(cell).strip().lower() in field.blank_texts
+
+
 def is_blank(cell: Cell, field: FieldSpec | None = None) -> bool:
     """Return whether a cell holds a text that means "no value".
 
     Args:
         cell: The cell.
         field: Field of its column. A name or a free text is never blank, nor is a text that the
-            field knows as one of its values, as `NA` is Namibia; None: that is not known.
+            field knows as one of its values, as `NA` is Namibia, unless the field lists it as a
+            blank; None: that is not known.
     """
+    if field is not None and is_own_blank(cell, field):
+        return True
     if not isinstance(cell, str) or len(cell) > 2 * _LONGEST or cell.strip().lower() not in BLANKS:
         return False
     if field is None:
