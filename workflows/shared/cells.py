@@ -200,12 +200,19 @@ def is_blank(cell: Cell, field: FieldSpec | None = None) -> bool:
 
     Args:
         cell: The cell.
-        field: Field of its column. A name or a free text is never blank, nor is a text that the
-            field knows as one of its values, as `NA` is Namibia, unless the field lists it as a
-            blank; None: that is not known.
+        field: Field of its column; None: that is not known.
     """
-    if field is not None and is_own_blank(cell, field):
-        return True
+    return is_common_blank(cell, field) or (field is not None and is_own_blank(cell, field))
+
+
+def is_common_blank(cell: Cell, field: FieldSpec | None = None) -> bool:
+    """Return whether a cell holds one of the texts that mean "no value" in every table.
+
+    Args:
+        cell: The cell.
+        field: Field of its column. A name or a free text is never blank, nor is a text that the
+            field knows as one of its values, as `NA` is Namibia; None: that is not known.
+    """
     if not isinstance(cell, str) or len(cell) > 2 * _LONGEST or cell.strip().lower() not in BLANKS:
         return False
     if field is None:

@@ -22,7 +22,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
-from workflows.shared.cells import BLANKS, Cell, cell_text, is_blank, is_own_blank
+from workflows.shared.cells import BLANKS, Cell, cell_text, is_common_blank, is_own_blank
 from workflows.shared.currencies import (
     LONGEST,
     MONEY,
@@ -525,7 +525,7 @@ def _unless_listed(field: FieldSpec, cell: Cell) -> Cell:
 
 
 def _unless_blank(field: FieldSpec, cell: Cell) -> Cell:
-    return None if is_blank(cell, field) else cell
+    return None if is_common_blank(cell, field) else cell
 
 
 def _meant(meaning_of: Mapping[str, str], plain: Callable[[Cell], Cell], cell: Cell) -> Cell:
@@ -533,7 +533,7 @@ def _meant(meaning_of: Mapping[str, str], plain: Callable[[Cell], Cell], cell: C
 
 
 def _place(cell: Cell) -> Cell:
-    return None if is_blank(cell) else plain_place(str(cell))
+    return None if is_common_blank(cell) else plain_place(str(cell))
 
 
 def _mapped(
