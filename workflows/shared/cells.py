@@ -190,8 +190,23 @@ BLANKS: Final = frozenset(
 _LONGEST: Final = max(map(len, BLANKS))
 
 
+def is_own_blank(cell: Cell, field: FieldSpec) -> bool:
+    """Return whether a cell holds a text that its field lists as a blank."""
+    return bool(field.blanks) and cell_text(cell).strip().lower() in field.blank_texts
+
+
 def is_blank(cell: Cell, field: FieldSpec | None = None) -> bool:
     """Return whether a cell holds a text that means "no value".
+
+    Args:
+        cell: The cell.
+        field: Field of its column; None: that is not known.
+    """
+    return is_common_blank(cell, field) or (field is not None and is_own_blank(cell, field))
+
+
+def is_common_blank(cell: Cell, field: FieldSpec | None = None) -> bool:
+    """Return whether a cell holds one of the texts that mean "no value" in every table.
 
     Args:
         cell: The cell.

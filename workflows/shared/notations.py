@@ -22,7 +22,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
-from workflows.shared.cells import BLANKS, Cell, cell_text, is_blank
+from workflows.shared.cells import BLANKS, Cell, cell_text, is_common_blank, is_own_blank
 from workflows.shared.currencies import (
     LONGEST,
     MONEY,
@@ -493,7 +493,7 @@ def plain_cells(
         today: Day of the import; a field of the past has no year behind it.
     """
     if field.blanks:
-        cells = _mapped(cells, partial(_unless_listed, field.blank_texts), _ALL_TYPES)
+        cells = _mapped(cells, partial(_unless_listed, field), _ALL_TYPES)
     match field.kind:
         case ColumnKind.TEXT:
             return cells
@@ -520,12 +520,12 @@ _ALL_TYPES: Final = frozenset({str, int, float, datetime, date})
 """Of cells that are something; a truth value is read as it is."""
 
 
-def _unless_listed(blanks: frozenset[str], cell: Cell) -> Cell:
-    return None if cell_text(cell).strip().lower() in blanks else cell
+def _unless_listed(field: FieldSpec, cell: Cell) -> Cell:
+    return None if is_own_blank(cell, field) else cell
 
 
 def _unless_blank(field: FieldSpec, cell: Cell) -> Cell:
-    return None if is_blank(cell, field) else cell
+    return None if is_common_blank(cell, field) else cell
 
 
 def _meant(meaning_of: Mapping[str, str], plain: Callable[[Cell], Cell], cell: Cell) -> Cell:
@@ -533,7 +533,7 @@ def _meant(meaning_of: Mapping[str, str], plain: Callable[[Cell], Cell], cell: C
 
 
 def _place(cell: Cell) -> Cell:
-    return None if is_blank(cell) else plain_place(str(cell))
+    return None if is_common_blank(cell) else plain_place(str(cell))
 
 
 def _mapped(

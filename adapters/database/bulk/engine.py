@@ -25,6 +25,7 @@ from sqlalchemy import (
     Date,
     DateTime,
     Executable,
+    Numeric,
     Table,
     Text,
     Time,
@@ -468,4 +469,4 @@ def _parser(kind: Any) -> Callable[[Any], Any] | None:
         return date.fromisoformat
     if isinstance(kind, Time):
         return time.fromisoformat
-    return Decimal if isinstance(kind, ExactDecimal) else None
+    return Decimal if isinstance(kind, Numeric) else None

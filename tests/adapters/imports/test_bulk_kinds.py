@@ -14,7 +14,6 @@ from sqlalchemy import (
     DateTime,
     Integer,
     MetaData,
-    PrimaryKeyConstraint,
     Table,
     Text,
     Time,
@@ -26,7 +25,7 @@ from adapters.database.bulk import engine as bulk
 from adapters.database.bulk import statements
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
-from adapters.database.models.base import DOMAIN, ExactDecimal, UtcDateTime
+from adapters.database.models.base import DOMAIN, ExactDecimal, UtcDateTime, domain_table
 from workflows.shared.conversion import PackedRows, text_of
 from workflows.shared.fields import ColumnKind
 
@@ -52,19 +51,12 @@ STAMP: Final = Stamp("t1", NOW)
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> Table:
-    found = Table(
-        NAME,
-        MetaData(),
-        *(Column(name, kind, nullable=name != "code") for name, (_, kind) in COLUMNS.items()),
-        Column("version", Integer, nullable=False),
-        Column("source_task", Text, nullable=False),
-        Column("source_line", Integer, nullable=False),
-        Column("created_at", UtcDateTime, nullable=False),
-        Column("updated_at", UtcDateTime, nullable=False),
-        PrimaryKeyConstraint("code"),
+    # What is registered is taken out again when the test is over.
+    monkeypatch.setitem(DOMAIN, NAME, None)
+    key, *others = (
+        Column(name, kind, nullable=name != "code") for name, (_, kind) in COLUMNS.items()
     )
-    monkeypatch.setitem(DOMAIN, NAME, found)
-    return found
+    return domain_table(NAME, (key,), *others, within=MetaData())
 
 
 def rows_of(count: int, *, later: int = 0) -> list[tuple[Any, ...]]:

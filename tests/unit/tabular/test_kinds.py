@@ -11,7 +11,7 @@ import pytest
 
 from adapters.files.tables.source import open_table
 from adapters.files.tables.workbooks import write_csv, write_parquet, write_xlsx
-from workflows.shared.cells import Cell
+from workflows.shared.cells import Cell, is_blank
 from workflows.shared.conversion import (
     Flaw,
     PackedRows,
@@ -116,6 +116,18 @@ def test_texts_have_no_bounds() -> None:
 
 def test_blank_texts_of_a_number_are_no_numbers() -> None:
     assert read(ColumnKind.INTEGER, "999", 999, "5", blanks=("999",)) == [None, None, 5]
+
+
+def test_blank_texts_of_a_field_are_blanks_of_references_too() -> None:
+    club = FieldSpec("club", ColumnKind.ENTITY, resolver="clubs", blanks=("Einzelstarter",))
+    assert [is_blank(text, club) for text in ("einzelstarter ", "TSV", "n/a")] == [
+        True,
+        False,
+        True,
+    ]
+    # A part of a key may be called what is a blank elsewhere, but not what is one here.
+    size = FieldSpec("size", ColumnKind.CODE, blanks=("0",))
+    assert read_cells(size, ["-", "0", 0], None, is_key=True) == (["-", None, None], False)
 
 
 def test_columns_settle_the_order_of_days_and_the_decimal_mark() -> None:
