@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -10,7 +10,7 @@ from adapters.database.engine import Database
 from adapters.types.countries import country_names
 from adapters.types.files import builtin_types
 from adapters.types.store import SqlDeclaredTypes
-from adapters.types.tables import SCHEMA, register_table
+from adapters.types.tables import SCHEMA, declared_of, register_table
 from workflows.imports.messages import AnyTableMessage, DeclaredMessage, DocumentType, ImportMessage
 from workflows.imports.runs import TypeFacts
 from workflows.imports.types import REGISTRY, TABLES, TableSpec, facts_of, table_spec
@@ -27,8 +27,13 @@ def own_tables() -> Mapping[DocumentType, TableSpec]:
     )
 
 
-@cache
 def _declared_table(declared: DeclaredType, schema: str | None) -> TableSpec:
+    return _registered(declared.canonical, schema)
+
+
+@lru_cache(maxsize=256)
+def _registered(declaration: str, schema: str | None) -> TableSpec:
+    declared = declared_of(declaration)
     return _spec(declared, register_table(declared, schema=schema))
 
 

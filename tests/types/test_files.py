@@ -1,10 +1,20 @@
 """Type files: what is wrong with one is said with its line and what to do."""
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
-from adapters.types.files import builtin_types, read_type, type_text, types_in
+from adapters.types.files import (
+    TypeFile,
+    builtin_types,
+    read_type,
+    schema_text,
+    type_text,
+    types_in,
+)
 from workflows.shared.errors import RuleViolation
 
 FILES = Path(__file__).parent / "files"
@@ -100,3 +110,15 @@ def test_no_truth_value_or_number_of_yaml_is_made_of_a_text() -> None:
     field = "  answer: {kind: choice, choices: {no: [off], yes: [on]}, default: 010}\n"
     declared = read_type(HEAD + FIELDS + field, "mine.yaml").fields["answer"]
     assert (dict(declared.choices), declared.default) == ({"no": ("off",), "yes": ("on",)}, "010")
+
+
+def test_the_published_schema_is_that_of_this_release() -> None:
+    published = FILES.parents[2] / "docs" / "reference" / "type.schema.json"
+    assert published.read_text(encoding="utf-8") == schema_text()
+
+
+@pytest.mark.parametrize("each", [*types_in(FILES)], ids=lambda each: each.place)
+def test_a_type_file_fits_the_published_schema(each: TypeFile) -> None:
+    schema = json.loads(schema_text())
+    content = yaml.safe_load((FILES / each.place).read_text(encoding="utf-8"))
+    assert [*Draft202012Validator(schema).iter_errors(content)] == []

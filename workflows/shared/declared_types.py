@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import (
@@ -88,25 +89,27 @@ reference  a row of another table; `to` or `table` says which
 sequence   numbers the rows that have the same rest of the key, in the order of the file
 section    the headings above a row, unless the file has a column for it
 """
-_COLUMN_KINDS: Final[Mapping[str, ColumnKind]] = {
-    "text": ColumnKind.TEXT,
-    "code": ColumnKind.CODE,
-    "integer": ColumnKind.INTEGER,
-    "decimal": ColumnKind.DECIMAL,
-    "money": ColumnKind.MONEY,
-    "date": ColumnKind.DATE,
-    "time": ColumnKind.TIME,
-    "duration": ColumnKind.DURATION,
-    "timestamp": ColumnKind.TIMESTAMP,
-    "boolean": ColumnKind.BOOLEAN,
-    "choice": ColumnKind.CHOICE,
-    "email": ColumnKind.MAIL,
-    "phone": ColumnKind.PHONE,
-    "country": ColumnKind.CHOICE,
-    "reference": ColumnKind.CODE,
-    "sequence": ColumnKind.INTEGER,
-    "section": ColumnKind.CODE,
-}
+_COLUMN_KINDS: Final[Mapping[str, ColumnKind]] = MappingProxyType(
+    {
+        "text": ColumnKind.TEXT,
+        "code": ColumnKind.CODE,
+        "integer": ColumnKind.INTEGER,
+        "decimal": ColumnKind.DECIMAL,
+        "money": ColumnKind.MONEY,
+        "date": ColumnKind.DATE,
+        "time": ColumnKind.TIME,
+        "duration": ColumnKind.DURATION,
+        "timestamp": ColumnKind.TIMESTAMP,
+        "boolean": ColumnKind.BOOLEAN,
+        "choice": ColumnKind.CHOICE,
+        "email": ColumnKind.MAIL,
+        "phone": ColumnKind.PHONE,
+        "country": ColumnKind.CHOICE,
+        "reference": ColumnKind.CODE,
+        "sequence": ColumnKind.INTEGER,
+        "section": ColumnKind.CODE,
+    }
+)
 _NUMBERS: Final = frozenset({"integer", "decimal", "money"})
 _BOUNDED: Final = _NUMBERS | {"date", "duration"}
 _WRITTEN: Final = frozenset({"text", "code", "email"})
@@ -114,21 +117,23 @@ _KEYS: Final = frozenset(
     {"code", "text", "integer", "date", "choice", "email", "country", "sequence", "section"}
 )
 """Kinds that a part of a natural key may have."""
-_ONLY: Final[Mapping[str, frozenset[str]]] = {
-    "choices": frozenset({"choice"}),
-    "currency": frozenset({"money"}),
-    "zone": frozenset({"timestamp"}),
-    "to": frozenset({"reference"}),
-    "table": frozenset({"reference"}),
-    "row_key": frozenset({"reference"}),
-    "label": frozenset({"reference"}),
-    "unknown": frozenset({"reference"}),
-    "minimum": _BOUNDED,
-    "maximum": _BOUNDED,
-    "pattern": _WRITTEN,
-    "max_length": _WRITTEN,
-    "units": _NUMBERS | {"code", "duration"},
-}
+_ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "choices": frozenset({"choice"}),
+        "currency": frozenset({"money"}),
+        "zone": frozenset({"timestamp"}),
+        "to": frozenset({"reference"}),
+        "table": frozenset({"reference"}),
+        "row_key": frozenset({"reference"}),
+        "label": frozenset({"reference"}),
+        "unknown": frozenset({"reference"}),
+        "minimum": _BOUNDED,
+        "maximum": _BOUNDED,
+        "pattern": _WRITTEN,
+        "max_length": _WRITTEN,
+        "units": _NUMBERS | {"code", "duration"},
+    }
+)
 """Words that only fields of these kinds have."""
 
 
@@ -474,9 +479,6 @@ class DeclaredType(_Declared):
         """Columns that name a row."""
         return self.scope + self.key
 
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
     @cached_property
     def canonical(self) -> str:
         """The declaration as JSON: the same for two files that mean the same."""
@@ -504,13 +506,15 @@ OWN_COLUMNS: Final = frozenset(
 """Columns that docflow keeps in each table."""
 
 
-_HOLDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str]]] = {
-    "<": (operator.lt, "is not less than"),
-    "<=": (operator.le, "is more than"),
-    "=": (operator.eq, "differs from"),
-    ">=": (operator.ge, "is less than"),
-    ">": (operator.gt, "is not more than"),
-}
+_HOLDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str]]] = MappingProxyType(
+    {
+        "<": (operator.lt, "is not less than"),
+        "<=": (operator.le, "is more than"),
+        "=": (operator.eq, "differs from"),
+        ">=": (operator.ge, "is less than"),
+        ">": (operator.gt, "is not more than"),
+    }
+)
 """How a comparison is made, and what is said of one that does not hold."""
 
 
@@ -600,7 +604,7 @@ def field_spec(
     )
 
 
-_LONGEST: Final[Mapping[str, int]] = {"section": LINE_CHARACTERS}
+_LONGEST: Final[Mapping[str, int]] = MappingProxyType({"section": LINE_CHARACTERS})
 
 
 def _bound(word: str, text: str | None, kind: ColumnKind) -> int | Decimal | date | None:
