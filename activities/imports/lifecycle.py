@@ -12,7 +12,6 @@ from activities.imports.ports import EarlierImport, WholeImport
 from activities.imports.rows import INLINE_BYTES, note_of
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
-from activities.imports.tables import TableTypes
 from activities.shared.failures import (
     Heartbeater,
     WorkerThread,
@@ -195,16 +194,16 @@ class SmallTables:
     """Reads small tables.
 
     Args:
-        types: The types of tables.
+        store: Knows the types of tables.
         blobs: Where documents are.
         documents: Opens files.
         scratch: Folder for temporary files; a text needs none.
     """
 
     def __init__(
-        self, types: TableTypes, blobs: Blobs, documents: FileDocuments, scratch: Path
+        self, store: SqlImportStore, blobs: Blobs, documents: FileDocuments, scratch: Path
     ) -> None:
-        self._types = types
+        self._store = store
         self._blobs = blobs
         self._documents = documents
         self._scratch = scratch
@@ -221,7 +220,7 @@ class SmallTables:
 
     async def _read(self, message: AnyTableMessage, plan: ImportPlan) -> SmallTable | None:
         etag = None if plan.source is None else plan.source.etag
-        spec = await self._types.spec(message, plan.facts)
+        spec = await self._store.types.spec(message, plan.facts)
         if spec.has_references:
             return None
         blocks = self._blobs.read(message.blob_name, etag=etag)

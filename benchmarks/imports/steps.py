@@ -36,7 +36,7 @@ class Steps:
         # No document has an idempotency key, so that no other run is asked for.
         self._lifecycle = ImportLifecycle(
             *(store, blobs, MemoryRuns(), resources.rejected, settings.small_document_bytes),
-            tables=SmallTables(store.types, blobs, resources.documents, resources.scratch),
+            tables=SmallTables(store, blobs, resources.documents, resources.scratch),
         )
         self._rows = RowImports(
             store, blobs, resources.documents, resources.reports, resources.scratch

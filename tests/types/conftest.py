@@ -50,7 +50,7 @@ class Installation:
         ports, store = self.ports, self.store
         lifecycle = ImportLifecycle(
             *(store, ports.blobs, MemoryRuns(), MemoryRejectedMessages()),
-            tables=SmallTables(store.types, ports.blobs, ports.documents, ports.scratch),
+            tables=SmallTables(store, ports.blobs, ports.documents, ports.scratch),
         )
         order = ImportOrder(message=given)
         preparation = await environment(is_local=True).run(lifecycle.prepare, order)

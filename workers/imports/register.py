@@ -79,7 +79,7 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
             common.rejected,
             own.runs.small_document_bytes,
             own.runs.blob_prefixes,
-            SmallTables(store.types, blobs, common.documents, scratch),
+            SmallTables(store, blobs, common.documents, scratch),
         ),
         RowImports(store, blobs, common.documents, common.reports, scratch),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),

@@ -268,9 +268,7 @@ async def imported(
     given = message_of(fields.pop("type"), blob_name=name, **fields)
     lifecycle = ImportLifecycle(
         *(store, ports.blobs, MemoryRuns(), MemoryRejectedMessages()),
-        tables=SmallTables(store.types, ports.blobs, ports.documents, ports.scratch)
-        if at_once
-        else None,
+        tables=SmallTables(store, ports.blobs, ports.documents, ports.scratch) if at_once else None,
     )
     step = environment(is_local=True)
     preparation = await step.run(lifecycle.prepare, ImportOrder(message=given))

@@ -42,7 +42,7 @@ def ports(tmp_path: Path) -> ActivityPorts:
 def steps_over(ports: ActivityPorts) -> ImportLifecycle:
     return ImportLifecycle(
         *(ports.store, ports.blobs, MemoryRuns(), ports.rejected),
-        tables=SmallTables(ports.store.types, ports.blobs, ports.documents, ports.scratch),
+        tables=SmallTables(ports.store, ports.blobs, ports.documents, ports.scratch),
     )
 
 
