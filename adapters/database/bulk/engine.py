@@ -80,7 +80,7 @@ def keys(table: Table, names: Sequence[str], keys: Sequence[tuple[Any, ...]]) ->
         func.unnest(*arrays)
         .table_valued(
             *(Column(name, table.c[name].type) for name in names),
-            with_ordinality="place",
+            with_ordinality="_place",
             name="sent",
         )
         .render_derived()
@@ -89,7 +89,7 @@ def keys(table: Table, names: Sequence[str], keys: Sequence[tuple[Any, ...]]) ->
     return KeySource(
         source,
         {name: source.c[name] for name in names},
-        source.c["place"] - 1,
+        source.c["_place"] - 1,
         {f"key_{name}": list(values) for name, values in zip(names, columns, strict=True)},
     )
 
