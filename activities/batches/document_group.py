@@ -23,11 +23,11 @@ from workflows.batches.loads import (
     AwaitedByMessage,
     DocumentAttachments,
     DocumentEvent,
+    DocumentGroupInput,
     DocumentProcessed,
     DocumentRelations,
     DocumentState,
     GroupEnd,
-    GroupOrder,
     GroupOutcome,
     GroupOutcomes,
     GroupProgress,
@@ -75,7 +75,7 @@ class DocumentGroups:
 
     @activity.defn(name="batches.load_group")
     @translate_failures
-    async def load_group(self, order: GroupOrder) -> GroupOutcomes:
+    async def load_group(self, order: DocumentGroupInput) -> GroupOutcomes:
         """Load messages: read up to four documents at once, and save those that are new together.
 
         The rows of a document and its checkpoints are in one transaction, which documents share.
@@ -122,7 +122,7 @@ class DocumentGroups:
         return GroupOutcomes(outcomes=group.progress.outcomes)
 
     async def _apart(
-        self, order: GroupOrder, by_document: Sequence[Sequence[int]]
+        self, order: DocumentGroupInput, by_document: Sequence[Sequence[int]]
     ) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
         """The only messages of documents that are new, and the others by document."""
         events = {
@@ -154,7 +154,7 @@ class DocumentGroups:
         assert isinstance(event, DocumentProcessed)
         return await self._read(event, LoadFacts(None, frozenset()))
 
-    async def _save(self, order: GroupOrder, group: "_Group") -> None:
+    async def _save(self, order: DocumentGroupInput, group: "_Group") -> None:
         """Save what was read together; what is not new after all, or is refused, by itself."""
         kept = sorted(group.kept.items())
         events = [order.loads[number].event for number, _ in kept]
@@ -262,7 +262,7 @@ class DocumentGroups:
 class _Group:
     """The outcomes of a group so far, and what is in progress."""
 
-    def __init__(self, order: GroupOrder) -> None:
+    def __init__(self, order: DocumentGroupInput) -> None:
         self._order = order
         self._outcomes: dict[int, GroupOutcome] = {}
         self.in_progress: set[int] = set()

@@ -31,12 +31,12 @@ from adapters.temporal import TemporalOpenRuns
 from workflows.batches.names import BatchKey, BatchPlan, Names, ResourceState, names_of
 from workflows.batches.runs import (
     LEFT_ALONE,
-    DeliveryOrder,
+    CanaryCheckInput,
     DeliverySeen,
     Orphans,
     StepDone,
     StepInput,
-    SweepOrder,
+    SweepInput,
 )
 from workflows.batches.validation import (
     FoundResource,
@@ -188,7 +188,7 @@ class BatchProvisioning:
 
     @activity.defn(name="batches.look_for_delivery")
     @translate_failures
-    async def look_for_delivery(self, order: DeliveryOrder) -> DeliverySeen:
+    async def look_for_delivery(self, order: CanaryCheckInput) -> DeliverySeen:
         """Look once whether what is published reaches the queue; the run waits between two looks.
 
         A second run publishes the same canary again.
@@ -375,7 +375,7 @@ class BatchOrphans:
 
     @activity.defn(name="batches.orphans")
     @translate_failures
-    async def orphans(self, order: SweepOrder) -> Orphans:
+    async def orphans(self, order: SweepInput) -> Orphans:
         """Name batches that left something, or the word of their end, and have no open run.
 
         Changes nothing.

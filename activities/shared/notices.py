@@ -17,14 +17,14 @@ from workflows.shared.notices import (
     Held,
     Notice,
     NoticeGroups,
-    NoticeOrder,
     NoticePolicies,
     NoticeReceipt,
+    NotificationInput,
 )
 
-Compose = Callable[[NoticeOrder], Notice]
+Compose = Callable[[NotificationInput], Notice]
 """Adds to what a run says of itself what its register and the settings know of it."""
-Cause = Callable[[NoticeOrder], str | None]
+Cause = Callable[[NotificationInput], str | None]
 """What a notice shares with those of other runs, so that many are sent as one; None: nothing."""
 
 AT_ONCE: Final = 2
@@ -33,7 +33,7 @@ slot. The others come back a little later."""
 LATER: Final = timedelta(seconds=5)
 
 
-def _no_cause(order: NoticeOrder) -> str | None:
+def _no_cause(order: NotificationInput) -> str | None:
     return None
 
 
@@ -111,7 +111,7 @@ class NoticeSending:
         self._sending = 0
 
     @activity.defn(name="notices.send")
-    async def send(self, order: NoticeOrder) -> NoticeReceipt:
+    async def send(self, order: NotificationInput) -> NoticeReceipt:
         """Send one notice.
 
         A second run of the activity sends it under the same id, by which receivers recognise it.
@@ -126,7 +126,7 @@ class NoticeSending:
             await self._send_grouped(order, notice)
         return policy.receipt
 
-    async def _send_grouped(self, order: NoticeOrder, notice: Notice) -> None:
+    async def _send_grouped(self, order: NotificationInput, notice: Notice) -> None:
         cause = self._cause(order)
         if cause is None:
             await self._send(notice)

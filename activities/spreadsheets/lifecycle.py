@@ -21,7 +21,7 @@ from workflows.spreadsheets.runs import (
     PurgeResult,
     RowCounts,
     SaveColumns,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     StatusRecord,
     workflow_id,
 )
@@ -40,7 +40,7 @@ class SpreadsheetLifecycle:
 
     @activity.defn(name="spreadsheets.begin")
     @translate_failures
-    async def begin(self, order: SpreadsheetOrder) -> None:
+    async def begin(self, order: SpreadsheetInput) -> None:
         """Open the status row; a second run leaves the one that is there alone."""
         info = activity.info()
         run = info.workflow_id or workflow_id(order.uuid)

@@ -56,7 +56,7 @@ from workflows.spreadsheets.reviews import (
     changed_rows,
     described,
 )
-from workflows.spreadsheets.runs import SpreadsheetOrder
+from workflows.spreadsheets.runs import SpreadsheetInput
 
 _HEAD_BLOCKS: Final = 5
 """Blocks of the first rows, which settle how columns are written."""
@@ -447,7 +447,7 @@ class SpreadsheetReview:
         return counts or (state.counts if state else ReviewCounts())
 
     async def _problems(
-        self, order: SpreadsheetOrder, path: Path, plan: Plan, heart: Heartbeater
+        self, order: SpreadsheetInput, path: Path, plan: Plan, heart: Heartbeater
     ) -> Sequence[RowProblem]:
         reading = SheetReader(path, plan, SheetMark(), None, self._chunk_rows)
         problems: list[RowProblem] = []
@@ -468,7 +468,7 @@ class SpreadsheetReview:
 
     async def _edits(
         self,
-        order: SpreadsheetOrder,
+        order: SpreadsheetInput,
         columns: Sequence[ColumnMapping],
         fields: Sequence[FieldSpec],
         *more: ReviewOperation,

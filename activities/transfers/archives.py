@@ -20,7 +20,7 @@ from adapters.ports.transfers import ArchiveInput, ExtractionLimits, Scanner, Sc
 from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.receipts import ReceiptFile
-from workflows.transfers.runs import ActionOrder, ActionResult, StagedFile
+from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
 from workflows.transfers.settings import ArchiveFormat, Compress, Extract, NotScanned, Scan, filled
 
 _SUFFIXES: Final = {
@@ -64,7 +64,7 @@ class ArchiveSteps:
 
     @activity.defn(name="transfers.compress")
     @translate_failures
-    async def compress(self, order: ActionOrder) -> ActionResult:
+    async def compress(self, order: ActionInput) -> ActionResult:
         """Put the files into one archive, or with gzip each into one of its own.
 
         Raises:
@@ -96,7 +96,7 @@ class ArchiveSteps:
 
     @activity.defn(name="transfers.extract")
     @translate_failures
-    async def extract(self, order: ActionOrder) -> ActionResult:
+    async def extract(self, order: ActionInput) -> ActionResult:
         """Replace every archive by the files in it.
 
         Raises:
@@ -224,7 +224,7 @@ class Scanning:
 
     @activity.defn(name="transfers.scan")
     @translate_failures
-    async def scan(self, order: ActionOrder) -> ActionResult:
+    async def scan(self, order: ActionInput) -> ActionResult:
         """Scan every file; those that are infected, or as good as, go to quarantine.
 
         Returns:
@@ -283,7 +283,7 @@ class Scanning:
         return verdict
 
     async def _quarantine(
-        self, order: ActionOrder, staging: BlobStaging, number: int, file: StagedFile, finding: str
+        self, order: ActionInput, staging: BlobStaging, number: int, file: StagedFile, finding: str
     ) -> None:
         """Keep a file where people can look into it, with what is known of it beside it."""
         stem = f"quarantine/{order.job.transfer_id}/{order.index:02}-{number:05}"

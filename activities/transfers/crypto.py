@@ -32,7 +32,7 @@ from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.partners import OpenPgpKey, Partner
 from workflows.transfers.receipts import ReceiptFile
-from workflows.transfers.runs import ActionOrder, ActionResult, StagedFile
+from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
 from workflows.transfers.settings import Checksum, Decrypt, Encrypt, Sign, Verify, filled
 
 
@@ -108,7 +108,7 @@ class Crypto:
 
     @activity.defn(name="transfers.encrypt")
     @translate_failures
-    async def encrypt(self, order: ActionOrder) -> ActionResult:
+    async def encrypt(self, order: ActionInput) -> ActionResult:
         """Encrypt every file to keys of a partner.
 
         Raises:
@@ -142,7 +142,7 @@ class Crypto:
 
     @activity.defn(name="transfers.decrypt")
     @translate_failures
-    async def decrypt(self, order: ActionOrder) -> ActionResult:
+    async def decrypt(self, order: ActionInput) -> ActionResult:
         """Decrypt every file, and require the signature of a partner.
 
         Raises:
@@ -182,7 +182,7 @@ class Crypto:
 
     @activity.defn(name="transfers.sign")
     @translate_failures
-    async def sign(self, order: ActionOrder) -> ActionResult:
+    async def sign(self, order: ActionInput) -> ActionResult:
         """Add a detached signature of ours beside every file.
 
         Raises:
@@ -211,7 +211,7 @@ class Crypto:
 
     @activity.defn(name="transfers.verify")
     @translate_failures
-    async def verify(self, order: ActionOrder) -> ActionResult:
+    async def verify(self, order: ActionInput) -> ActionResult:
         """Require that every file has a detached signature of a partner beside it, or within.
 
         A message that holds its signature, also one that is clear-signed, becomes what was signed.
@@ -378,7 +378,7 @@ class Checksums:
 
     @activity.defn(name="transfers.checksum")
     @translate_failures
-    async def checksum(self, order: ActionOrder) -> ActionResult:
+    async def checksum(self, order: ActionInput) -> ActionResult:
         """Compare every file with its checksum, or write one beside it.
 
         Raises:

@@ -37,7 +37,7 @@ from workflows.transfers.receipts import ReceiptFile, ReceiptStep, canonical, se
 from workflows.transfers.runs import (
     INLINE_STEP,
     REMARKS,
-    ActionOrder,
+    ActionInput,
     ActionResult,
     Manifest,
     NamingNote,
@@ -62,7 +62,7 @@ class StepFiles:
         order: The action.
     """
 
-    def __init__(self, staging: BlobStaging, order: ActionOrder) -> None:
+    def __init__(self, staging: BlobStaging, order: ActionInput) -> None:
         self.staging = staging
         self._order = order
         self._run, self._name = order.job.transfer_id, f"{order.index:02}-{order.round}"
@@ -181,7 +181,7 @@ class StepFiles:
         return await self.staging.write(self._run, f"{self._name}-step", once(text.encode()))
 
 
-def bounded(order: ActionOrder) -> BoundedHeartbeater:
+def bounded(order: ActionInput) -> BoundedHeartbeater:
     """Heartbeats of an action, which is refused when it has lost too many workers in a row."""
     return BoundedHeartbeater(f"carried out {order.action.action}")
 

@@ -47,10 +47,10 @@ from workflows.transfers.paths import (
 )
 from workflows.transfers.receipts import ReceiptFile, read_digest
 from workflows.transfers.runs import (
-    ActionOrder,
+    ActionInput,
     ActionResult,
     ReadCursor,
-    SettleOrder,
+    SettleInput,
     SettleResult,
     StagedFile,
     first_of,
@@ -89,7 +89,7 @@ class FileReading:
 
     @activity.defn(name="transfers.read_file")
     @translate_failures
-    async def read_file(self, order: ActionOrder) -> ActionResult:
+    async def read_file(self, order: ActionInput) -> ActionResult:
         """Read the files that an action names; another attempt continues where one broke off.
 
         Raises:
@@ -103,7 +103,7 @@ class FileReading:
         async with bounded(order) as beats:
             return await self._read_all(order, beats)
 
-    async def _read_all(self, order: ActionOrder, beats: Heartbeater) -> ActionResult:
+    async def _read_all(self, order: ActionInput, beats: Heartbeater) -> ActionResult:
         action = _action(order)
         step = StepFiles(self._ports.staging, order)
         end = opened(self._ports.places, self._ports.partners, action.partner)
@@ -131,7 +131,7 @@ class FileReading:
         )
 
     async def _begun(
-        self, order: ActionOrder, step: StepFiles, entries: Sequence[Entry]
+        self, order: ActionInput, step: StepFiles, entries: Sequence[Entry]
     ) -> _Reading:
         """Where an earlier attempt got to, if it found the same files."""
         listing = digest_of("\n".join(map(repr, entries)))
@@ -180,7 +180,7 @@ class FileReading:
 
     async def _read(
         self,
-        order: ActionOrder,
+        order: ActionInput,
         step: StepFiles,
         place: Place,
         entry: Entry,
@@ -220,7 +220,7 @@ class FileReading:
         async for chunk in place.read(entry, offset):
             yield chunk
 
-    async def _note(self, order: ActionOrder, step: StepFiles, reading: _Reading) -> None:
+    async def _note(self, order: ActionInput, step: StepFiles, reading: _Reading) -> None:
         """Keep what is read for the next attempt."""
         reading.cursor = reading.cursor.model_copy(
             update={"done": len(reading.files), "files": await step.manifest(reading.files)}
@@ -345,7 +345,7 @@ def _line(partner: Partner, file: StagedFile) -> ReceiptFile:
     )
 
 
-def _check_same(order: ActionOrder, lines: Sequence[ReceiptFile]) -> None:
+def _check_same(order: ActionInput, lines: Sequence[ReceiptFile]) -> None:
     """Of one transfer, no partner gets other bytes than another."""
     known = dict(order.job.read_before).get(order.index)
     if known is None or known == read_digest(lines):
@@ -363,11 +363,11 @@ def _without_partial(cursor: ReadCursor) -> ReadCursor:
     return cursor.model_copy(update={"partial": None})
 
 
-def _note_of(order: ActionOrder) -> str:
+def _note_of(order: ActionInput) -> str:
     return f"read-{order.index}"
 
 
-def _action(order: ActionOrder) -> ReadFile:
+def _action(order: ActionInput) -> ReadFile:
     assert isinstance(order.action, ReadFile)
     return order.action
 
@@ -387,7 +387,7 @@ class SourceSettling:
 
     @activity.defn(name="transfers.settle_source")
     @translate_failures
-    async def settle_source(self, order: SettleOrder) -> SettleResult:
+    async def settle_source(self, order: SettleInput) -> SettleResult:
         """Move or delete each file that was read, if it is still the one that was read.
 
         What cannot be done is a remark: the files have been handed on, and stay where they are.
@@ -411,7 +411,7 @@ class SourceSettling:
 
 
 async def _settled(
-    place: Place, order: SettleOrder, file: StagedFile, progress: Progress
+    place: Place, order: SettleInput, file: StagedFile, progress: Progress
 ) -> str | None:
     if file.source is None or file.source_size is None:
         return None

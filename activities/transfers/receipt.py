@@ -17,13 +17,13 @@ from adapters.staging import BlobCopies, BlobStaging
 from workflows.shared.contracts import BlobRef
 from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, canonical, in_order
 from workflows.transfers.runs import (
-    CopyRetentionOrder,
+    CopyRetentionInput,
     CopyRetentionResult,
-    KeepOrder,
+    KeepCopyInput,
     KeptCopy,
     KeptTransfer,
     Manifest,
-    ReceiptOrder,
+    ReceiptInput,
     StoredReceipt,
     TransferClosing,
     file_job_id,
@@ -108,7 +108,7 @@ class CopyRemoval:
 
     @activity.defn(name="transfers.remove_copies")
     @translate_failures
-    async def remove_copies(self, order: CopyRetentionOrder) -> CopyRetentionResult:
+    async def remove_copies(self, order: CopyRetentionInput) -> CopyRetentionResult:
         """Remove what was kept up to yesterday."""
         async with Heartbeater():
             removed = await self._copies.remove_before(self._now().date())
@@ -127,7 +127,7 @@ class Receipts:
 
     @activity.defn(name="transfers.receipt")
     @translate_failures
-    async def receipt(self, order: ReceiptOrder) -> StoredReceipt:
+    async def receipt(self, order: ReceiptInput) -> StoredReceipt:
         """Store the receipt of a transfer, in a blob that its id names.
 
         Raises:
@@ -177,7 +177,7 @@ class Receipts:
 
     @activity.defn(name="transfers.keep")
     @translate_failures
-    async def keep(self, order: KeepOrder) -> KeptCopy:
+    async def keep(self, order: KeepCopyInput) -> KeptCopy:
         """Keep an encrypted copy of the files, up to and with a day.
 
         Raises:

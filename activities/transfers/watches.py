@@ -40,23 +40,23 @@ from workflows.transfers.runs import (
     WARNINGS,
     KeyWarning,
     KeyWarnings,
-    KeyWarningsOrder,
+    KeyWarningsInput,
     file_job_id,
 )
 from workflows.transfers.watches import (
     JUDGED,
     NAMED,
     Expectation,
+    ExpectationCheckInput,
     ExpectedDay,
     ExpectedDays,
-    ExpectedOrder,
     ExpectedResult,
     ExpectedState,
-    GapOrder,
+    GapInput,
     LookFailure,
-    LookOrder,
     LookResult,
     Period,
+    PollWatchInput,
     SeenFile,
     Version,
     Watch,
@@ -151,7 +151,7 @@ class Watching:
 
     @activity.defn(name="transfers.look")
     @translate_failures
-    async def look(self, order: LookOrder) -> LookResult:
+    async def look(self, order: PollWatchInput) -> LookResult:
         """List once; done again, it starts no event twice.
 
         Raises:
@@ -431,7 +431,7 @@ class Expecting:
 
     @activity.defn(name="transfers.check_expected")
     @translate_failures
-    async def check_expected(self, order: ExpectedOrder) -> ExpectedResult:
+    async def check_expected(self, order: ExpectationCheckInput) -> ExpectedResult:
         """Judge the days that are not over, and those that no check has seen; changes nothing.
 
         Raises:
@@ -444,7 +444,7 @@ class Expecting:
         rules = await self._rules(expected)
         recorded = {each.day: each for each in await self._ports.store.days(expected.name, _DAYS)}
         days: list[ExpectedDay] = []
-        gaps: list[GapOrder] = []
+        gaps: list[GapInput] = []
         arrived: list[ExpectedDay] = []
         for period in periods(expected, first_day(newest, tuple(recorded.values())), newest):
             before = recorded.get(period.day)
@@ -453,7 +453,7 @@ class Expecting:
             day = judge(expected, period, await self._arrivals(expected, rules, period, now), now)
             if needs_notice(before, day):
                 sentence = sentence_of(expected, day)[:500]
-                gaps.append(GapOrder(day=day, sentence=sentence, notices=order.notices))
+                gaps.append(GapInput(day=day, sentence=sentence, notices=order.notices))
             if has_arrived(before, day):
                 arrived.append(day)
             if day != before:
@@ -526,7 +526,7 @@ class KeyExpiry:
 
     @activity.defn(name="transfers.expiring_keys")
     @translate_failures
-    async def expiring_keys(self, order: KeyWarningsOrder) -> KeyWarnings:
+    async def expiring_keys(self, order: KeyWarningsInput) -> KeyWarnings:
         """Keys that need a notice: 30, 14 and 7 days before they expire, and afterwards.
 
         In the order of partners and of their records, so that the next call continues after them.

@@ -24,7 +24,7 @@ from workflows.shared.errors import RuleViolation
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.paths import printable
 from workflows.transfers.receipts import ReceiptFile
-from workflows.transfers.runs import ActionOrder, ActionResult, StagedFile
+from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
 from workflows.transfers.settings import CallHttp, Overwrite, WriteFile, filled, names_file, plain
 
 
@@ -40,7 +40,7 @@ class FileWriting:
 
     @activity.defn(name="transfers.write_file")
     @translate_failures
-    async def write_file(self, order: ActionOrder) -> ActionResult:
+    async def write_file(self, order: ActionInput) -> ActionResult:
         """Write every file of a run; what an earlier attempt has written is not written again.
 
         Raises:
@@ -52,7 +52,7 @@ class FileWriting:
         async with bounded(order) as beats:
             return await self._write_all(order, beats)
 
-    async def _write_all(self, order: ActionOrder, beats: Heartbeater) -> ActionResult:
+    async def _write_all(self, order: ActionInput, beats: Heartbeater) -> ActionResult:
         action = _action(order)
         step = StepFiles(self._ports.staging, order)
         files = await step.files(order.files)
@@ -86,7 +86,7 @@ class FileWriting:
 
     async def _write(
         self,
-        order: ActionOrder,
+        order: ActionInput,
         place: Place,
         number: int,
         file: StagedFile,
@@ -151,7 +151,7 @@ def _line(partner: Partner, file: StagedFile, written: Written) -> ReceiptFile:
     )
 
 
-def _action(order: ActionOrder) -> WriteFile:
+def _action(order: ActionInput) -> WriteFile:
     assert isinstance(order.action, WriteFile)
     return order.action
 
@@ -173,7 +173,7 @@ class HttpCalling:
 
     @activity.defn(name="transfers.call_http")
     @translate_failures
-    async def call_http(self, order: ActionOrder) -> ActionResult:
+    async def call_http(self, order: ActionInput) -> ActionResult:
         """Send one request; every attempt has the same idempotency key.
 
         Raises:
@@ -185,7 +185,7 @@ class HttpCalling:
         async with bounded(order):
             return await self._call(order)
 
-    async def _call(self, order: ActionOrder) -> ActionResult:
+    async def _call(self, order: ActionInput) -> ActionResult:
         action = _call(order)
         step = StepFiles(self._ports.staging, order)
         files = await step.files(order.files)
@@ -215,7 +215,7 @@ class HttpCalling:
         return await step.result(order.files, [line], self._ports.now())
 
     def _body(
-        self, order: ActionOrder, files: Sequence[StagedFile]
+        self, order: ActionInput, files: Sequence[StagedFile]
     ) -> tuple[AsyncIterator[bytes] | None, int]:
         """The bytes that are sent, and how many they are."""
         kind = _call(order).body
@@ -231,7 +231,7 @@ class HttpCalling:
         return once(text), len(text)
 
 
-def _summary(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, object]:
+def _summary(order: ActionInput, files: Sequence[StagedFile]) -> dict[str, object]:
     """What the partner is sent about a transfer."""
     event = order.job.event
     return {
@@ -251,7 +251,7 @@ def _summary(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, objec
     }
 
 
-def _names(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, str]:
+def _names(order: ActionInput, files: Sequence[StagedFile]) -> dict[str, str]:
     """Its templates, with the name of the file.
 
     Raises:
@@ -268,7 +268,7 @@ def _names(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, str]:
     return {field: plain(text) for field, text in order.names.items()}
 
 
-def _headers(order: ActionOrder, names: Mapping[str, str]) -> dict[str, str]:
+def _headers(order: ActionInput, names: Mapping[str, str]) -> dict[str, str]:
     action = _call(order)
     given = {
         name.removeprefix(_HEADERS): value
@@ -285,6 +285,6 @@ def _headers(order: ActionOrder, names: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _call(order: ActionOrder) -> CallHttp:
+def _call(order: ActionInput) -> CallHttp:
     assert isinstance(order.action, CallHttp)
     return order.action

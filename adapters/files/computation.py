@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from adapters.files import limits
 from adapters.files.failures import Wording
-from adapters.files.forks import Bounds, Forks, Order
+from adapters.files.forks import Bounds, ForkRequest, Forks
 from adapters.ports.spatial import Computation
 from workflows.shared.errors import RuleViolation
 
@@ -71,7 +71,7 @@ class ForkedComputing:
             function=function.__qualname__,
             argument=argument,
         )
-        order = Order(
+        order = ForkRequest(
             body=call.model_dump_json(),
             bounds=self._bounds,
             readable=(_package(function),),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from workflows.shared.dependencies import OutageOrder
+from workflows.shared.dependencies import OutageInput
 from workflows.shared.notices import Notice
 
 
@@ -158,7 +158,7 @@ class RejectedMessages(RejectionRecord, Protocol):
 class Outages(Protocol):
     """Shows operators what is down."""
 
-    async def begin(self, outage: OutageOrder, task_queue: str) -> None:
+    async def begin(self, outage: OutageInput, task_queue: str) -> None:
         """Show an outage; one that is shown already stays as it is.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from workflows.jobs.rasters import (
     CogFacts,
-    GridOrder,
+    GridInput,
     PixelRules,
     RasterFacts,
     TargetGrid,
@@ -48,7 +48,7 @@ class Rasters(Protocol):
         """
         ...
 
-    async def grid(self, order: GridOrder) -> TargetGrid:
+    async def grid(self, order: GridInput) -> TargetGrid:
         """The grid for a raster, in another reference system or resolution, or as it is."""
         ...
 

@@ -40,7 +40,7 @@ from workflows.imports.runs import Closing as ImportClosing
 from workflows.imports.runs import HandlerOutcome, ImportState
 from workflows.shared.contracts import BlobRef, Problem
 from workflows.shared.notices import NoticePolicies
-from workflows.shared.records import RemovedRows, RowRetentionOrder
+from workflows.shared.records import RemovedRows, RowRetentionInput
 from workflows.shared.runs import RunFilter
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import file_job_id
@@ -64,7 +64,7 @@ async def removed(
     )
     [register] = [each for each in catalogue.PIPELINES if each.name == pipeline]
     removal = row_removal(resources, register)
-    ordered = RowRetentionOrder(pipeline=pipeline, **order)
+    ordered = RowRetentionInput(pipeline=pipeline, **order)
     result = await ActivityEnvironment().run(removal.remove_old, ordered)
     return [kind for kind in result.kinds if kind.rows]
 

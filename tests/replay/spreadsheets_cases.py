@@ -40,9 +40,9 @@ from workflows.spreadsheets.runs import (
     Confirmation,
     Patience,
     Reassignment,
-    RetentionOrder,
+    RetentionInput,
     SpreadsheetProgress,
-    UndoOrder,
+    UndoInput,
     undo_id,
     workflow_id,
 )
@@ -292,7 +292,7 @@ class UndoCase:
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
-        order = UndoOrder(
+        order = UndoInput(
             uuid=_uuid(name),
             organisation_id=1,
             by="ann",
@@ -363,7 +363,7 @@ class RetentionCase:
         """Start the run."""
         return await client.start_workflow(
             SpreadsheetRetention.run,
-            RetentionOrder(page=2),
+            RetentionInput(page=2),
             id=f"retention-{name}",
             task_queue=task_queue,
         )

@@ -21,13 +21,13 @@ from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
 from workflows.transfers.scheduled import WatchLook
 from workflows.transfers.watches import (
     Expectation,
+    ExpectationCheckInput,
     ExpectedDay,
-    ExpectedOrder,
     ExpectedResult,
     ExpectedState,
-    GapOrder,
-    LookOrder,
+    GapInput,
     LookResult,
+    PollWatchInput,
     Watch,
     gap_id,
 )
@@ -41,9 +41,11 @@ DAY = ExpectedDay(
     deadline=datetime(2026, 3, 2, 6, tzinfo=UTC),
 )
 LATE = DAY.model_copy(update={"state": ExpectedState.LATE, "count": 1})
-GAP = GapOrder(day=DAY, sentence="orders: 0 of 1 files came")
-LOOK = LookOrder(watch=Watch(name="orders", partner="acme", path="out/*", account_id="ACME"))
-CHECK = ExpectedOrder(expectation=Expectation(name="orders", queue="jobs", deadline=time(6)))
+GAP = GapInput(day=DAY, sentence="orders: 0 of 1 files came")
+LOOK = PollWatchInput(watch=Watch(name="orders", partner="acme", path="out/*", account_id="ACME"))
+CHECK = ExpectationCheckInput(
+    expectation=Expectation(name="orders", queue="jobs", deadline=time(6))
+)
 
 
 async def _nothing(handle: Handle) -> None:
@@ -92,7 +94,7 @@ class Case:
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start it."""
         id = f"schedule/transfer-watch-orders-{name}"
-        if isinstance(self.order, GapOrder):
+        if isinstance(self.order, GapInput):
             day = self.order.day
             id = gap_id(day.name, day.day, day.state)
         return await client.start_workflow(

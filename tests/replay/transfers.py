@@ -39,13 +39,13 @@ from workflows.transfers.file_job import FileJob
 from workflows.transfers.routes import RouteRemark
 from workflows.transfers.runs import (
     ActionResult,
-    CopyRetentionOrder,
+    CopyRetentionInput,
     CopyRetentionResult,
     EventRoute,
-    FileJobOrder,
+    FileJobInput,
     KeyWarning,
     KeyWarnings,
-    KeyWarningsOrder,
+    KeyWarningsInput,
     Manifest,
     Reception,
     TransferAssign,
@@ -166,7 +166,7 @@ class JobCase:
 
     script: ScriptedTransfer = field(default_factory=ScriptedTransfer)
     act: Act = _nothing
-    order: FileJobOrder = field(default_factory=lambda: a_job_order(notices=True))
+    order: FileJobInput = field(default_factory=lambda: a_job_order(notices=True))
 
     workflow = FileJob
 
@@ -248,10 +248,10 @@ def _key_warnings(*found: KeyWarning, fails: int = 0) -> ScheduledCase:
         },
         fails={"expiring_keys": [unavailable() for _ in range(fails)]},
     )
-    return ScheduledCase(PartnerKeyWarnings, KeyWarningsOrder(), script)
+    return ScheduledCase(PartnerKeyWarnings, KeyWarningsInput(), script)
 
 
-def _round_trip() -> FileJobOrder:
+def _round_trip() -> FileJobInput:
     """An event that its own job has led to."""
     order = a_job_order(notices=True)
     visited = (visit_of("jobs", "orders", order.event.subject),)
@@ -383,7 +383,7 @@ CASES_OF: dict[str, dict[str, Any]] = {
     "TransferCopyRetention": {
         "removed": ScheduledCase(
             TransferCopyRetention,
-            CopyRetentionOrder(),
+            CopyRetentionInput(),
             scripted(CopyRemoval, results={"remove_copies": CopyRetentionResult(removed=2)}),
         ),
     },

@@ -21,7 +21,7 @@ from adapters.database.schema import upgrade
 from stack.temporal import temporal_server
 from tests.replay.record import cases, record
 from tests.replay.test_contracts import changes, every_contract, schemas
-from tests.sixth.contracts import ParcelAnswer, ParcelOrder
+from tests.sixth.contracts import ParcelAnswer, ParcelInput
 from tests.sixth.register import NAME, PARCELS
 from tests.support.fresh_database import fresh_url
 from tests.support.notices import an_order
@@ -150,13 +150,13 @@ def test_its_contracts_are_locked() -> None:
     locked = every_contract()
     assert {name for name in locked if name.startswith("parcels.")} == {
         f"parcels.{name}"
-        for name in ("ParcelAnswer", "ParcelCount", "ParcelOrder", "ParcelStatus", "ParcelWeight")
+        for name in ("ParcelAnswer", "ParcelCount", "ParcelInput", "ParcelStatus", "ParcelWeight")
     }
     planted = create_model(
-        "ParcelOrder", __base__=ParcelOrder, __module__=ParcelOrder.__module__, planted=(int, ...)
+        "ParcelInput", __base__=ParcelInput, __module__=ParcelInput.__module__, planted=(int, ...)
     )
     found = {**locked, **schemas(NAME, [planted])}
-    assert changes(locked, found) == ["parcels.ParcelOrder.planted needs a default"]
+    assert changes(locked, found) == ["parcels.ParcelInput.planted needs a default"]
 
 
 def test_its_results_are_bounded() -> None:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from workflows.shared.notices import NextStep, Notice, NoticeKind, NoticeOrder, notice_id
+from workflows.shared.notices import NextStep, Notice, NoticeKind, NotificationInput, notice_id
 
 WORKFLOW_ID = "spreadsheet/5f0c62b1-1f0a-4e0e-9b1e-0d7c9c3f2a11"
 ID = notice_id(WORKFLOW_ID, "reminder", 1)
@@ -34,7 +34,9 @@ def a_notice(**changes: Any) -> Notice:
     return Notice(**{**values, **changes})
 
 
-def an_order(workflow_id: str, kind: NoticeKind = NoticeKind.PARKED, **changes: Any) -> NoticeOrder:
+def an_order(
+    workflow_id: str, kind: NoticeKind = NoticeKind.PARKED, **changes: Any
+) -> NotificationInput:
     """What a parked run says of itself."""
     values = {
         "id": notice_id(workflow_id, kind),
@@ -46,4 +48,4 @@ def an_order(workflow_id: str, kind: NoticeKind = NoticeKind.PARKED, **changes: 
         "reason": "rows: the disk is full",
         "answers": ("retry", "skip", "fail"),
     }
-    return NoticeOrder(**{**values, **changes})
+    return NotificationInput(**{**values, **changes})

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 
 from workflows.shared.dependencies import Dependency, Recovery
 from workflows.shared.errors import UNAVAILABLE
-from workflows.shared.notices import NoticeOrder, NoticeReceipt
+from workflows.shared.notices import NoticeReceipt, NotificationInput
 
 _Attempt = tuple[str | None, str, int, str, str]
 
@@ -73,7 +73,7 @@ class ScriptedActivities:
         return self.calls.count(name)
 
     @property
-    def notices(self) -> list[NoticeOrder]:
+    def notices(self) -> list[NotificationInput]:
         """Notices that were to be sent, every attempt."""
         return self.received["send"]
 

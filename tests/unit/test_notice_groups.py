@@ -18,8 +18,8 @@ from workflows.shared.notices import (
     Held,
     NoticeGroups,
     NoticeKind,
-    NoticeOrder,
     NoticePolicies,
+    NotificationInput,
 )
 
 COMPOSER = NoticeComposer(NoticePolicies(), None, None, "default")
@@ -34,7 +34,9 @@ class Clock:
         return self.seconds
 
 
-def parked(number: int, kind: NoticeKind = NoticeKind.PARKED, **fields: object) -> NoticeOrder:
+def parked(
+    number: int, kind: NoticeKind = NoticeKind.PARKED, **fields: object
+) -> NotificationInput:
     reason = f"1. ReadFile: acme refuses 'in/{number}.csv': it answered 403"
     order = an_order(f"transfer/{number:064x}/job", kind)
     return order.model_copy(update={"id": f"notice_{kind}_{number}", "reason": reason, **fields})
@@ -48,7 +50,7 @@ def sending() -> tuple[NoticeSending, MemoryNotices, Clock]:
     return made, memory, clock
 
 
-async def held(made: NoticeSending, order: NoticeOrder) -> timedelta:
+async def held(made: NoticeSending, order: NotificationInput) -> timedelta:
     with pytest.raises(ApplicationError, match="held, to be sent as one") as raised:
         await environment().run(made.send, order)
     assert raised.value.next_retry_delay is not None and not raised.value.non_retryable

@@ -26,14 +26,14 @@ from workers.shared.plugin import docflow_plugin
 from workers.shared.worker_factory import NoticeInterceptor
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.names import BatchKey, Purpose, ValidationOutcome
-from workflows.batches.runs import BatchOrder, BatchResult, Validation
+from workflows.batches.runs import BatchInput, BatchResult, Validation
 from workflows.imports.document_import import DocumentImport
-from workflows.imports.runs import ImportOrder, Retry
+from workflows.imports.runs import ImportInput, Retry
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
-from workflows.shared.dependencies import Dependency, OutageOrder, outage_id
+from workflows.shared.dependencies import Dependency, OutageInput, outage_id
 from workflows.shared.errors import TRANSIENT
-from workflows.shared.notices import NoticeKind, NoticeOrder, NoticeReceipt, delivery_id
+from workflows.shared.notices import NoticeKind, NoticeReceipt, NotificationInput, delivery_id
 from workflows.shared.run_notices import NoticeDelivery
 from workflows.shared.waiting import Outage
 
@@ -71,7 +71,7 @@ class Runs:
         message = import_message()
         return await self.server.client.start_workflow(
             DocumentImport.run,
-            ImportOrder(
+            ImportInput(
                 message=message, park_for_seconds=int(PATIENCE.total_seconds()), notices=notices
             ),
             id=message.workflow_id,
@@ -96,7 +96,7 @@ def _parked_import() -> ScriptedImport:
     return ScriptedImport(failures=[permanent("no such file")])
 
 
-async def sent(script: ScriptedActivities, count: int) -> Sequence[NoticeOrder]:
+async def sent(script: ScriptedActivities, count: int) -> Sequence[NotificationInput]:
     """Wait until so many notices were sent."""
 
     async def are_sent() -> bool:
@@ -261,7 +261,7 @@ async def test_an_outage_is_notified_after_two_minutes_and_at_its_end(
     # The server asks again whenever time passes for the run.
     down = [still_down(timedelta(hours=1))] * 3
     script = scripted(Dependencies, NoticeSending, fails={"wait": down})
-    order = OutageOrder(
+    order = OutageInput(
         dependency=Dependency.CLOUD,
         since=datetime.now(UTC),
         problem="connection refused",
@@ -292,7 +292,7 @@ async def test_an_outage_is_notified_after_two_minutes_and_at_its_end(
 async def _batch(runs: Runs, queue: str, key: BatchKey, purpose: Purpose) -> BatchResult:
     return await runs.server.client.execute_workflow(
         BatchLifecycle.run,
-        BatchOrder(
+        BatchInput(
             key=key,
             purpose=purpose,
             timings=QUICK.model_copy(update={"max_redrives": 0}),

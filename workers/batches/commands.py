@@ -25,7 +25,7 @@ from workers.shared.cli.runs import outage_pairs, show_in_temporal
 from workers.shared.register import Run
 from workers.shared.text import one_line
 from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, BatchKey, LoaderStatus
-from workflows.batches.runs import BatchStatus, PolledDepth, SweepOrder, WaitingBatch
+from workflows.batches.runs import BatchStatus, PolledDepth, SweepInput, WaitingBatch
 from workflows.batches.validation import granted
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _claim(
     alone = only_dead_letters(found)
     if alone is not None and alone.details.get("messages") != "0":
         return "kept", f"kept for its dead letters: `docflow batches redrive {name_of(key)}`"
-    grace = SweepOrder().grace
+    grace = SweepInput().grace
     if is_young(found, now, timedelta(seconds=grace)):
         soon = f"the sweeper removes it when it is {grace // 60} min old"
         return "orphaned", f"orphaned: no run of {key} is open; {soon}"

@@ -25,7 +25,7 @@ from workflows.batches.names import (
     Phase,
     key_of,
 )
-from workflows.batches.runs import BatchAnswer, BatchStatus, CaseStatus, SweepOrder
+from workflows.batches.runs import BatchAnswer, BatchStatus, CaseStatus, SweepInput
 from workflows.shared.dependencies import WAITING, Dependency
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _schedules() -> Mapping[str, "Declared"]:
             pipeline=NAME,
             workflow="BatchSweeper",
             task_queue=TASK_QUEUE,
-            input=SweepOrder(),
+            input=SweepInput(),
             at=every(15),
             # The next one finds whatever one that was missed would have found.
             catch_up=timedelta(minutes=15),

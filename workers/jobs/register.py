@@ -24,7 +24,7 @@ from workflows.jobs.runs import (
     JOB_RETENTION_SCHEDULE,
     STAGE,
     TASK_BATCH,
-    JobRetentionOrder,
+    JobRetentionInput,
     JobRetry,
     JobView,
     StageView,
@@ -137,7 +137,7 @@ def _schedules() -> Mapping[str, "Declared"]:
             pipeline=NAME,
             workflow=JOB_RETENTION,
             task_queue=TASK_QUEUE,
-            input=JobRetentionOrder(),
+            input=JobRetentionInput(),
             at=daily(3),
         )
     }

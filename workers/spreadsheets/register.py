@@ -11,7 +11,7 @@ from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import (
     TASK_QUEUE,
     Answer,
-    RetentionOrder,
+    RetentionInput,
     SpreadsheetStatus,
     undo_id,
     workflow_id,
@@ -89,7 +89,7 @@ def _schedules() -> Mapping[str, "Declared"]:
             pipeline=NAME,
             workflow="SpreadsheetRetention",
             task_queue=TASK_QUEUE,
-            input=RetentionOrder(),
+            input=RetentionInput(),
             at=daily(2),
         )
     }

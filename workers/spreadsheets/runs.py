@@ -37,8 +37,8 @@ from workflows.spreadsheets.aftercare import SpreadsheetUndo
 from workflows.spreadsheets.mappings import FINAL, MappingsAnswer
 from workflows.spreadsheets.runs import (
     TASK_QUEUE,
-    SpreadsheetOrder,
-    UndoOrder,
+    SpreadsheetInput,
+    UndoInput,
     standing,
     undo_id,
     workflow_id,
@@ -94,7 +94,7 @@ class SpreadsheetRuns:
         self._runs = TemporalRuns(client, {}, seconds_to_answer=_ANSWER_SECONDS)
         self.ends: Runs = TemporalRunEnds(client)
 
-    async def start(self, order: SpreadsheetOrder) -> None:
+    async def start(self, order: SpreadsheetInput) -> None:
         """Start an import.
 
         Raises:
@@ -173,7 +173,7 @@ class SpreadsheetRuns:
                 return await self._update(row, name, answer, result)
             raise _ended(row) from None
 
-    async def undo(self, order: UndoOrder) -> None:
+    async def undo(self, order: UndoInput) -> None:
         """Start taking an import back; one that is being taken back continues.
 
         Raises:

@@ -51,7 +51,7 @@ from workflows.spreadsheets.runs import (
     Answer,
     Confirmation,
     Reassignment,
-    UndoOrder,
+    UndoInput,
     standing,
 )
 
@@ -315,7 +315,7 @@ class SpreadsheetService(SpreadsheetQueries):
         now = datetime.now(UTC)
         within = self.settings.patience.undo_within
         _refuse_undo(row, now, within)
-        order = UndoOrder(
+        order = UndoInput(
             uuid=uuid,
             organisation_id=row.organisation_id,
             by=who.subject,

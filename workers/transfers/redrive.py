@@ -41,7 +41,7 @@ from workflows.transfers.runs import (
     ActionDetail,
     ActionDetails,
     ActionView,
-    FileJobOrder,
+    FileJobInput,
     file_job_id,
     receipt_blob,
     redrive_id,
@@ -140,7 +140,7 @@ class Redrives:
         )
         return Redriven(started, first + 1, [f"{index + 1}. {action}" for index, action in done])
 
-    async def _started(self, order: FileJobOrder) -> StartedTransfer:
+    async def _started(self, order: FileJobInput) -> StartedTransfer:
         """Start it under the first number of which no run has failed."""
         failed = order.redriven_from or ""
         queue = self._service.queues.get(order.queue)
@@ -159,11 +159,11 @@ class Redrives:
             return started
         raise Refused(f"it was redriven {REDRIVES} times: send its event anew")
 
-    async def _order_of(self, row: Transfer) -> FileJobOrder:
+    async def _order_of(self, row: Transfer) -> FileJobInput:
         client = self._service.runs.client
         with temporal_errors():
             try:
-                return await started_with(client, file_job_id(row.transfer_id), FileJobOrder)
+                return await started_with(client, file_job_id(row.transfer_id), FileJobInput)
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
@@ -248,7 +248,7 @@ def _first(receipt: Receipt | None) -> int:
     return failed[-1] if failed else max((step.index + 1 for step in steps), default=0)
 
 
-def _reads(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
+def _reads(order: FileJobInput, receipt: Receipt | None) -> Mapping[int, str]:
     """Place of each action that has read files, and the digest of what it has read."""
     steps = () if receipt is None else receipt.steps
     return {
@@ -261,7 +261,7 @@ def _reads(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
     }
 
 
-def _sent_to(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
+def _sent_to(order: FileJobInput, receipt: Receipt | None) -> Mapping[int, str]:
     """Place of each action that has sent something, and the partner or queue that it went to."""
     steps = () if receipt is None else receipt.steps
     sent = {

@@ -36,8 +36,8 @@ from workflows.transfers.events import FileNotice, TransferStatus
 from workflows.transfers.job_settings import LEFT_OUT
 from workflows.transfers.paths import printable
 from workflows.transfers.runs import (
-    FileEventOrder,
-    FileJobOrder,
+    FileEventInput,
+    FileJobInput,
     TransferAssign,
     TransferRetry,
     TransferView,
@@ -57,7 +57,7 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
     handle = client.get_workflow_handle(transfer_workflow_id(transfer_id))
     try:
         found = await handle.describe()
-        order = await started_with(client, handle.id, FileEventOrder)
+        order = await started_with(client, handle.id, FileEventInput)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
@@ -73,7 +73,7 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
     )
 
 
-def _event_of(order: FileEventOrder) -> FileNotice | None:
+def _event_of(order: FileEventInput) -> FileNotice | None:
     try:
         return read_event(order.body, order.arrived)
     except NoEvent:
@@ -403,7 +403,7 @@ class TransferService:
             raise InvalidRequest(
                 f"there is no partner {printable(partner)}; see `docflow partners list`"
             )
-        order = FileJobOrder(
+        order = FileJobInput(
             transfer_id=row.transfer_id,
             queue=row.queue,
             event=kept.event,
@@ -417,7 +417,7 @@ class TransferService:
         )
         return await self._started_anew(order)
 
-    async def _started_anew(self, order: FileJobOrder) -> StartedTransfer:
+    async def _started_anew(self, order: FileJobInput) -> StartedTransfer:
         """Start the run of a copy under the first number that no other has taken meanwhile."""
         queue = self.queues.get(order.queue)
         for number in range(1, RESENDS + 1):

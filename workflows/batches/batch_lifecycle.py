@@ -22,14 +22,14 @@ from workflows.batches.pauses import (
 from workflows.batches.runs import (
     EMPTY,
     BatchAnswer,
-    BatchOrder,
+    BatchInput,
     BatchProgress,
     BatchResult,
     BatchStatus,
     Closing,
     DocumentCounts,
     PolledDepth,
-    RedriveOrder,
+    RedriveInput,
     outcome_of,
 )
 from workflows.shared.errors import BATCH_FAILED
@@ -49,7 +49,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     """
 
     @workflow.init
-    def __init__(self, order: BatchOrder) -> None:
+    def __init__(self, order: BatchInput) -> None:
         self._notices, self._waiting = Notices(order.notices), Waiting()
         super().__init__(Parking(timedelta(seconds=order.timings.patience), self._notices))
         before = order.progress
@@ -70,7 +70,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         self._outcome: str | None = None
 
     @workflow.run
-    async def run(self, order: BatchOrder) -> BatchResult:
+    async def run(self, order: BatchInput) -> BatchResult:
         """Run the batch; a batch that fails has status `failed` in its row too."""
         self._notices.begin()
         try:
@@ -185,7 +185,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         number, before = self._redrives + 1, self._view.reason
         self._view.enter(Phase.REDRIVING, f"pass {number}" + (", the final one" if final else ""))
         with_failed, self._requests.with_failed = self._requests.with_failed, False
-        order = RedriveOrder(
+        order = RedriveInput(
             key=self._key,
             plan=self._planned,
             number=number,

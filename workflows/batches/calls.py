@@ -13,8 +13,8 @@ from workflows.batches.runs import (
     Closing,
     DocumentCounts,
     PolledDepth,
+    RedriveInput,
     Redriven,
-    RedriveOrder,
     SkipBatch,
     StepInput,
     SweepFacts,
@@ -88,7 +88,7 @@ class BatchSteps:
             **policies.LONG,
         )
 
-    async def redrive(self, order: RedriveOrder) -> Redriven:
+    async def redrive(self, order: RedriveInput) -> Redriven:
         """Move the dead letters back."""
         return await workflow.execute_activity_method(
             BatchDrain.redrive,

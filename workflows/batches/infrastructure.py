@@ -10,7 +10,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 from workflows.batches.names import BatchKey, BatchPlan, Resource, ResourceState, Timings
-from workflows.batches.runs import DeliveryOrder, PolledDepth, ResourceRow, StepDone, StepInput
+from workflows.batches.runs import CanaryCheckInput, PolledDepth, ResourceRow, StepDone, StepInput
 from workflows.batches.steps import BatchProvisioning, BatchTeardown
 from workflows.batches.validation import unproven
 from workflows.shared import policies
@@ -47,7 +47,7 @@ async def prove(work: StepInput) -> StepDone:
             canary_pause = min(2 * canary_pause, LONGEST_PAUSE)
         seen = await workflow.execute_activity_method(
             BatchProvisioning.look_for_delivery,
-            DeliveryOrder(
+            CanaryCheckInput(
                 key=work.key,
                 plan=work.plan,
                 canary=f"{workflow.info().workflow_id}/{number}",

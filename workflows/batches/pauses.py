@@ -30,7 +30,7 @@ from workflows.batches.names import (
 from workflows.batches.runs import (
     DEPTHS_KEPT,
     LOSS,
-    BatchOrder,
+    BatchInput,
     BatchProgress,
     PolledDepth,
     SweepFacts,
@@ -126,7 +126,7 @@ class BatchRequests:
             self.expected = documents
 
     async def swept(
-        self, order: BatchOrder, facts: Callable[[], Awaitable[SweepFacts]]
+        self, order: BatchInput, facts: Callable[[], Awaitable[SweepFacts]]
     ) -> LoaderStatus:
         """Add the cancel, if there was one, of a batch whose run was terminated; how it ends."""
         self.cancelled = order.cancelled
@@ -202,7 +202,7 @@ class BatchClosed(Exception):
 class BatchDisplay:
     """Where a batch stands, as people see it: phase and reason, resources, queues."""
 
-    def __init__(self, order: BatchOrder, waiting: Waiting) -> None:
+    def __init__(self, order: BatchInput, waiting: Waiting) -> None:
         before = order.progress
         self.phase = before.phase if before else Phase.VALIDATING
         self.reason = before and before.reason
@@ -328,7 +328,7 @@ class BatchPauses:
 
     def __init__(
         self,
-        order: BatchOrder,
+        order: BatchInput,
         view: BatchDisplay,
         parking: Parking,
         waiting: Waiting,
@@ -515,7 +515,7 @@ class Attention:
         notices: Of its run.
     """
 
-    def __init__(self, order: BatchOrder, view: BatchDisplay, notices: Notices) -> None:
+    def __init__(self, order: BatchInput, view: BatchDisplay, notices: Notices) -> None:
         self._key, self._limit = order.key, order.timings.slow_after
         self._view, self._notices = view, notices
         self.since = order.progress and order.progress.slow_since

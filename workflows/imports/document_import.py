@@ -15,7 +15,7 @@ from workflows.imports.runs import (
     Correction,
     HandlerInput,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportPlan,
     ImportResult,
     ImportState,
@@ -84,7 +84,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: ImportOrder) -> None:
+    def __init__(self, order: ImportInput) -> None:
         self._notices, self._waiting = Notices(order.notices), Waiting()
         super().__init__(Parking(timedelta(seconds=order.park_for_seconds), self._notices))
         self._message, self._origin = order.message, order.origin
@@ -100,7 +100,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._cancellation = Cancellation[Answer]()
 
     @workflow.run
-    async def run(self, order: ImportOrder) -> ImportResult:
+    async def run(self, order: ImportInput) -> ImportResult:
         """Import the document; a run that fails has state `failed` in its status row too."""
         self._notices.begin()
         try:
@@ -149,7 +149,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             self._begin("prepare")
             preparation = await begun_locally(
                 ImportLifecycle.prepare,
-                ImportOrder(message=self._message, origin=self._origin),
+                ImportInput(message=self._message, origin=self._origin),
                 Preparation,
                 "route, preflight, resolve source",
             )

@@ -199,7 +199,7 @@ class Closing(Contract):
     """What people have changed of the message since, the newest last."""
 
 
-class ImportOrder(Contract):
+class ImportInput(Contract):
     """Input of the workflow."""
 
     message: ImportMessage

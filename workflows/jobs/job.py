@@ -22,14 +22,14 @@ from workflows.jobs.runs import (
     JOB,
     NAMED,
     FailedName,
-    JobOrder,
+    JobInput,
     JobRecording,
     JobResult,
     JobRetry,
     JobView,
     JobWait,
     StageEnd,
-    StageOrder,
+    StageInput,
     StageProgress,
     StageRef,
     StageState,
@@ -97,7 +97,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: JobOrder) -> None:
+    def __init__(self, order: JobInput) -> None:
         self._notices, self._waiting = Notices(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
@@ -119,7 +119,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._wait: JobWait | None = None
 
     @workflow.run
-    async def run(self, order: JobOrder) -> JobResult:
+    async def run(self, order: JobInput) -> JobResult:
         """Run the job; one that fails has state FAILED in its row too."""
         self._notices.begin()
         try:
@@ -176,7 +176,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
 
     async def _run_stage(self, number: int, round: int, redo: StageRef | None) -> StageEnd:
         self._cancellation.check()
-        order = StageOrder(
+        order = StageInput(
             job=self._order, stage=number, round=round, done=tuple(self._done), redo=redo
         )
         self._begin(order)
@@ -202,7 +202,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._cancellation.check()
         return end
 
-    def _begin(self, order: StageOrder) -> None:
+    def _begin(self, order: StageInput) -> None:
         self._status, self._end = JobStatus.PROCESSING, None
         self._views[order.stage] = StageView(
             stage=order.stage,
@@ -266,7 +266,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
 
     async def _leave_out(self, number: int, round: int, end: StageEnd) -> None:
         """Use what a failed stage has found without the tasks that failed."""
-        order = StageOrder(job=self._order, stage=number, round=round, done=tuple(self._done))
+        order = StageInput(job=self._order, stage=number, round=round, done=tuple(self._done))
         tally = StageTally(order=order, tasks=end.counts.total)
         if end.counts.total:
             await self._waiting.retried(

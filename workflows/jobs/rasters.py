@@ -135,7 +135,7 @@ class Operation(Contract):
     """More accurate operations that cannot be used, with the grid that each of them lacks."""
 
 
-class GridOrder(Contract):
+class GridInput(Contract):
     """What a target grid is made from."""
 
     width: int
@@ -410,14 +410,14 @@ def doubt_about_classes(
     return None
 
 
-def grid_order(facts: RasterFacts, parameters: RasterParameters) -> GridOrder:
+def grid_order(facts: RasterFacts, parameters: RasterParameters) -> GridInput:
     """What the grid of a source is made from.
 
     Raises:
         RuleViolation: It has no place on earth.
     """
     crs, transform = georeferenced(facts, parameters)
-    return GridOrder(
+    return GridInput(
         width=facts.width,
         height=facts.height,
         crs=crs,

@@ -58,7 +58,7 @@ class NextStep(Contract):
     """To be pasted into a shell."""
 
 
-class NoticeOrder(Contract):
+class NotificationInput(Contract):
     """Input of `notices.send`: what a run says of itself."""
 
     id: Word

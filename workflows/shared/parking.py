@@ -17,7 +17,7 @@ from workflows.shared import attributes
 from workflows.shared.contracts import AnyAnswer, Retry
 from workflows.shared.errors import NOT_PARKED
 from workflows.shared.failures import awaited_by, explain, failures_logged, reraise_cancellation
-from workflows.shared.notices import NoticeKind, NoticeOrder
+from workflows.shared.notices import NoticeKind, NotificationInput
 from workflows.shared.run_notices import Notices, Reminders
 from workflows.shared.waiting import Waiting
 
@@ -194,7 +194,7 @@ class Parking:
         reason, since = self.reason, self.since
         assert reason is not None and since is not None
 
-        def notice(kind: NoticeKind) -> NoticeOrder:
+        def notice(kind: NoticeKind) -> NotificationInput:
             return self.notices.order(
                 kind,
                 "parked",

@@ -29,8 +29,8 @@ from workflows.shared.notices import (
     REASON_CHARACTERS,
     WANTED,
     NoticeKind,
-    NoticeOrder,
     NoticeReceipt,
+    NotificationInput,
     Reminded,
     delivery_id,
     next_reminder,
@@ -67,7 +67,7 @@ class Notices:
         """Decide whether an end that needs no person is notified; before any other step."""
         self._notifies_end = self.enabled and _is_wanted(NoticeKind.ENDED)
 
-    def order(self, kind: NoticeKind, state: str, reason: str, **facts: Any) -> NoticeOrder:
+    def order(self, kind: NoticeKind, state: str, reason: str, **facts: Any) -> NotificationInput:
         """What the run says of itself now; the rest of a long reason is left out."""
         info = workflow.info()
         identity: dict[str, Any] = {
@@ -80,9 +80,9 @@ class Notices:
             "state": state,
             "reason": reason[:REASON_CHARACTERS],
         }
-        return NoticeOrder(**{**identity, **self.facts, **facts})
+        return NotificationInput(**{**identity, **self.facts, **facts})
 
-    async def send(self, order: NoticeOrder) -> NoticeReceipt | None:
+    async def send(self, order: NotificationInput) -> NoticeReceipt | None:
         """Send a notice, as a task of its own; cancel it when it is no longer needed.
 
         Returns:
@@ -121,7 +121,7 @@ class Notices:
             order = order.model_copy(update={"id": same})
         await self.once(order)
 
-    async def once(self, order: NoticeOrder) -> None:
+    async def once(self, order: NotificationInput) -> None:
         """Have a run of its own deliver a notice; one that was delivered before is not again."""
         if not self.enabled:
             return
@@ -144,7 +144,7 @@ def _is_wanted(kind: NoticeKind) -> bool:
     return is_wanted and workflow.patched(_PATCH)
 
 
-async def _begin_delivery(order: NoticeOrder) -> None:
+async def _begin_delivery(order: NotificationInput) -> None:
     await workflow.start_child_workflow(
         DELIVERY,
         order,
@@ -156,7 +156,7 @@ async def _begin_delivery(order: NoticeOrder) -> None:
     )
 
 
-async def send(order: NoticeOrder) -> NoticeReceipt:
+async def send(order: NotificationInput) -> NoticeReceipt:
     """Send a notice; the server repeats it for a day.
 
     Raises:
@@ -181,7 +181,7 @@ class Reminders:
     def __init__(
         self,
         notices: Notices,
-        compose: Callable[[NoticeKind], NoticeOrder],
+        compose: Callable[[NoticeKind], NotificationInput],
         since: datetime,
         timeout: timedelta,
         show: Callable[[], object],
@@ -235,7 +235,7 @@ class NoticeDelivery:
     """Sends one notice, and fails when it could not be sent within a day."""
 
     @workflow.run
-    async def run(self, order: NoticeOrder) -> None:
+    async def run(self, order: NotificationInput) -> None:
         """Send it."""
         await send(order)
 

@@ -20,8 +20,8 @@ from workflows.spreadsheets.runs import (
     ExpiredPage,
     PurgeInput,
     PurgeResult,
-    RetentionOrder,
-    UndoOrder,
+    RetentionInput,
+    UndoInput,
     UndoResult,
     workflow_id,
 )
@@ -38,14 +38,14 @@ class SpreadsheetUndo(Parkable, retry=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: UndoOrder) -> None:
+    def __init__(self, order: UndoInput) -> None:
         self._order = order
         self._notices, self._waiting = Notices(order.notices), Waiting()
         super().__init__(Parking(_PARKED_FOR, self._notices, {"retry": "try again"}))
         self._notices.facts = {"about": {"uuid": order.uuid, "filename": order.filename}}
 
     @workflow.run
-    async def run(self, order: UndoOrder) -> UndoResult:
+    async def run(self, order: UndoInput) -> UndoResult:
         """Undo the import; one that cannot be undone fails with the reason."""
         try:
             result = await self._waiting.retried(self._undo, self._park)
@@ -84,7 +84,7 @@ class SpreadsheetRetention:
     """Page by page, the oldest first; what one run does not reach is left to the next one."""
 
     @workflow.run
-    async def run(self, order: RetentionOrder) -> PurgeResult:
+    async def run(self, order: RetentionInput) -> PurgeResult:
         """Purge what is due; safe to run twice and at any time."""
         waiting = Waiting()
         due = ExpiredInput(order=order, now=workflow.now())

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError, FailureError
 from workflows.shared import attributes, policies
 from workflows.shared.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT, WRONG_STATE
 from workflows.shared.failures import explain, failure_type, failures_logged
-from workflows.shared.notices import NoticeKind, NoticeOrder
+from workflows.shared.notices import NoticeKind, NotificationInput
 from workflows.shared.parking import Decision
 from workflows.spreadsheets import decisions
 from workflows.spreadsheets.decisions import Nudge
@@ -178,7 +178,7 @@ class SpreadsheetPauses:
         self._stop_notifying()
         self._notifying = asyncio.create_task(self._send(order))
 
-    async def _send(self, order: NoticeOrder) -> None:
+    async def _send(self, order: NotificationInput) -> None:
         await self._run.notices.send(order)
         if self._run.now.waiting_since is not None:
             self._show_waiting()

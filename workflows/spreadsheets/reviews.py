@@ -24,7 +24,7 @@ from workflows.spreadsheets.mappings import (
     ReviewCounts,
     SpreadsheetState,
 )
-from workflows.spreadsheets.runs import CHECK_REASON, SpreadsheetOrder, Staged
+from workflows.spreadsheets.runs import CHECK_REASON, SpreadsheetInput, Staged
 
 REVIEW: Final = "REVIEW"
 """The step of a run whose rows are being reviewed; its state is CELL_MAPPING."""
@@ -212,7 +212,7 @@ class ReviewEffect(Contract):
 class ReviewInput(Contract):
     """Input of `spreadsheets.open_review` and `spreadsheets.check_review`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     staged: Staged
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     version: int
@@ -231,7 +231,7 @@ class ReviewChange(Deciding):
 class ChangeReview(Contract):
     """Input of `spreadsheets.change_review`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     operation: int
     version: int
@@ -288,7 +288,7 @@ class CheckNote(Contract):
 class CloseReview(Contract):
     """Input of `spreadsheets.close_review`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     version: int
     by: Person

@@ -37,7 +37,7 @@ from workflows.spreadsheets.runs import (
     ColumnMappings,
     Confirmation,
     Reassignment,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     SpreadsheetProgress,
     SpreadsheetResult,
     SpreadsheetStatus,
@@ -59,7 +59,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     @workflow.init
     def __init__(
-        self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
+        self, order: SpreadsheetInput, progress: SpreadsheetProgress | None = None
     ) -> None:
         self._notices, self._waiting = Notices(order.notices), Waiting()
         timeout = timedelta(seconds=order.patience.abandon_after)
@@ -75,7 +75,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     @workflow.run
     async def run(
-        self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
+        self, order: SpreadsheetInput, progress: SpreadsheetProgress | None = None
     ) -> SpreadsheetResult:
         """Import the spreadsheet; a run that fails has state FAILED in its status row too."""
         self._notices.begin()

@@ -24,7 +24,7 @@ from workflows.spreadsheets.runs import (
     Analysis,
     Answer,
     ColumnMappings,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     SpreadsheetProgress,
     SpreadsheetStatus,
     Staged,
@@ -51,7 +51,7 @@ class SpreadsheetRun:
 
     def __init__(
         self,
-        order: SpreadsheetOrder,
+        order: SpreadsheetInput,
         progress: SpreadsheetProgress | None,
         parking: Parking,
         waiting: Waiting,

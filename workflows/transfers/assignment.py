@@ -13,7 +13,7 @@ from workflows.shared.parking import Answered, Decision, Parking
 from workflows.shared.waiting import OnFailure, Waiting
 from workflows.transfers.events import TransferStatus, queue_task_queue
 from workflows.transfers.job_end import record, standing
-from workflows.transfers.runs import FileJobOrder, TransferAssign, Turn, TurnOrder
+from workflows.transfers.runs import FileJobInput, SequenceLockInput, TransferAssign, Turn
 from workflows.transfers.steps import Planning
 
 SETTINGS = "settings"
@@ -33,7 +33,7 @@ class Assignment:
         waiting: Of the run.
     """
 
-    def __init__(self, order: FileJobOrder, parking: Parking, waiting: Waiting) -> None:
+    def __init__(self, order: FileJobInput, parking: Parking, waiting: Waiting) -> None:
         self._order, self._parking, self._waiting = order, parking, waiting
         self._step: str | None = None
         self._answer: TransferAssign | None = None
@@ -109,7 +109,7 @@ class SequenceTurn:
     """
 
     def __init__(
-        self, order: FileJobOrder, waiting: Waiting, show: Callable[[str | None], None]
+        self, order: FileJobInput, waiting: Waiting, show: Callable[[str | None], None]
     ) -> None:
         self._order, self._waiting, self._show = order, waiting, show
         self.waits: str | None = None
@@ -136,7 +136,7 @@ class SequenceTurn:
         self._show(None)
 
     async def _next(self, key: str, known: Turn | None) -> Turn:
-        order = TurnOrder(
+        order = SequenceLockInput(
             transfer_id=self._order.transfer_id,
             key=key,
             run=workflow.info().workflow_id,

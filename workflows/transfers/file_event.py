@@ -33,11 +33,11 @@ from workflows.transfers.events import (
 )
 from workflows.transfers.runs import (
     EventRoute,
-    FileEventOrder,
-    FileJobOrder,
+    FileEventInput,
+    FileJobInput,
     Reception,
-    RouteOrder,
-    StatusOrder,
+    RouteInput,
+    StatusInput,
     TransferAssign,
     TransferView,
     file_job_id,
@@ -76,7 +76,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: FileEventOrder) -> None:
+    def __init__(self, order: FileEventInput) -> None:
         self._notices, self._waiting = Notices(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
@@ -88,7 +88,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._reason: str | None = None
 
     @workflow.run
-    async def run(self, order: FileEventOrder) -> TransferView:
+    async def run(self, order: FileEventInput) -> TransferView:
         """Have an event carried out; the job outlives this run."""
         self._notices.begin()
         try:
@@ -135,7 +135,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     async def _routed(self) -> EventRoute:
         assert self._event is not None
         assign = self._assign
-        order = RouteOrder(
+        order = RouteInput(
             transfer_id=self._order.transfer_id,
             event=self._event,
             digest=self._order.digest,
@@ -171,7 +171,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     async def _start_job(self, event: FileNotice, route: EventRoute) -> Reception | None:
         """Start the job; what is known of one that was started before."""
         assert route.queue is not None
-        order = FileJobOrder(
+        order = FileJobInput(
             transfer_id=self._order.transfer_id,
             queue=route.queue,
             event=event,
@@ -211,7 +211,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     async def _leave_out(self, left_out: _LeftOut) -> TransferView:
         reason = str(left_out)
-        order = StatusOrder(
+        order = StatusInput(
             transfer_id=self._order.transfer_id,
             status=TransferStatus.FAILED,
             at=workflow.now(),
@@ -229,7 +229,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)
         raise ApplicationError(reason, view, type=TRANSFER_FAILED, non_retryable=True)
 
-    async def _record(self, order: StatusOrder) -> None:
+    async def _record(self, order: StatusInput) -> None:
         await workflow.execute_local_activity_method(
             Receiving.record, order, summary=f"record {order.status}", **policies.SHORT
         )
@@ -293,5 +293,5 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         )
 
 
-def _attributes(order: FileJobOrder) -> TypedSearchAttributes:
+def _attributes(order: FileJobInput) -> TypedSearchAttributes:
     return attributes.at_start("transfers", order.queue, order.event.account_id)

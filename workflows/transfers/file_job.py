@@ -23,11 +23,11 @@ from workflows.transfers.fired_events import loop_of
 from workflows.transfers.job_end import Ending, JobFailed, ReceiptSteps
 from workflows.transfers.job_settings import may_be_left_out
 from workflows.transfers.runs import (
-    ActionOrder,
+    ActionInput,
     ActionResult,
-    FileJobOrder,
-    LoadOrder,
+    FileJobInput,
     Manifest,
+    PlanInput,
     TransferAssign,
     TransferPlan,
     TransferRetry,
@@ -57,7 +57,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: FileJobOrder) -> None:
+    def __init__(self, order: FileJobInput) -> None:
         self._notices, self._waiting = Notices(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
@@ -82,7 +82,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._closing = False
 
     @workflow.run
-    async def run(self, order: FileJobOrder) -> TransferView:
+    async def run(self, order: FileJobInput) -> TransferView:
         """Carry out the job; one that fails has the state Failed in its row too."""
         self._notices.begin()
         if (file := file_of(order.event)) is not None:
@@ -119,9 +119,9 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         return () if self._plan is None else self._plan.job.actions.list
 
     async def _loaded(self) -> TransferPlan:
-        return await self._load(LoadOrder(job=self._order, at=workflow.info().start_time))
+        return await self._load(PlanInput(job=self._order, at=workflow.info().start_time))
 
-    async def _load(self, order: LoadOrder) -> TransferPlan:
+    async def _load(self, order: PlanInput) -> TransferPlan:
         return await workflow.execute_local_activity_method(
             Planning.load_plan, order, summary="load the job's settings", **policies.SHORT
         )
@@ -172,7 +172,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
     async def _run_action(self, index: int) -> ActionResult:
         plan = self._require_plan()
-        order = ActionOrder(
+        order = ActionInput(
             job=self._order,
             plan_zone=plan.job.zone,
             index=index,
@@ -225,7 +225,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             return
         plan = self._require_plan()
         self._plan = await self._load(
-            LoadOrder(
+            PlanInput(
                 job=self._order,
                 at=workflow.now(),
                 plan=plan,

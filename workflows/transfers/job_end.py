@@ -15,14 +15,14 @@ from workflows.transfers.events import TransferStatus
 from workflows.transfers.receipts import ReceiptStep, sealed
 from workflows.transfers.runs import (
     ActionResult,
-    FileJobOrder,
-    KeepOrder,
+    FileJobInput,
+    KeepCopyInput,
     KeptCopy,
     Manifest,
-    ReceiptOrder,
-    SettleOrder,
+    ReceiptInput,
+    SettleInput,
     SettleResult,
-    StatusOrder,
+    StatusInput,
     StoredReceipt,
     TransferClosing,
     TransferPlan,
@@ -31,7 +31,7 @@ from workflows.transfers.settings import Action, AfterSource, ReadFile
 from workflows.transfers.steps import JobClosing, Receipts, Receiving
 
 
-def standing(order: FileJobOrder, status: TransferStatus, **fields: Any) -> StatusOrder:
+def standing(order: FileJobInput, status: TransferStatus, **fields: Any) -> StatusInput:
     """What is written of a job now.
 
     Args:
@@ -39,7 +39,7 @@ def standing(order: FileJobOrder, status: TransferStatus, **fields: Any) -> Stat
         status: The state of its transfer.
         fields: Further fields of the row.
     """
-    return StatusOrder(
+    return StatusInput(
         transfer_id=order.transfer_id,
         status=status,
         at=workflow.now(),
@@ -50,7 +50,7 @@ def standing(order: FileJobOrder, status: TransferStatus, **fields: Any) -> Stat
     )
 
 
-async def record(order: StatusOrder, summary: str) -> None:
+async def record(order: StatusInput, summary: str) -> None:
     """Write it.
 
     Args:
@@ -74,7 +74,7 @@ class ReceiptSteps:
         order: Of the job.
     """
 
-    def __init__(self, order: FileJobOrder) -> None:
+    def __init__(self, order: FileJobInput) -> None:
         self._order = order
         self.previous = order.digest
         """Hash of the last step."""
@@ -147,7 +147,7 @@ class Ending:
         park: Asks a person when one of them fails that the job cannot end without.
     """
 
-    def __init__(self, order: FileJobOrder, waiting: Waiting, park: OnFailure) -> None:
+    def __init__(self, order: FileJobInput, waiting: Waiting, park: OnFailure) -> None:
         self._order, self._waiting, self._park = order, waiting, park
         self.kept: KeptCopy | None = None
         """What can be sent again."""
@@ -167,11 +167,11 @@ class Ending:
             The receipt; None: no action has begun.
         """
         if succeeded and plan is not None and plan.job.keep_copy_days and files.files:
-            copy = KeepOrder(job=self._order, files=files, days=plan.job.keep_copy_days)
+            copy = KeepCopyInput(job=self._order, files=files, days=plan.job.keep_copy_days)
             self.kept = await self._last(lambda: _execute("transfers.keep", copy, KeptCopy))
         if not (steps.stored or steps.outcomes):
             return None
-        order = ReceiptOrder(
+        order = ReceiptInput(
             job=self._order,
             steps=tuple(steps.stored),
             kept=self.kept and self.kept.files.blob,
@@ -213,7 +213,7 @@ class Ending:
         for index, action in to_settle(plan, succeeded=succeeded):
             if index not in read:
                 continue
-            order = SettleOrder(
+            order = SettleInput(
                 job=self._order,
                 index=index,
                 action=action,

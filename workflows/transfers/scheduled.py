@@ -11,14 +11,14 @@ from workflows.shared.notices import NoticeKind, notice_id
 from workflows.shared.run_notices import Notices
 from workflows.shared.waiting import Waiting
 from workflows.transfers.runs import (
-    CopyRetentionOrder,
+    CopyRetentionInput,
     CopyRetentionResult,
-    KeysTold,
+    KeyExpiryResult,
     KeyWarnings,
-    KeyWarningsOrder,
+    KeyWarningsInput,
 )
 from workflows.transfers.steps import CopyRemoval, KeyExpiry, Watching
-from workflows.transfers.watches import WATCH_LOOK, LookFailure, LookOrder, LookResult
+from workflows.transfers.watches import WATCH_LOOK, LookFailure, LookResult, PollWatchInput
 
 
 @workflow.defn(name=WATCH_LOOK)
@@ -30,7 +30,7 @@ class WatchLook:
     """
 
     @workflow.run
-    async def run(self, order: LookOrder) -> LookResult:
+    async def run(self, order: PollWatchInput) -> LookResult:
         """Look once."""
         waiting, notices = Waiting(), Notices(order.notices)
         try:
@@ -52,7 +52,7 @@ class WatchLook:
         return result
 
 
-async def _look(order: LookOrder) -> LookResult:
+async def _look(order: PollWatchInput) -> LookResult:
     return await workflow.execute_activity_method(
         Watching.look, order, summary=f"look at {order.watch.partner}", **policies.LONG
     )
@@ -64,7 +64,7 @@ async def _note(failure: LookFailure) -> None:
     )
 
 
-async def _notify(notices: Notices, order: LookOrder, sentence: str) -> None:
+async def _notify(notices: Notices, order: PollWatchInput, sentence: str) -> None:
     """Notify people of a problem, once a day."""
     id = notice_id("watch", order.watch.name, workflow.now().date(), sentence)
     await notices.once(notices.order(NoticeKind.NEEDS_YOU, "problem", sentence, id=id))
@@ -75,7 +75,7 @@ class PartnerKeyWarnings:
     """Sends one notice for each key and step: 30, 14 and 7 days before its end, and after it."""
 
     @workflow.run
-    async def run(self, order: KeyWarningsOrder) -> KeysTold:
+    async def run(self, order: KeyWarningsInput) -> KeyExpiryResult:
         """Look once; notices that were sent before are not sent again."""
         notices = Notices(order.notices)
         while found := (await Waiting().done(partial(_found, order))).warnings:
@@ -87,10 +87,10 @@ class PartnerKeyWarnings:
                     notices.order(NoticeKind.NEEDS_YOU, "expiring", warning.sentence, id=id)
                 )
             order = order.model_copy(update={"skip": order.skip + len(found)})
-        return KeysTold(keys=order.skip)
+        return KeyExpiryResult(keys=order.skip)
 
 
-async def _found(order: KeyWarningsOrder) -> KeyWarnings:
+async def _found(order: KeyWarningsInput) -> KeyWarnings:
     return await workflow.execute_activity_method(
         KeyExpiry.expiring_keys, order, summary="keys that expire", **policies.LONG
     )
@@ -101,12 +101,12 @@ class TransferCopyRetention:
     """Looks once; what it does not come to is found the next day."""
 
     @workflow.run
-    async def run(self, order: CopyRetentionOrder) -> CopyRetentionResult:
+    async def run(self, order: CopyRetentionInput) -> CopyRetentionResult:
         """Remove the copies."""
         return await Waiting().done(lambda: _removed(order))
 
 
-async def _removed(order: CopyRetentionOrder) -> CopyRetentionResult:
+async def _removed(order: CopyRetentionInput) -> CopyRetentionResult:
     return await workflow.execute_activity_method(
         CopyRemoval.remove_copies, order, summary="remove kept copies", **policies.LONG
     )

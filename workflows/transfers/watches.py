@@ -109,7 +109,7 @@ class SeenFile(Contract):
     vanished: datetime | None = None
 
 
-class LookOrder(Contract):
+class PollWatchInput(Contract):
     """Input of a look of a watch."""
 
     watch: Watch
@@ -228,14 +228,14 @@ class ExpectedDay(Contract):
     """Who closed it."""
 
 
-class ExpectedOrder(Contract):
+class ExpectationCheckInput(Contract):
     """Input of the check of an expectation."""
 
     expectation: Expectation
     notices: bool = True
 
 
-class GapOrder(Contract):
+class GapInput(Contract):
     """Input of `ExpectedFiles`: something is missing, late or too much."""
 
     day: ExpectedDay
@@ -249,7 +249,7 @@ class ExpectedResult(Contract):
 
     days: tuple[ExpectedDay, ...] = Field(default=(), max_length=JUDGED)
     """To be recorded when the notices were sent."""
-    gaps: tuple[GapOrder, ...] = Field(default=(), max_length=JUDGED)
+    gaps: tuple[GapInput, ...] = Field(default=(), max_length=JUDGED)
     arrived: tuple[ExpectedDay, ...] = Field(default=(), max_length=JUDGED)
     """Days whose missing files have come since."""
 

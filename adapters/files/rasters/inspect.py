@@ -40,7 +40,7 @@ from workflows.jobs.rasters import (
     NOTES,
     TAG_CHARACTERS,
     TAGS,
-    GridOrder,
+    GridInput,
     GroundPoint,
     RasterBand,
     RasterFacts,
@@ -501,13 +501,13 @@ _FAR: Final = 20.0
 """Degrees outside of the area of a reference system from which on a raster has a note."""
 
 
-def place(order: GridOrder, columns: Any, rows: Any) -> tuple[Any, Any]:
+def place(order: GridInput, columns: Any, rows: Any) -> tuple[Any, Any]:
     """Coordinates of columns and rows, in the raster's reference system."""
     a, b, c, d, e, f = order.transform
     return a * columns + b * rows + c, d * columns + e * rows + f
 
 
-def placed(order: GridOrder, source: CRS) -> list[str]:
+def placed(order: GridInput, source: CRS) -> list[str]:
     """See that a raster lies where its reference system has places.
 
     Returns:
@@ -539,12 +539,12 @@ def placed(order: GridOrder, source: CRS) -> list[str]:
     return _far_away(source, *degrees.transform(xs, ys))
 
 
-def slack_of(order: GridOrder) -> float:
+def slack_of(order: GridInput) -> float:
     """Units by which places of a raster may be off: its edge may lie a pixel beyond the Earth."""
     return SLACK + 2 * max(map(abs, (*order.transform[:2], *order.transform[3:5])))
 
 
-def refuse_beyond_antimeridian(order: GridOrder, source: CRS, target: CRS) -> None:
+def refuse_beyond_antimeridian(order: GridInput, source: CRS, target: CRS) -> None:
     """Refuse to project longitudes beyond 180 degrees: what lies there would be left out.
 
     Raises:
@@ -562,7 +562,7 @@ def refuse_beyond_antimeridian(order: GridOrder, source: CRS, target: CRS) -> No
         )
 
 
-def _corners(order: GridOrder) -> tuple[Any, Any]:
+def _corners(order: GridInput) -> tuple[Any, Any]:
     return place(
         order,
         np.array([0.0, order.width, 0.0, order.width]),

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter
 
-from workflows.jobs.rasters import GridOrder, PixelRules, RasterFacts, TargetGrid, TileWindow
+from workflows.jobs.rasters import GridInput, PixelRules, RasterFacts, TargetGrid, TileWindow
 
 
 class Inspect(BaseModel):
@@ -22,7 +22,7 @@ class Grid(BaseModel):
     """Make a target grid."""
 
     do: Literal["grid"] = "grid"
-    order: GridOrder
+    order: GridInput
 
 
 class Prepare(BaseModel):

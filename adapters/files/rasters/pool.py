@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from adapters.files import gdal, limits
 from adapters.files.failures import Wording
-from adapters.files.forks import Bounds, Forks, Order
+from adapters.files.forks import Bounds, ForkRequest, Forks
 from adapters.files.rasters.orders import (
     Answer,
     Grid,
@@ -25,7 +25,7 @@ from adapters.ports.spatial import PlacedTile, Progress
 from workflows.jobs.definitions import HEAVY_MEMORY
 from workflows.jobs.rasters import (
     CogFacts,
-    GridOrder,
+    GridInput,
     PixelRules,
     RasterFacts,
     TargetGrid,
@@ -73,7 +73,7 @@ class FileRasters:
         order = Inspect(path=path.absolute(), name=name or path.name, subdataset=subdataset)
         return await self._done(order, RasterFacts, [path], folder)
 
-    async def grid(self, order: GridOrder) -> TargetGrid:
+    async def grid(self, order: GridInput) -> TargetGrid:
         """The grid for a raster."""
         return await self._done(Grid(order=order), TargetGrid, [], None)
 
@@ -148,7 +148,7 @@ class FileRasters:
         folder: Path | None,
         progress: Progress = lambda share, said: None,
     ) -> C:
-        whole = Order(
+        whole = ForkRequest(
             body=order.model_dump_json(),
             bounds=self._bounds,
             readable=tuple(path.absolute() for path in readable),

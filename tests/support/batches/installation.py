@@ -48,7 +48,7 @@ from workflows.batches.events import (
     Publication,
 )
 from workflows.batches.names import BatchKey, LoaderStatus, Timings
-from workflows.batches.runs import CaseOrder
+from workflows.batches.runs import CaseInput
 from workflows.shared import attributes
 from workflows.shared.notices import NoticePolicies
 
@@ -98,7 +98,7 @@ class BatchInstallation:
     async def _send(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
         start = WithStartWorkflowOperation(
             CaseQueue.run,
-            CaseOrder(
+            CaseInput(
                 case_id=event.case_id, timings=self.timings, idle=self.idle, watch=self.watch
             ),
             id=event.key.case_workflow_id,

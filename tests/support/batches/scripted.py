@@ -39,8 +39,8 @@ from workflows.batches.runs import (
     NoteEvents,
     Orphans,
     PolledDepth,
+    RedriveInput,
     Redriven,
-    RedriveOrder,
     SkipBatch,
     StepDone,
     StepInput,
@@ -200,7 +200,7 @@ class ScriptedBatch(ScriptedActivities):
         return self.received["skip"]
 
     @property
-    def passes(self) -> list[RedriveOrder]:
+    def passes(self) -> list[RedriveInput]:
         """Passes over the dead letters, every attempt."""
         return self.received["redrive"]
 

@@ -20,7 +20,7 @@ from workflows.imports.runs import (
     Handler,
     HandlerInput,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportPlan,
     Preparation,
 )
@@ -138,14 +138,14 @@ class ScriptedImport(ScriptedActivities):
         return self._outcomes.pop(0) if self._outcomes else OUTCOME
 
 
-def _planned(order: ImportOrder, path: str) -> Preparation:
+def _planned(order: ImportInput, path: str) -> Preparation:
     facts = REGISTRY[order.message.document_type]
     return Preparation(plan=ImportPlan(facts=facts, path=path))
 
 
 def planned() -> Preparation:
     """What the first step says of the usual message."""
-    return _planned(ImportOrder(message=import_message()), "local")
+    return _planned(ImportInput(message=import_message()), "local")
 
 
 def done() -> Preparation:

@@ -15,15 +15,15 @@ from workflows.jobs.runs import (
     BatchEnd,
     BatchRecording,
     FailedName,
-    GroupOrder,
     GroupResult,
     Question,
     StageClosed,
-    StageOrder,
+    StageInput,
     StagePlan,
     StageTally,
     TaskAgain,
     TaskCounts,
+    TaskGroupInput,
 )
 
 Acts = Mapping[tuple[int, int], Any]
@@ -63,13 +63,13 @@ class ScriptedJob(ScriptedActivities):
         self._left = dict(tasks)
         self._counts: dict[tuple[Any, int], TaskCounts] = defaultdict(TaskCounts)
 
-    def _plan(self, order: StageOrder) -> StagePlan:
+    def _plan(self, order: StageInput) -> StagePlan:
         kept = 0 if order.redo is None else self._tasks[order.stage] - self._left[order.stage]
         left = self._tasks[order.stage] - kept
         self._left[order.stage] = 0
         return StagePlan(tasks=left, kept=kept)
 
-    def _run(self, order: GroupOrder) -> GroupResult:
+    def _run(self, order: TaskGroupInput) -> GroupResult:
         result = GroupResult()
         for position in order.positions:
             act = self._acts.pop((order.ref.stage, order.batch * 500 + position), None)

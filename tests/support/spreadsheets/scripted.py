@@ -49,11 +49,11 @@ from workflows.spreadsheets.runs import (
     PurgeResult,
     RowCounts,
     SaveColumns,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     Staged,
     StatusRecord,
     UndoCounts,
-    UndoOrder,
+    UndoInput,
     UndoResult,
 )
 
@@ -100,9 +100,9 @@ UNMATCHED = (
 COUNTS = RowCounts(created=7, updated=2, skipped=1)
 
 
-def spreadsheet_order(**fields: Any) -> SpreadsheetOrder:
+def spreadsheet_order(**fields: Any) -> SpreadsheetInput:
     """An order like one of the gateway."""
-    return SpreadsheetOrder.model_validate(
+    return SpreadsheetInput.model_validate(
         {
             "uuid": str(uuid.uuid4()),
             "organisation_id": 1,
@@ -278,7 +278,7 @@ def scripted_undo(*failures: BaseException) -> ScriptedActivities:
     )
 
 
-def _undone(order: UndoOrder) -> UndoResult:
+def _undone(order: UndoInput) -> UndoResult:
     counts = UndoCounts(deleted=7, restored=2, left_alone=1)
     return UndoResult(uuid=order.uuid, state=UndoState.UNDONE, counts=counts)
 

@@ -19,7 +19,7 @@ from tests.support.transfers.events import a_transfer
 from tests.support.transfers.listed_place import SentEvents
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.partners import Partner, PlaceKind
-from workflows.transfers.watches import LookOrder, LookResult, SeenFile, Watch
+from workflows.transfers.watches import LookResult, PollWatchInput, SeenFile, Watch
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -70,7 +70,7 @@ class Looks:
             *(self.places, partners, self.store, self.sender, self.transfers, self.turns),
             now=lambda: self.now,
         )
-        order = LookOrder(watch=self.watch)
+        order = PollWatchInput(watch=self.watch)
         return await ActivityEnvironment().run(Watching(ports).look, order)
 
     @property

@@ -18,13 +18,13 @@ from workflows.transfers.events import TransferStatus
 from workflows.transfers.job_settings import corrected, plan_of
 from workflows.transfers.receipts import ReceiptStep, canonical, sealed
 from workflows.transfers.runs import (
-    ActionOrder,
+    ActionInput,
     ActionResult,
     EventRoute,
-    FileEventOrder,
+    FileEventInput,
     KeptCopy,
-    LoadOrder,
     Manifest,
+    PlanInput,
     Reception,
     SettleResult,
     StoredReceipt,
@@ -89,18 +89,18 @@ class ScriptedTransfer(ScriptedActivities):
     def _route(self) -> EventRoute:
         return self.routes.pop(0) if len(self.routes) > 1 else self.routes[0]
 
-    def _receive(self, order: FileEventOrder) -> Reception:
+    def _receive(self, order: FileEventInput) -> Reception:
         route = self._route()
         status = TransferStatus.NO_ASSIGNED if route.queue is None else TransferStatus.ASSIGNED
         return Reception(status=status, event=read_event(order.body, order.arrived), route=route)
 
-    def _plan(self, order: LoadOrder) -> TransferPlan:
+    def _plan(self, order: PlanInput) -> TransferPlan:
         if order.plan is not None and order.action is not None:
             return corrected(order.plan, order.job.event, order.index, order.action)
         return plan_of(self.job, order.job.event, None, has_files=order.job.resent_from is not None)
 
 
-def _done(order: ActionOrder) -> ActionResult:
+def _done(order: ActionInput) -> ActionResult:
     """One file of ten bytes, and a step of the receipt."""
     return ActionResult(
         files=Manifest(files=1, bytes=10, blob=BlobRef(name=f"staging/{order.index}", size=1)),
@@ -109,7 +109,7 @@ def _done(order: ActionOrder) -> ActionResult:
     )
 
 
-def inline_step(order: ActionOrder) -> ActionResult:
+def inline_step(order: ActionInput) -> ActionResult:
     """The same with a step that is no blob."""
     step = sealed(
         ReceiptStep(

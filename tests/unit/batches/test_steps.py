@@ -29,8 +29,8 @@ from workflows.batches.runs import (
     Closing,
     DocumentCounts,
     NoteEvents,
+    RedriveInput,
     Redriven,
-    RedriveOrder,
     SkipBatch,
     StepInput,
     SweepFacts,
@@ -216,7 +216,7 @@ async def test_a_batch_without_a_function_misses_none() -> None:
 
 
 async def redrive(queues: ScriptedPort, store: ScriptedPort, **more: Any) -> Redriven:
-    order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True, **more)
+    order = RedriveInput(key=KEY, plan=PLAN, number=2, final=True, **more)
     return await environment().run(
         BatchDrain(queues, ScriptedPort(), store, ScriptedPort(), ScriptedPort()).redrive, order
     )

@@ -16,7 +16,7 @@ from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import ORGANISATION, SpreadsheetSetup, table
 from workflows.shared.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
 from workflows.spreadsheets.mappings import ColumnMapping, FieldFacts, Layout, MappingStatus
-from workflows.spreadsheets.runs import SaveColumns, SpreadsheetOrder
+from workflows.spreadsheets.runs import SaveColumns, SpreadsheetInput
 
 HEADER = ["Vorname", "Nachname", "E-Mail-Adresse", "Straße", "Größe"]
 ROWS = [["Jörg", "Müller", "joerg@example.org", "Übelstraße 1", "groß"]]
@@ -36,7 +36,7 @@ def targets(columns: tuple[ColumnMapping, ...]) -> dict[str, str | None]:
     return {column.header: column.target for column in columns}
 
 
-async def preview(setup: SpreadsheetSetup, order: SpreadsheetOrder) -> dict[str, Any]:
+async def preview(setup: SpreadsheetSetup, order: SpreadsheetInput) -> dict[str, Any]:
     rows = await setup.select("spreadsheet_imports", "uuid preview")
     return json.loads(dict(rows)[order.uuid])
 

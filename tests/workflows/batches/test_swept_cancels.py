@@ -13,7 +13,7 @@ from tests.support.batches.scripted import ScriptedBatch, cancelled, denied, sta
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.events import CancelMode
 from workflows.batches.names import BatchKey, LoaderStatus, Purpose
-from workflows.batches.runs import BatchOrder, BatchResult, SweepFacts
+from workflows.batches.runs import BatchInput, BatchResult, SweepFacts
 from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -25,7 +25,7 @@ async def _swept(installation: BatchInstallation, key: BatchKey) -> BatchResult:
     """The result of the run that the sweeper starts."""
     return await installation.client.execute_workflow(
         BatchLifecycle.run,
-        BatchOrder(key=key, purpose=Purpose.SWEEP, notify=False),
+        BatchInput(key=key, purpose=Purpose.SWEEP, notify=False),
         id=key.workflow_id,
         task_queue=installation.task_queue,
         search_attributes=attributes.at_start("batches", Purpose.SWEEP, str(key.case_id)),

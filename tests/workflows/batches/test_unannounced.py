@@ -14,7 +14,7 @@ from tests.support.batches.scripted import ScriptedBatch, denied, finished, star
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.events import Announcement, Publication
 from workflows.batches.names import BatchKey, LoaderStatus, Phase, Purpose
-from workflows.batches.runs import DocumentCounts, SweepFacts, SweepOrder, Swept
+from workflows.batches.runs import DocumentCounts, SweepFacts, SweepInput, Swept
 from workflows.batches.sweeper import BatchSweeper
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -81,7 +81,7 @@ async def _terminated_while_torn_down(installation: BatchInstallation, key: Batc
 async def _sweep(installation: BatchInstallation, key: BatchKey) -> Swept:
     return await installation.client.execute_workflow(
         BatchSweeper.run,
-        SweepOrder(grace=0),
+        SweepInput(grace=0),
         id=f"sweep-of-{key.workflow_id}",
         task_queue=installation.task_queue,
     )

@@ -21,14 +21,14 @@ from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
 from workflows.transfers.scheduled import WatchLook
 from workflows.transfers.watches import (
     Expectation,
+    ExpectationCheckInput,
     ExpectedDay,
-    ExpectedOrder,
     ExpectedResult,
     ExpectedState,
-    GapOrder,
+    GapInput,
     GapView,
-    LookOrder,
     LookResult,
+    PollWatchInput,
     Watch,
     gap_id,
 )
@@ -45,8 +45,8 @@ def a_day(state: ExpectedState, **fields: Any) -> ExpectedDay:
     )
 
 
-def a_gap(state: ExpectedState, **fields: Any) -> GapOrder:
-    return GapOrder(day=a_day(state, **fields), sentence=f"orders: {state}")
+def a_gap(state: ExpectedState, **fields: Any) -> GapInput:
+    return GapInput(day=a_day(state, **fields), sentence=f"orders: {state}")
 
 
 def script_of(**results: Any) -> Any:
@@ -69,7 +69,7 @@ async def test_a_partner_that_is_unavailable_is_waited_for(server: Any, run_work
     ]
     async with run_worker("clocks", WORKFLOWS, script.activities()):
         result = await server.client.execute_workflow(
-            WatchLook.run, LookOrder(watch=WATCH), id="look-away", task_queue="clocks"
+            WatchLook.run, PollWatchInput(watch=WATCH), id="look-away", task_queue="clocks"
         )
     assert result == LookResult(files=1)
     assert script.calls == ["look", "wait", "look"]
@@ -83,7 +83,10 @@ async def test_a_look_that_fails_sends_one_notice(server: Any, run_worker: Any) 
         for number in range(2):
             with pytest.raises(WorkflowFailureError):
                 await server.client.execute_workflow(
-                    WatchLook.run, LookOrder(watch=WATCH), id=f"fail-{number}", task_queue="clocks"
+                    WatchLook.run,
+                    PollWatchInput(watch=WATCH),
+                    id=f"fail-{number}",
+                    task_queue="clocks",
                 )
 
         async def reported() -> bool:
@@ -99,7 +102,7 @@ async def test_what_is_wrong_with_files_causes_a_notice(server: Any, run_worker:
     script = script_of(look=LookResult(vanished=1, vanished_unsent=("'out/a'",)))
     async with run_worker("clocks", WORKFLOWS, script.activities()):
         await server.client.execute_workflow(
-            WatchLook.run, LookOrder(watch=WATCH), id="vanished", task_queue="clocks"
+            WatchLook.run, PollWatchInput(watch=WATCH), id="vanished", task_queue="clocks"
         )
 
         async def reported() -> bool:
@@ -123,7 +126,7 @@ async def test_a_gap_waits_in_the_inbox_until_its_files_come(server: Any, run_wo
         for number in range(3):
             await server.client.execute_workflow(
                 ExpectedFilesCheck.run,
-                ExpectedOrder(expectation=EXPECTED),
+                ExpectationCheckInput(expectation=EXPECTED),
                 id=f"check-{number}",
                 task_queue="clocks",
             )
@@ -175,7 +178,7 @@ async def test_a_check_that_cannot_be_made_causes_a_notice(server: Any, run_work
         with pytest.raises(WorkflowFailureError):
             await server.client.execute_workflow(
                 ExpectedFilesCheck.run,
-                ExpectedOrder(expectation=EXPECTED),
+                ExpectationCheckInput(expectation=EXPECTED),
                 id="check-fails",
                 task_queue="clocks",
             )

@@ -9,7 +9,7 @@ from tests.support.scripted import scripted
 from tests.support.waiting import eventually
 from workflows.shared.notices import NoticeKind, NoticeReceipt
 from workflows.shared.run_notices import NoticeDelivery
-from workflows.transfers.runs import KeyWarning, KeyWarnings, KeyWarningsOrder
+from workflows.transfers.runs import KeyWarning, KeyWarnings, KeyWarningsInput
 from workflows.transfers.scheduled import PartnerKeyWarnings
 
 WARNING = KeyWarning(
@@ -35,7 +35,7 @@ async def test_a_key_causes_one_notice_for_each_step(server: Any, run_worker: An
     async with run_worker("keys", workflows, script.activities()):
         for day in range(3):
             await server.client.execute_workflow(
-                PartnerKeyWarnings.run, KeyWarningsOrder(), id=f"day-{day}", task_queue="keys"
+                PartnerKeyWarnings.run, KeyWarningsInput(), id=f"day-{day}", task_queue="keys"
             )
             sent = 1 if day < 2 else 2
 

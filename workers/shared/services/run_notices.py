@@ -17,8 +17,8 @@ from workflows.shared.notices import (
     NextStep,
     Notice,
     NoticeKind,
-    NoticeOrder,
     NoticePolicies,
+    NotificationInput,
     cause_key,
     clean,
 )
@@ -69,7 +69,7 @@ class NoticeComposer:
     temporal_ui: str | None
     namespace: str
 
-    def compose(self, order: NoticeOrder) -> Notice:
+    def compose(self, order: NotificationInput) -> Notice:
         """The notice that a run has ordered."""
         run = recognise(catalogue.PIPELINES, order.workflow_id)
         pipeline = pipeline_of(order.workflow_id)
@@ -93,14 +93,14 @@ class NoticeComposer:
             about=order.about,
         )
 
-    def cause(self, order: NoticeOrder) -> str | None:
+    def cause(self, order: NotificationInput) -> str | None:
         """What the notice of a parked run shares with those of others; None: nothing."""
         run = recognise(catalogue.PIPELINES, order.workflow_id)
         if run is None or not run.kind.parks_alike or order.kind not in _OF_PARKED:
             return None
         return cause_key(f"{run.kind.workflow} {order.kind}", order.reason)
 
-    def _page(self, run: Run | None, order: NoticeOrder) -> str | None:
+    def _page(self, run: Run | None, order: NotificationInput) -> str | None:
         if self.public_url and run is not None and run.kind.page is not None:
             return f"{self.public_url}{run.kind.page(run.key)}"
         if order.link is not None:
@@ -108,7 +108,7 @@ class NoticeComposer:
         return page_in_temporal(self.temporal_ui, self.namespace, order.workflow_id, order.run_id)
 
 
-def _title(run: Run | None, order: NoticeOrder) -> str:
+def _title(run: Run | None, order: NotificationInput) -> str:
     if run is None:
         return order.workflow_id.replace(f"{OUTAGE_PREFIX}/", "Outage: ")
     named = run.kind.title(run.key)
@@ -116,7 +116,7 @@ def _title(run: Run | None, order: NoticeOrder) -> str:
     return named or f"{run.pipeline.title} {filename or known_runs.of(run.pipeline).name(run)}"
 
 
-def _steps(run: Run | None, order: NoticeOrder) -> Iterator[NextStep]:
+def _steps(run: Run | None, order: NotificationInput) -> Iterator[NextStep]:
     """Commands that answer, or show more; those of the pipeline first."""
     yield from order.steps
     if run is None:
