@@ -16,7 +16,7 @@ from activities.shared.failures import Heartbeater, translate_failures
 from activities.shared.scratch import scratch_folder
 from adapters.files.texts.pool import FileTexts
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import LoadFacts, WholeDocument
+from adapters.ports.documents import LoadInfo, WholeDocument
 from adapters.ports.errors import BlobNotFound
 from workflows.batches.loads import (
     STEPS,
@@ -152,7 +152,7 @@ class DocumentGroups:
     @translate_failures
     async def _read_new(self, event: DocumentEvent) -> WholeDocument:
         assert isinstance(event, DocumentProcessed)
-        return await self._read(event, LoadFacts(None, frozenset()))
+        return await self._read(event, LoadInfo(None, frozenset()))
 
     async def _save(self, order: DocumentGroupInput, group: "_Group") -> None:
         """Save what was read together; what is not new after all, or is refused, by itself."""
@@ -229,7 +229,7 @@ class DocumentGroups:
             return DocumentState.SUPERSEDED
         return await self._store.save_whole(event, await self._read(event, facts))
 
-    async def _read(self, event: DocumentProcessed, facts: LoadFacts) -> WholeDocument:
+    async def _read(self, event: DocumentProcessed, facts: LoadInfo) -> WholeDocument:
         """Read a document, as far as its message is loaded."""
         with scratch_folder(self._scratch) as folder:
             path, inside = folder / "document", folder / "inside"
@@ -242,7 +242,7 @@ class DocumentGroups:
         tags = (*event.tags, *derived_tags(extracted))
         return WholeDocument(source, extracted, tags, facts)
 
-    async def _is_as_it_was(self, event: DocumentProcessed, facts: LoadFacts) -> bool:
+    async def _is_as_it_was(self, event: DocumentProcessed, facts: LoadInfo) -> bool:
         """Whether the blob is the one that was read, or is gone."""
         read = facts.etag or (facts.source and facts.source.etag)
         try:
@@ -315,7 +315,7 @@ class _Group:
             self._outcomes.setdefault(number, lost)
 
 
-def _settled(facts: LoadFacts) -> DocumentState | None:
+def _settled(facts: LoadInfo) -> DocumentState | None:
     """The state of a document whose message was loaded before; None: it was not, or in part."""
     if facts.superseded and LoadStep.DEDUPE in facts.done:
         return DocumentState.SUPERSEDED

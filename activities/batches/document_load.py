@@ -17,7 +17,7 @@ from activities.shared.scratch import scratch_folder, sweep
 from adapters.aws.queues import AwsQueues
 from adapters.files.texts.pool import FileTexts
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Attached, Extracted, LoadFacts, Superseded
+from adapters.ports.documents import Attached, Extracted, LoadInfo, Superseded
 from adapters.ports.errors import BlobNotFound, Denied
 from workflows.batches.loads import (
     DocumentAttachments,
@@ -458,7 +458,7 @@ class DocumentLoads:
         facts = await self._store.facts(order.event)
         return _RESUMED if order.step in facts.done else None
 
-    async def _may_be_replaced(self, event: DocumentProcessed, facts: LoadFacts) -> bool:
+    async def _may_be_replaced(self, event: DocumentProcessed, facts: LoadInfo) -> bool:
         """Whether the blob was written since it was read."""
         if facts.superseded or facts.source is None:
             return False
@@ -475,7 +475,7 @@ class DocumentLoads:
             raise BlobNotFound(missing(event.blob_name)) from error
 
 
-def _resumed(facts: LoadFacts) -> StepOutcome:
+def _resumed(facts: LoadInfo) -> StepOutcome:
     found = {
         "source": facts.source,
         "duplicate_of": facts.duplicate_of,

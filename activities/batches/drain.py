@@ -25,7 +25,7 @@ from workflows.batches.runs import (
     RedriveInput,
     Redriven,
     StepInput,
-    SweepFacts,
+    SweepInfo,
 )
 from workflows.shared.errors import RuleViolation
 
@@ -203,13 +203,13 @@ class BatchCompletion:
 
     @activity.defn(name="batches.sweep_facts")
     @translate_failures
-    async def sweep_facts(self, key: BatchKey) -> SweepFacts:
+    async def sweep_facts(self, key: BatchKey) -> SweepInfo:
         """Read what the sweep of a batch has to know of its row; changes nothing."""
         async with Heartbeater():
             facts = await self._store.facts(key)
         if facts is None:
-            return SweepFacts()
-        return SweepFacts(
+            return SweepInfo()
+        return SweepInfo(
             processing=facts.status is LoaderStatus.PROCESSING,
             cancelled=facts.cancelled,
             unannounced=facts.status if facts.unannounced and facts.status.terminal else None,

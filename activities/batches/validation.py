@@ -15,7 +15,7 @@ from activities.shared.failures import Heartbeater, translate_failures
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.queues import AwsQueues
 from adapters.database.records import SqlLeases
-from adapters.ports.batches import BatchFacts, Claim, LeaseWait
+from adapters.ports.batches import BatchInfo, Claim, LeaseWait
 from adapters.ports.errors import Unavailable
 from adapters.temporal import TemporalOpenRuns
 from workflows.batches.names import (
@@ -342,7 +342,7 @@ class BatchValidation:
         leased = plan.leases and await self._leases.have_room(key, plan)
         return validation.model_copy(update={"plan": plan, "leased": leased})
 
-    async def _claim(self, asked: Validate, facts: BatchFacts) -> Validation:
+    async def _claim(self, asked: Validate, facts: BatchInfo) -> Validation:
         neighbours = [
             await self._neighbour(asked.key.case_id, batch_id, since)
             for batch_id, since in facts.processing

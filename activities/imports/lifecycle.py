@@ -47,7 +47,7 @@ from workflows.imports.runs import (
     Preparation,
     RowChunk,
     TaskKey,
-    TypeFacts,
+    TypeInfo,
 )
 from workflows.imports.types import SECTION, TableSpec, with_defaults
 from workflows.imports.validation import code_columns
@@ -428,7 +428,7 @@ class ImportLifecycle:
         if plan.delete_source and plan.source is not None:
             await self._blobs.delete(plan.source.name, etag=plan.source.etag)
 
-    def _plan(self, message: ImportMessage, facts: TypeFacts, source: BlobRef | None) -> ImportPlan:
+    def _plan(self, message: ImportMessage, facts: TypeInfo, source: BlobRef | None) -> ImportPlan:
         path: Literal["local", "remote"] = (
             "local" if source is None or source.size <= self._small else "remote"
         )
@@ -502,7 +502,7 @@ class ImportLifecycle:
         await self._store.close(closing, activity.info().workflow_id or order.message.workflow_id)
 
 
-def _uses_up_its_blob(message: ImportMessage, facts: TypeFacts) -> bool:
+def _uses_up_its_blob(message: ImportMessage, facts: TypeInfo) -> bool:
     """Whether the source goes when the import is done.
 
     Never earlier: when a worker dies, the local steps of its run are done again, from the look for
@@ -514,7 +514,7 @@ def _uses_up_its_blob(message: ImportMessage, facts: TypeFacts) -> bool:
     return facts.needs_blob and not facts.own_download
 
 
-def _source_name(message: ImportMessage, facts: TypeFacts) -> str | None:
+def _source_name(message: ImportMessage, facts: TypeInfo) -> str | None:
     if not facts.needs_blob:
         return None
     if isinstance(message, ScheduleUploadMessage):

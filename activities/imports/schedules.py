@@ -43,8 +43,8 @@ from workflows.imports.runs import (
 )
 from workflows.imports.schedules import (
     REPORT_HEADER,
-    Resemblance,
     ScheduleChunks,
+    ScheduleMatch,
     ScheduleProject,
     resembling,
 )
@@ -151,7 +151,7 @@ async def _compared(
     return total, held
 
 
-def _asked(short_name: str, alike: Sequence[Resemblance], total: int) -> HandlerOutcome:
+def _asked(short_name: str, alike: Sequence[ScheduleMatch], total: int) -> HandlerOutcome:
     shares = ", ".join(f"{each.share:.0%} in {each.schedule_id}" for each in alike)
     ids = " or ".join(each.schedule_id for each in alike)
     update = (

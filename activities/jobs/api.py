@@ -35,7 +35,7 @@ from pydantic import Field, ValidationError
 from activities.jobs.folders import StageFolders
 from activities.jobs.store import SqlJobStore
 from adapters.ports.blobs import Blobs
-from adapters.ports.spatial import Computation, Computing
+from adapters.ports.spatial import Computation, SubprocessExecutor
 from workflows.jobs.definitions import (
     InvalidDefinition,
     StageDefinition,
@@ -140,7 +140,7 @@ class TaskContext(Generic[P]):
             UnreadableDocument: It needs more memory than it may.
             Unavailable: The process was lost.
         """
-        computing: Computing = self.resources.port(Computing)
+        computing: SubprocessExecutor = self.resources.port(SubprocessExecutor)
         return await computing.compute(function, argument, self.folder)
 
     @property

@@ -27,7 +27,7 @@ from activities.transfers.endpoints import (
 )
 from adapters.files.openpgp.keyring import GnuPg, GnuPgKeyring
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfers import KeyFacts, PartnerStore
+from adapters.ports.transfers import KeyInfo, PartnerStore
 from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.partners import OpenPgpKey, Partner
@@ -329,7 +329,7 @@ def _passed_over(
     ]
 
 
-def _why_not(key: KeyFacts) -> str:
+def _why_not(key: KeyInfo) -> str:
     if key.revoked:
         return "it was revoked"
     if key.expires is not None and key.expires <= datetime.now(UTC):

@@ -32,7 +32,7 @@ from workflows.transfers.runs import (
 
 
 @dataclass(frozen=True)
-class ClosingPorts:
+class FinalizerDeps:
     """What `JobClosing` is given."""
 
     store: SqlTransferStore
@@ -46,7 +46,7 @@ class JobClosing:
         ports: Where rows and bytes are kept.
     """
 
-    def __init__(self, ports: ClosingPorts) -> None:
+    def __init__(self, ports: FinalizerDeps) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.close")
@@ -87,7 +87,7 @@ _BLOCK: Final = 1 << 18
 
 
 @dataclass(frozen=True)
-class ReceiptPorts:
+class ReceiptDeps:
     """What the end of a transfer is given."""
 
     blobs: Blobs
@@ -122,7 +122,7 @@ class Receipts:
         ports: Where receipts, copies and staged bytes are.
     """
 
-    def __init__(self, ports: ReceiptPorts) -> None:
+    def __init__(self, ports: ReceiptDeps) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.receipt")

@@ -15,7 +15,7 @@ from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.endpoints import StepFiles, staged_files
 from activities.transfers.operators_files import Queue
 from activities.transfers.records import Transfer
-from activities.transfers.store import SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlSequenceLocks, SqlTransferStore
 from adapters.ports.errors import Unavailable
 from adapters.ports.records import RejectionRecord
 from adapters.ports.transfers import (
@@ -51,9 +51,9 @@ from workflows.transfers.runs import (
     Reception,
     RouteInput,
     SequenceLockInput,
+    SequencePosition,
     StatusInput,
     TransferPlan,
-    Turn,
     done_elsewhere,
     file_job_id,
     fired_to,
@@ -315,7 +315,7 @@ class PlanningPorts:
     partners: PartnerStore
     queues: Collection[str]
     """Queues that there are."""
-    turns: SqlTurns
+    turns: SqlSequenceLocks
     store: SqlTransferStore
     keeps_copies: bool = True
     """Whether there is a key to encrypt copies with."""
@@ -409,7 +409,7 @@ class Planning:
 
     @activity.defn(name="transfers.take_turn")
     @translate_failures
-    async def take_turn(self, order: SequenceLockInput) -> Turn:
+    async def take_turn(self, order: SequenceLockInput) -> SequencePosition:
         """Stand in line for a sequence key; ends when the position is another than is known.
 
         Raises:
@@ -422,7 +422,7 @@ class Planning:
                 type=NOT_YET,
                 next_retry_delay=delay(activity.info().attempt) / 5,
             )
-        return Turn(position=len(before), behind=before[0] if before else None)
+        return SequencePosition(position=len(before), behind=before[0] if before else None)
 
 
 def _writing_again(job: SettingsJob, partner: str | None) -> tuple[SettingsJob, Sequence[str]]:

@@ -18,7 +18,7 @@ from activities.transfers.operators_files import (
     sentence_of,
 )
 from activities.transfers.records import Transfer
-from activities.transfers.store import SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlSequenceLocks, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.errors import Denied, UnreadableDocument
@@ -53,10 +53,10 @@ from workflows.transfers.watches import (
     ExpectedResult,
     ExpectedState,
     GapInput,
-    LookFailure,
-    LookResult,
     Period,
+    PollFailure,
     PollWatchInput,
+    PollWatchResult,
     SeenFile,
     Version,
     Watch,
@@ -93,7 +93,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class WatchPorts:
+class WatchPollDeps:
     """What looks of watches are given."""
 
     places: Places
@@ -101,7 +101,7 @@ class WatchPorts:
     store: SqlWatchStore
     sender: EventSender
     transfers: SqlTransferStore
-    turns: SqlTurns
+    turns: SqlSequenceLocks
     now: Callable[[], datetime] = now_utc
 
 
@@ -127,8 +127,8 @@ class _Look:
             self.problems.append(sentence[:500])
 
     @property
-    def result(self) -> LookResult:
-        return LookResult(
+    def result(self) -> PollWatchResult:
+        return PollWatchResult(
             files=self.files,
             sent=self.sent,
             settling=self.settling,
@@ -146,12 +146,12 @@ class Watching:
         ports: Endpoints, what was seen before, and who starts events.
     """
 
-    def __init__(self, ports: WatchPorts) -> None:
+    def __init__(self, ports: WatchPollDeps) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.look")
     @translate_failures
-    async def look(self, order: PollWatchInput) -> LookResult:
+    async def look(self, order: PollWatchInput) -> PollWatchResult:
         """List once; done again, it starts no event twice.
 
         Raises:
@@ -361,7 +361,7 @@ class Watching:
 
     @activity.defn(name="transfers.note_look")
     @translate_failures
-    async def note_look(self, failure: LookFailure) -> None:
+    async def note_look(self, failure: PollFailure) -> None:
         """Note why a look failed; what the one before came to stays."""
         known = await self._ports.store.state(failure.watch) or WatchState(watch=failure.watch)
         await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))

@@ -1,4 +1,4 @@
-"""The port `Computing` over processes that are kept ready."""
+"""The port `SubprocessExecutor` over processes that are kept ready."""
 
 import inspect
 import sys
@@ -41,8 +41,8 @@ class Returned(BaseModel):
     violated: str = ""
 
 
-class ForkedComputing:
-    """Calls functions in forks; a `Computing`, and an async context manager, which ends them.
+class ForkingExecutor:
+    """Call functions in forks; an async context manager, which ends them.
 
     Args:
         at_once: Calls side by side; the others wait.

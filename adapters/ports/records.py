@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from workflows.shared.dependencies import OutageInput
-from workflows.shared.notices import Notice
+from workflows.shared.notifications import Notification
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Outages(Protocol):
 class Notifications(Protocol):
     """One way to notify people."""
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         """Send a notice.
 
         Args:

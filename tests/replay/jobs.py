@@ -16,7 +16,6 @@ from activities.shared.dependencies import Dependencies
 from tests.support.jobs.scripted import ScriptedJob
 from tests.support.scripted import ScriptedActivities, unavailable
 from tests.support.waiting import eventually
-from workflows.jobs.aftercare import JobRetention, WebhookDelivery
 from workflows.jobs.batch_work import TaskBatch
 from workflows.jobs.definitions import Lane, OnFailure, StageDefinition, WorkflowDefinition
 from workflows.jobs.job import Job
@@ -28,6 +27,7 @@ from workflows.jobs.records import (
     WebhookInput,
     WebhookReceiver,
 )
+from workflows.jobs.retention_and_webhooks import JobRetention, WebhookDelivery
 from workflows.jobs.runs import (
     JobInput,
     JobRetentionInput,

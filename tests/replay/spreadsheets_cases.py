@@ -24,7 +24,6 @@ from tests.support.waiting import eventually
 from workflows.shared import attributes
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import PERMANENT
-from workflows.spreadsheets.aftercare import SpreadsheetRetention, SpreadsheetUndo
 from workflows.spreadsheets.mappings import (
     CellDecision,
     CellDecisions,
@@ -47,6 +46,7 @@ from workflows.spreadsheets.runs import (
     workflow_id,
 )
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo_and_retention import SpreadsheetRetention, SpreadsheetUndo
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedSpreadsheet], Awaitable[None]]

@@ -9,7 +9,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.watches import Expecting, Watching
 from tests.support.scripted import ScriptedActivities, scripted
 from tests.support.waiting import eventually
@@ -26,8 +26,8 @@ from workflows.transfers.watches import (
     ExpectedResult,
     ExpectedState,
     GapInput,
-    LookResult,
     PollWatchInput,
+    PollWatchResult,
     Watch,
     gap_id,
 )
@@ -71,7 +71,9 @@ async def _closed(handle: Handle) -> None:
 
 def _script(**fields: Any) -> ScriptedActivities:
     results = {"note_look": None, "record_expected": None, **fields.pop("results", {})}
-    return scripted(Watching, Expecting, NoticeSending, Dependencies, results=results, **fields)
+    return scripted(
+        Watching, Expecting, NotificationSending, Dependencies, results=results, **fields
+    )
 
 
 def _fails(step: str, *details: Any, type: str) -> dict[str, list[BaseException]]:
@@ -115,13 +117,15 @@ class Case:
 
 
 _AWAY = _fails("look", Dependency.PARTNER.value, 0, "acme", type=UNAVAILABLE)
-_PROBLEM = LookResult(files=1, problems=("'a': its event is refused",))
+_PROBLEM = PollWatchResult(files=1, problems=("'a': its event is refused",))
 
 CASES_OF: dict[str, dict[str, Any]] = {
     "WatchLook": {
-        "happy": Case(WatchLook, LOOK, _script(results={"look": LookResult(files=1, sent=1)})),
+        "happy": Case(WatchLook, LOOK, _script(results={"look": PollWatchResult(files=1, sent=1)})),
         "problem": Case(WatchLook, LOOK, _script(results={"look": _PROBLEM})),
-        "partner-away": Case(WatchLook, LOOK, _script(results={"look": LookResult()}, fails=_AWAY)),
+        "partner-away": Case(
+            WatchLook, LOOK, _script(results={"look": PollWatchResult()}, fails=_AWAY)
+        ),
         "failed": Case(WatchLook, LOOK, _script(fails=_fails("look", type=PERMANENT))),
     },
     "ExpectedFilesCheck": {

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.receipt import CopyRemoval
 from activities.transfers.watches import KeyExpiry
 from tests.replay import transfer_clocks
@@ -32,7 +32,7 @@ from workflows.shared import attributes
 from workflows.shared.contracts import Answer, Contract, Retry
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import PERMANENT, UNAVAILABLE
-from workflows.shared.notices import NoticeReceipt
+from workflows.shared.notifications import NotificationReceipt
 from workflows.transfers.events import TransferStatus, queue_task_queue, visit_of
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
@@ -48,9 +48,9 @@ from workflows.transfers.runs import (
     KeyWarningsInput,
     Manifest,
     Reception,
+    SequencePosition,
     TransferAssign,
     TransferRetry,
-    Turn,
     file_job_id,
     transfer_workflow_id,
 )
@@ -240,11 +240,11 @@ def _key_warnings(*found: KeyWarning, fails: int = 0) -> ScheduledCase:
     """A look at the keys of partners."""
     script = scripted(
         KeyExpiry,
-        NoticeSending,
+        NotificationSending,
         Dependencies,
         results={
             "expiring_keys": lambda order: KeyWarnings(warnings=found[order.skip :][:1]),
-            "send": NoticeReceipt(),
+            "send": NotificationReceipt(),
         },
         fails={"expiring_keys": [unavailable() for _ in range(fails)]},
     )
@@ -351,7 +351,10 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "sequence": JobCase(
             ScriptedTransfer(
                 job=a_job(SequenceKey="ftp/{accountId}"),
-                turns=[Turn(position=1, behind="transfer/a/job"), Turn(position=0)],
+                turns=[
+                    SequencePosition(position=1, behind="transfer/a/job"),
+                    SequencePosition(position=0),
+                ],
             )
         ),
         "wrong-settings": JobCase(

@@ -24,7 +24,7 @@ from tests.replay.test_contracts import changes, every_contract, schemas
 from tests.sixth.contracts import ParcelAnswer, ParcelInput
 from tests.sixth.register import NAME, PARCELS
 from tests.support.fresh_database import fresh_url
-from tests.support.notices import an_order
+from tests.support.notifications import an_order
 from tests.support.processes import ROOT, says
 from tests.support.waiting import eventually
 from tests.unit.test_contract_bounds import largest, results
@@ -35,8 +35,8 @@ from workers.shared.plugin import docflow_plugin, passthrough
 from workers.shared.register import recognise
 from workers.shared.services.identity import OPERATOR, VIEWER, Identity
 from workers.shared.services.inbox import Inbox
-from workers.shared.services.run_notices import NoticeComposer
-from workflows.shared.notices import NoticePolicies
+from workers.shared.services.run_notifications import NotificationComposer
+from workflows.shared.notifications import NotificationPolicies
 
 OLGA = Identity("olga", (), frozenset({OPERATOR}))
 ANNA = Identity("anna", (1,), frozenset({VIEWER}))
@@ -170,7 +170,9 @@ def test_its_answers_are_what_its_workflow_takes() -> None:
 
 
 def test_a_notice_names_its_run_and_the_answers_that_it_takes() -> None:
-    compose = NoticeComposer(NoticePolicies(("ops@example.org",)), None, "http://ui", "n").compose
+    compose = NotificationComposer(
+        NotificationPolicies(("ops@example.org",)), None, "http://ui", "n"
+    ).compose
     notice = compose(an_order("parcel/p1", answers=("retry",)))
     assert (notice.pipeline, notice.recipients) == (NAME, ("ops@example.org",))
     assert notice.link == "http://ui/namespaces/n/workflows/parcel%2Fp1/0190"

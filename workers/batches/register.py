@@ -323,7 +323,7 @@ BATCHES = Pipeline(
     ),
     schedules=_schedules,
     requirements="workers.batches.setup:worker_requirements",
-    verbs="workers.batches.verbs:VERBS",
+    verbs="workers.batches.run_actions:RUN_ACTIONS",
     gateway="workers.batches.pages:open_part",
     show="workers.batches.commands:show_run",
     commands={NAME: "workers.batches.commands:app"},

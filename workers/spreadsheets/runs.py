@@ -33,7 +33,6 @@ from workers.shared.services.intake import short
 from workers.shared.services.runs import TemporalRuns, temporal_errors
 from workflows.shared import attributes, errors
 from workflows.shared.contracts import Contract
-from workflows.spreadsheets.aftercare import SpreadsheetUndo
 from workflows.spreadsheets.mappings import FINAL, MappingsAnswer
 from workflows.spreadsheets.runs import (
     TASK_QUEUE,
@@ -44,6 +43,7 @@ from workflows.spreadsheets.runs import (
     workflow_id,
 )
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo_and_retention import SpreadsheetUndo
 
 
 class StillOpen(ServiceError):

@@ -31,7 +31,7 @@ from workers.transfers.resources import route_store
 from workers.transfers.routes import RouteListing, RouteService, read_key
 from workers.transfers.service import Rerouted, TransferService
 from workers.transfers.settings import queues_of
-from workflows.shared.notices import cause_key, cause_of
+from workflows.shared.notifications import cause_key, cause_of
 from workflows.shared.parking import Decision
 from workflows.transfers.events import EVENT_BYTES
 from workflows.transfers.routes import ANY, RouteRule

@@ -26,14 +26,14 @@ from workers.shared.services.errors import (
 from workers.shared.services.identity import Identity
 from workers.shared.services.inbox import gathered
 from workers.shared.services.runs import started_with, temporal_errors
+from workers.transfers.run_actions import SHOWN, parked_reason, run_of
 from workers.transfers.service import (
     Offer,
     TransferService,
     offers,
 )
 from workers.transfers.starts import StartedTransfer
-from workers.transfers.verbs import SHOWN, parked_reason, run_of
-from workflows.shared.notices import cause_key, cause_of
+from workflows.shared.notifications import cause_key, cause_of
 from workflows.shared.parking import Decision
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.receipts import Receipt, read_digest, verify

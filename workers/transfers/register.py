@@ -477,7 +477,7 @@ TRANSFERS = Pipeline(
         "routes": "workers.transfers.route_commands:app",
     },
     submit="workers.transfers.submit_command:app",
-    verbs="workers.transfers.verbs:VERBS",
+    verbs="workers.transfers.run_actions:RUN_ACTIONS",
     show="workers.transfers.commands:show_run",
     gateway="workers.transfers.pages:open_part",
     bridges=(

@@ -28,8 +28,8 @@ from workers.shared.services.identity import Identity, require_operator
 from workers.shared.services.lists import Cursor
 from workers.shared.services.runs import TemporalRuns, started_with, temporal_errors
 from workers.shared.services.runs import standing as standing_of
+from workers.transfers.run_actions import WAITING, parked_reason, run_of
 from workers.transfers.starts import StartedTransfer, TransferStarts
-from workers.transfers.verbs import WAITING, parked_reason, run_of
 from workflows.shared.contracts import Answer, Contract, Retry
 from workflows.shared.parking import Decision
 from workflows.transfers.events import FileNotice, TransferStatus

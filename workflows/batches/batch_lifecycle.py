@@ -34,9 +34,9 @@ from workflows.batches.runs import (
 )
 from workflows.shared.errors import BATCH_FAILED
 from workflows.shared.failures import Cancellation, failures_logged, finished_despite_cancel
-from workflows.shared.notices import counted
+from workflows.shared.notifications import counted
 from workflows.shared.parking import Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 
 
@@ -50,7 +50,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
 
     @workflow.init
     def __init__(self, order: BatchInput) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         super().__init__(Parking(timedelta(seconds=order.timings.patience), self._notices))
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings

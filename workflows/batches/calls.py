@@ -17,7 +17,7 @@ from workflows.batches.runs import (
     Redriven,
     SkipBatch,
     StepInput,
-    SweepFacts,
+    SweepInfo,
     Validate,
     Validation,
 )
@@ -103,7 +103,7 @@ class BatchSteps:
             BatchDrain.cancel_loads, self._key, summary="stop open loads", **policies.LONG
         )
 
-    async def sweep_facts(self) -> SweepFacts:
+    async def sweep_facts(self) -> SweepInfo:
         """What the sweep of the batch has to know of its row.
 
         Not a local step: what it has seen is in history before the row is changed.

@@ -271,7 +271,7 @@ class Validation(Contract):
     """It has what it needs of the limits of the account."""
 
 
-class SweepFacts(Contract):
+class SweepInfo(Contract):
     """What the sweep of a batch has to know of its row."""
 
     processing: bool = False

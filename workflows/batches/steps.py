@@ -25,7 +25,7 @@ from workflows.batches.runs import (
     SkipBatch,
     StepDone,
     StepInput,
-    SweepFacts,
+    SweepInfo,
     SweepInput,
     Validate,
     Validation,
@@ -85,7 +85,7 @@ class BatchCompletion:
     async def close(self, closing: Closing) -> DocumentCounts: ...
 
     @activity.defn(name="batches.sweep_facts")
-    async def sweep_facts(self, key: BatchKey) -> SweepFacts: ...
+    async def sweep_facts(self, key: BatchKey) -> SweepInfo: ...
 
     @activity.defn(name="batches.count")
     async def count(self, key: BatchKey) -> DocumentCounts: ...

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from workflows.imports.column_scan import LetterCases, UnusedColumn
 from workflows.imports.messages import (
     IMPORT_MESSAGE,
     FileMessage,
@@ -28,7 +29,6 @@ from workflows.imports.messages import (
     encoded,
 )
 from workflows.imports.runs import NOTE_CHARACTERS, HandlerOutcome
-from workflows.imports.survey import LetterCases, UnusedColumn
 from workflows.shared.cells import (
     Cell,
     RejectedRow,

@@ -17,6 +17,13 @@ from itertools import compress, repeat
 from operator import itemgetter
 from typing import Any, Final
 
+from workflows.imports.column_scan import (
+    CURRENCY,
+    NUMBER_DIGITS,
+    Surveyed,
+    conflicts,
+    convert_cells,
+)
 from workflows.imports.findings import (
     VALUE_CHARACTERS,
     Findings,
@@ -25,9 +32,8 @@ from workflows.imports.findings import (
     place_of,
     unreadable_as_text,
 )
-from workflows.imports.lines import Sections
+from workflows.imports.row_classification import Sections
 from workflows.imports.runs import RowChunk
-from workflows.imports.survey import CURRENCY, NUMBER_DIGITS, Surveyed, conflicts, convert_cells
 from workflows.imports.types import SECTION, SEQUENCE, TableSpec
 from workflows.shared.cells import (
     Cell,

@@ -13,11 +13,11 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from workflows.jobs.aftercare import start_deliveries
 from workflows.jobs.batch_work import sentence, show_wait, wait_of
 from workflows.jobs.definitions import OnFailure
 from workflows.jobs.progress import counted, line, reason_of, with_end
 from workflows.jobs.records import JobStatus
+from workflows.jobs.retention_and_webhooks import start_deliveries
 from workflows.jobs.runs import (
     JOB,
     NAMED,
@@ -44,9 +44,9 @@ from workflows.shared import attributes, policies
 from workflows.shared.contracts import Answer, AnyAnswer
 from workflows.shared.errors import JOB_FAILED, TOO_LATE, WRONG_STATE
 from workflows.shared.failures import Cancellation, explain
-from workflows.shared.notices import NoticeKind
+from workflows.shared.notifications import NotificationKind
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 
 
@@ -98,7 +98,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: JobInput) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
@@ -292,11 +292,14 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         return result
 
     async def _fail(self, reason: str) -> NoReturn:
-        result = await self._close(JobStatus.FAILED, reason, NoticeKind.FAILED)
+        result = await self._close(JobStatus.FAILED, reason, NotificationKind.FAILED)
         raise ApplicationError(reason, result, type=JOB_FAILED, non_retryable=True)
 
     async def _close(
-        self, status: JobStatus, reason: str | None = None, kind: NoticeKind = NoticeKind.ENDED
+        self,
+        status: JobStatus,
+        reason: str | None = None,
+        kind: NotificationKind = NotificationKind.ENDED,
     ) -> JobResult:
         self._closing, self._status, self._reason = True, status, reason
         await self._waiting.retried_despite_cancel(self._recorded, self._park_unrecorded)

@@ -40,7 +40,7 @@ class Uncalculated(str):
 
 
 @dataclass(frozen=True, slots=True)
-class SheetFacts:
+class SheetInfo:
     """One worksheet of a workbook."""
 
     name: str

@@ -31,7 +31,6 @@ from workflows.shared.fields import (
     FieldSpec,
     normalise,
 )
-from workflows.shared.moments import in_zone, local_time, read_clock
 from workflows.shared.notations import (
     YEARS,
     Notation,
@@ -50,6 +49,7 @@ from workflows.shared.notations import (
     settle,
 )
 from workflows.shared.patterns import compiled_pattern
+from workflows.shared.timestamps import in_zone, local_time, read_clock
 
 _ERRORS: Final = frozenset(
     (

@@ -31,7 +31,7 @@ from workflows.shared.currencies import (
     same_currency,
 )
 from workflows.shared.fields import DECIMAL_DIGITS, DECIMAL_PLACES, ColumnKind, FieldSpec, normalise
-from workflows.shared.moments import split_moment
+from workflows.shared.timestamps import split_moment
 
 Value = TypeVar("Value", Decimal, date)
 

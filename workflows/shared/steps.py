@@ -3,7 +3,7 @@
 from temporalio import activity
 
 from workflows.shared.dependencies import Recovery, WaitInput
-from workflows.shared.notices import NoticeReceipt, NotificationInput
+from workflows.shared.notifications import NotificationInput, NotificationReceipt
 from workflows.shared.records import (
     Rejection,
     RowRetentionInput,
@@ -20,11 +20,11 @@ class Dependencies:
     async def wait(self, awaited: WaitInput) -> Recovery: ...
 
 
-class NoticeSending:
+class NotificationSending:
     """Sends what the policy of a run's pipeline wants sent; one object for a process."""
 
     @activity.defn(name="notices.send")
-    async def send(self, order: NotificationInput) -> NoticeReceipt: ...
+    async def send(self, order: NotificationInput) -> NotificationReceipt: ...
 
 
 class Rejections:

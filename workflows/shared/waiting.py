@@ -25,8 +25,8 @@ from workflows.shared.dependencies import (
     outage_id,
 )
 from workflows.shared.failures import awaited_by, explain, reraise_cancellation
-from workflows.shared.notices import NoticeKind
-from workflows.shared.run_notices import Notices
+from workflows.shared.notifications import NotificationKind
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.steps import Dependencies
 
 T = TypeVar("T")
@@ -257,7 +257,7 @@ class Outage:
     def __init__(self, order: OutageInput) -> None:
         self._order = order
         self._ended: datetime | None = None
-        self._notices = Notices(order.notices)
+        self._notices = Notifications(order.notices)
 
     @workflow.run
     async def run(self, order: OutageInput) -> OutageStatus:
@@ -270,7 +270,7 @@ class Outage:
             workflow.logger.warning("%s", self._sentence)
             if self._notices.enabled:
                 begun = self._notices.order(
-                    NoticeKind.OUTAGE, "open", self._sentence, waiting_since=order.since
+                    NotificationKind.OUTAGE, "open", self._sentence, waiting_since=order.since
                 )
                 announcing = asyncio.create_task(self._notices.send(begun))
             if not await _ends_within(checking, NEEDS_ATTENTION_AFTER - ANNOUNCED_AFTER):
@@ -283,7 +283,7 @@ class Outage:
             lasted = timedelta(seconds=round((self._ended - order.since).total_seconds()))
             over = f"the {order.label} answers again, after {lasted}"
             workflow.logger.warning("%s", over)
-            await self._notices.end(NoticeKind.OUTAGE, "over", over)
+            await self._notices.end(NotificationKind.OUTAGE, "over", over)
         workflow.upsert_search_attributes(attributes.not_waiting(OutageState.OVER))
         workflow.set_current_details("")
         return self.status()

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
 from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.shared.notices import LAST_REMINDERS, NextStep
+from workflows.shared.notifications import LAST_REMINDERS, NextStep
 from workflows.spreadsheets import people, reviews
 from workflows.spreadsheets.fields import Entity
 from workflows.spreadsheets.mappings import (
@@ -27,7 +27,7 @@ from workflows.spreadsheets.mappings import (
     ColumnDecision,
     ColumnMapping,
     DecisionRecord,
-    FieldFacts,
+    FieldMetadata,
     MappingsAnswer,
     MappingStatus,
     ReviewCounts,
@@ -133,7 +133,7 @@ def shown_value(field: FieldSpec | None, value: str | None) -> str | None:
     return f"{shown}.{fraction:03}" if fraction else shown
 
 
-def field_titles(fields: Iterable[FieldFacts]) -> Mapping[str, str]:
+def field_titles(fields: Iterable[FieldMetadata]) -> Mapping[str, str]:
     """Title of each field, by name; runs of earlier releases know no titles."""
     return {each.name: each.title or words(each.name) for each in fields}
 
@@ -166,7 +166,7 @@ class AnswerRefused(Exception):
 
 def decide_columns(
     columns: Sequence[ColumnMapping],
-    fields: Sequence[FieldFacts],
+    fields: Sequence[FieldMetadata],
     decisions: Sequence[ColumnDecision],
     by: str,
     at: datetime,
@@ -248,7 +248,7 @@ def left_out(columns: Sequence[ColumnMapping]) -> tuple[str, ...]:
 
 def _refuse_malformed(
     columns: Sequence[ColumnMapping],
-    fields: Sequence[FieldFacts],
+    fields: Sequence[FieldMetadata],
     decisions: Sequence[ColumnDecision],
 ) -> None:
     by_id = {column.id: column for column in columns}
@@ -297,7 +297,7 @@ def refuse_malformed_values(decisions: Sequence[CellDecision]) -> None:
             )
 
 
-def _refuse_shared(columns: Sequence[ColumnMapping], fields: Sequence[FieldFacts]) -> None:
+def _refuse_shared(columns: Sequence[ColumnMapping], fields: Sequence[FieldMetadata]) -> None:
     for target, count in Counter(column.target for column in columns).items():
         if target and count > 1:
             headers = " and ".join(repr(c.header) for c in columns if c.target == target)

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
 from workflows.shared.contracts import Contract, Person, built_when_used, served
-from workflows.shared.notices import NextStep
+from workflows.shared.notifications import NextStep
 from workflows.spreadsheets.mappings import (
     COLUMNS,
     ColumnMapping,

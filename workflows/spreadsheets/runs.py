@@ -18,7 +18,7 @@ from workflows.spreadsheets.mappings import (
     CellSummary,
     ColumnMapping,
     DecisionRecord,
-    FieldFacts,
+    FieldMetadata,
     FieldName,
     Header,
     HiddenParts,
@@ -106,7 +106,7 @@ class Analysis(Contract):
     layout: Layout
     """As found; `header_line` is set."""
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
-    fields: tuple[FieldFacts, ...] = Field(max_length=FIELDS)
+    fields: tuple[FieldMetadata, ...] = Field(max_length=FIELDS)
     """Fields of the import type, for this organisation; kept in the run."""
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     """Further sheets that hold something."""
@@ -297,7 +297,7 @@ class SpreadsheetProgress(Contract):
     notify: Annotated[str, StringConstraints(max_length=320)] | None = None
     layout: Layout = Layout()
     columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
-    fields: tuple[FieldFacts, ...] = Field(default=(), max_length=FIELDS)
+    fields: tuple[FieldMetadata, ...] = Field(default=(), max_length=FIELDS)
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
     hidden: HiddenParts = HiddenParts()

@@ -63,7 +63,7 @@ class SpreadsheetLifecycle:
     async def save_columns(self, save: SaveColumns) -> None: ...
 
 
-class SpreadsheetNotices:
+class SpreadsheetNotifications:
     """Sends notices of runs that began to wait before all pipelines shared `notices.send`."""
 
     @activity.defn(name="spreadsheets.notify")

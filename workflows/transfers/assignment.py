@@ -13,7 +13,12 @@ from workflows.shared.parking import Answered, Decision, Parking
 from workflows.shared.waiting import OnFailure, Waiting
 from workflows.transfers.events import TransferStatus, queue_task_queue
 from workflows.transfers.job_end import record, standing
-from workflows.transfers.runs import FileJobInput, SequenceLockInput, TransferAssign, Turn
+from workflows.transfers.runs import (
+    FileJobInput,
+    SequenceLockInput,
+    SequencePosition,
+    TransferAssign,
+)
 from workflows.transfers.steps import Planning
 
 SETTINGS = "settings"
@@ -99,7 +104,7 @@ _POSITIONS_SHOWN: Final = 20
 """A long line must not fill the history."""
 
 
-class SequenceTurn:
+class SequenceLock:
     """The place of a run in the line of its key.
 
     Args:
@@ -122,20 +127,20 @@ class SequenceTurn:
             key: Of the job.
             park: Asks a person when its place cannot be found out.
         """
-        known: Turn | None = None
+        known: SequencePosition | None = None
         shown = 0
         while True:
             turn = await self._waiting.retried(lambda known=known: self._next(key, known), park)
             if not turn.position:
                 break
             shown += 1
-            known = turn if shown < _POSITIONS_SHOWN else Turn(position=-1)
+            known = turn if shown < _POSITIONS_SHOWN else SequencePosition(position=-1)
             self.waits = f"its turn: position {turn.position} of {key!r}, behind {turn.behind}"
             self._show(self.waits)
         self.waits = None
         self._show(None)
 
-    async def _next(self, key: str, known: Turn | None) -> Turn:
+    async def _next(self, key: str, known: SequencePosition | None) -> SequencePosition:
         order = SequenceLockInput(
             transfer_id=self._order.transfer_id,
             key=key,

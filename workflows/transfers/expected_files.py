@@ -16,9 +16,9 @@ from temporalio.workflow import ParentClosePolicy
 from workflows.shared import attributes, policies
 from workflows.shared.contracts import Answer
 from workflows.shared.failures import explain, reraise_cancellation
-from workflows.shared.notices import NoticeKind, notice_id
+from workflows.shared.notifications import NotificationKind, notice_id
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 from workflows.transfers.steps import Expecting
 from workflows.transfers.watches import (
@@ -67,9 +67,9 @@ class ExpectedFilesCheck:
 
 
 async def _notify(order: ExpectationCheckInput, sentence: str) -> None:
-    notices = Notices(order.notices)
+    notices = Notifications(order.notices)
     id = notice_id("expected", order.expectation.name, workflow.now().date(), sentence)
-    await notices.once(notices.order(NoticeKind.NEEDS_YOU, "problem", sentence, id=id))
+    await notices.once(notices.order(NotificationKind.NEEDS_YOU, "problem", sentence, id=id))
 
 
 async def _check(order: ExpectationCheckInput) -> ExpectedResult:
@@ -119,7 +119,7 @@ class ExpectedFiles(Parkable, skip=Answer):
 
     @workflow.init
     def __init__(self, order: GapInput) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._day, self._sentence = order.day, order.sentence
@@ -132,7 +132,7 @@ class ExpectedFiles(Parkable, skip=Answer):
         if is_late and not workflow.patched(_LATE_WAITS):
             id = notice_id("expected", self._day.name, self._day.day, self._day.state)
             await self._notices.once(
-                self._notices.order(NoticeKind.NEEDS_YOU, "late", self._sentence, id=id)
+                self._notices.order(NotificationKind.NEEDS_YOU, "late", self._sentence, id=id)
             )
         elif not self._has_arrived:
             await self._wait()

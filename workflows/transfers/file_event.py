@@ -18,9 +18,9 @@ from workflows.shared import attributes, policies
 from workflows.shared.contracts import MEMO, Answer, Retry
 from workflows.shared.errors import KEY_REUSED, TRANSFER_FAILED
 from workflows.shared.failures import explain
-from workflows.shared.notices import NextStep, NoticeKind
+from workflows.shared.notifications import NextStep, NotificationKind
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 from workflows.transfers.events import (
     FILE_EVENT,
@@ -77,7 +77,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: FileEventInput) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
@@ -226,7 +226,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         )
         if left_out.state == "skipped":
             return await self._end(TransferStatus.FAILED, reason, state=left_out.state)
-        view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)
+        view = await self._end(TransferStatus.FAILED, reason, NotificationKind.FAILED)
         raise ApplicationError(reason, view, type=TRANSFER_FAILED, non_retryable=True)
 
     async def _record(self, order: StatusInput) -> None:
@@ -239,14 +239,14 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         # A start that meets this run by its id compares with the event that has it.
         workflow.upsert_memo({MEMO: reception.digest})
         reason = reception.refused or ""
-        view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)
+        view = await self._end(TransferStatus.FAILED, reason, NotificationKind.FAILED)
         raise ApplicationError(reason, view, type=KEY_REUSED, non_retryable=True)
 
     async def _end(
         self,
         status: TransferStatus,
         reason: str,
-        kind: NoticeKind = NoticeKind.ENDED,
+        kind: NotificationKind = NotificationKind.ENDED,
         state: str | None = None,
     ) -> TransferView:
         self._status, self._reason = status, reason[:500]

@@ -12,11 +12,11 @@ from workflows.shared import attributes, policies
 from workflows.shared.contracts import Answer, AnyAnswer, BlobRef
 from workflows.shared.errors import TOO_LATE, TRANSFER_FAILED, WRONG_STATE
 from workflows.shared.failures import Cancellation, explain
-from workflows.shared.notices import NoticeKind
+from workflows.shared.notifications import NotificationKind
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import OnFailure, Waiting
-from workflows.transfers.assignment import SETTINGS, Assignment, Reassigned, SequenceTurn
+from workflows.transfers.assignment import SETTINGS, Assignment, Reassigned, SequenceLock
 from workflows.transfers.attempts import Attempts, Progress, carried_out
 from workflows.transfers.events import FILE_JOB, TransferStatus, file_of
 from workflows.transfers.fired_events import loop_of
@@ -58,7 +58,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: FileJobInput) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
@@ -73,7 +73,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._progress = Progress()
         self._remarks: list[str] = []
         self._left_out = False
-        self._turn = SequenceTurn(order, self._waiting, self._show)
+        self._turn = SequenceLock(order, self._waiting, self._show)
         self._reason: str | None = None
         self._receipt: BlobRef | None = None
         self._cancellation = Cancellation[Answer]()
@@ -273,7 +273,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         return view
 
     async def _fail(self, reason: str, by: str | None) -> NoReturn:
-        view = await self._close(TransferStatus.FAILED, reason, by, NoticeKind.FAILED)
+        view = await self._close(TransferStatus.FAILED, reason, by, NotificationKind.FAILED)
         raise ApplicationError(reason, view, type=TRANSFER_FAILED, non_retryable=True)
 
     async def _close(
@@ -281,7 +281,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         status: TransferStatus,
         reason: str | None = None,
         by: str | None = None,
-        kind: NoticeKind = NoticeKind.ENDED,
+        kind: NotificationKind = NotificationKind.ENDED,
     ) -> TransferView:
         index, self._index, self._closing = self._index, None, True
         if status is TransferStatus.FAILED:

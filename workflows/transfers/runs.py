@@ -252,7 +252,7 @@ class SequenceLockInput(Contract):
     """The position that is shown already; None: none is; -1: it ends at its turn only."""
 
 
-class Turn(Contract):
+class SequencePosition(Contract):
     """Result of `transfers.take_turn`."""
 
     position: int

@@ -7,8 +7,8 @@ from temporalio.exceptions import FailureError
 
 from workflows.shared import policies
 from workflows.shared.failures import explain, reraise_cancellation
-from workflows.shared.notices import NoticeKind, notice_id
-from workflows.shared.run_notices import Notices
+from workflows.shared.notifications import NotificationKind, notice_id
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 from workflows.transfers.runs import (
     CopyRetentionInput,
@@ -18,7 +18,7 @@ from workflows.transfers.runs import (
     KeyWarningsInput,
 )
 from workflows.transfers.steps import CopyRemoval, KeyExpiry, Watching
-from workflows.transfers.watches import WATCH_LOOK, LookFailure, LookResult, PollWatchInput
+from workflows.transfers.watches import WATCH_LOOK, PollFailure, PollWatchInput, PollWatchResult
 
 
 @workflow.defn(name=WATCH_LOOK)
@@ -30,15 +30,15 @@ class WatchLook:
     """
 
     @workflow.run
-    async def run(self, order: PollWatchInput) -> LookResult:
+    async def run(self, order: PollWatchInput) -> PollWatchResult:
         """Look once."""
-        waiting, notices = Waiting(), Notices(order.notices)
+        waiting, notices = Waiting(), Notifications(order.notices)
         try:
             result = await waiting.done(lambda: _look(order))
         except FailureError as error:
             reraise_cancellation(error)
             problem = f"watch {order.watch.name} cannot look: {explain(error)}"[:500]
-            failure = LookFailure(watch=order.watch.name, problem=problem)
+            failure = PollFailure(watch=order.watch.name, problem=problem)
             await waiting.done(lambda: _note(failure))
             await _notify(notices, order, problem)
             raise
@@ -52,22 +52,22 @@ class WatchLook:
         return result
 
 
-async def _look(order: PollWatchInput) -> LookResult:
+async def _look(order: PollWatchInput) -> PollWatchResult:
     return await workflow.execute_activity_method(
         Watching.look, order, summary=f"look at {order.watch.partner}", **policies.LONG
     )
 
 
-async def _note(failure: LookFailure) -> None:
+async def _note(failure: PollFailure) -> None:
     await workflow.execute_local_activity_method(
         Watching.note_look, failure, summary="note the failure", **policies.SHORT
     )
 
 
-async def _notify(notices: Notices, order: PollWatchInput, sentence: str) -> None:
+async def _notify(notices: Notifications, order: PollWatchInput, sentence: str) -> None:
     """Notify people of a problem, once a day."""
     id = notice_id("watch", order.watch.name, workflow.now().date(), sentence)
-    await notices.once(notices.order(NoticeKind.NEEDS_YOU, "problem", sentence, id=id))
+    await notices.once(notices.order(NotificationKind.NEEDS_YOU, "problem", sentence, id=id))
 
 
 @workflow.defn(name="PartnerKeyWarnings")
@@ -77,14 +77,14 @@ class PartnerKeyWarnings:
     @workflow.run
     async def run(self, order: KeyWarningsInput) -> KeyExpiryResult:
         """Look once; notices that were sent before are not sent again."""
-        notices = Notices(order.notices)
+        notices = Notifications(order.notices)
         while found := (await Waiting().done(partial(_found, order))).warnings:
             for warning in found:
                 id = notice_id(
                     "key", warning.partner, warning.key, warning.ends.date(), warning.step
                 )
                 await notices.once(
-                    notices.order(NoticeKind.NEEDS_YOU, "expiring", warning.sentence, id=id)
+                    notices.order(NotificationKind.NEEDS_YOU, "expiring", warning.sentence, id=id)
                 )
             order = order.model_copy(update={"skip": order.skip + len(found)})
         return KeyExpiryResult(keys=order.skip)

@@ -366,7 +366,7 @@ _MANY: Final = ("data", "headers")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TemplateContext:
     """What templates of a run may refer to."""
 
     event: FileNotice
@@ -376,7 +376,7 @@ class Facts:
     job: str = ""
 
 
-def names_of(action: Action, facts: Facts) -> dict[str, str]:
+def names_of(action: Action, facts: TemplateContext) -> dict[str, str]:
     """All templates of an action, resolved, by the names of their fields.
 
     Raises:
@@ -387,7 +387,7 @@ def names_of(action: Action, facts: Facts) -> dict[str, str]:
     return {field: resolve(text, facts, kind) for field, text, kind in _templates(action)}
 
 
-def problems_of_names(action: Action, facts: Facts) -> Iterator[str]:
+def problems_of_names(action: Action, facts: TemplateContext) -> Iterator[str]:
     """Why templates of an action cannot be resolved: all reasons, each with its field."""
     for field, template, kind in _templates(action):
         for problem in problems_of_template(template, facts, kind):
@@ -413,7 +413,7 @@ def _kind_of(action: Action, field: str) -> Kind:
     return Kind.PATH if field in _PATHS else Kind.TEXT
 
 
-def resolve(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> str:
+def resolve(template: str, facts: TemplateContext, kind: Kind = Kind.TEXT) -> str:
     """Resolve what depends on the event; braces that stay are doubled, except of parts of files.
 
     Raises:
@@ -425,12 +425,14 @@ def resolve(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> str:
     return resolved
 
 
-def problems_of_template(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> Sequence[str]:
+def problems_of_template(
+    template: str, facts: TemplateContext, kind: Kind = Kind.TEXT
+) -> Sequence[str]:
     """Why a template cannot be resolved: all reasons."""
     return _resolved(template, facts, kind)[1]
 
 
-def _resolved(template: str, facts: Facts, kind: Kind) -> tuple[str, Sequence[str]]:
+def _resolved(template: str, facts: TemplateContext, kind: Kind) -> tuple[str, Sequence[str]]:
     problems: list[str] = []
 
     def replace(part: re.Match[str]) -> str:
@@ -451,7 +453,7 @@ def _resolved(template: str, facts: Facts, kind: Kind) -> tuple[str, Sequence[st
     return resolved.removeprefix("/"), problems
 
 
-def _substitute(part: re.Match[str], template: str, facts: Facts, kind: Kind) -> str:
+def _substitute(part: re.Match[str], template: str, facts: TemplateContext, kind: Kind) -> str:
     """What stands in the place of one part.
 
     Raises:
@@ -518,7 +520,7 @@ def check_path(path: str) -> None:
         raise RuleViolation(f"the path {path!r} holds an empty, '.' or '..' segment")
 
 
-def _value(name: str, form: str, facts: Facts) -> str:
+def _value(name: str, form: str, facts: TemplateContext) -> str:
     event = facts.event
     if name in DAYS:
         return _moment(event.time, DAYS[name], form or _DATE, facts.zone)

@@ -16,19 +16,19 @@ from workflows.transfers.runs import (
     Reception,
     RouteInput,
     SequenceLockInput,
+    SequencePosition,
     StatusInput,
     StoredReceipt,
     TransferClosing,
     TransferPlan,
-    Turn,
 )
 from workflows.transfers.watches import (
     ExpectationCheckInput,
     ExpectedDays,
     ExpectedResult,
-    LookFailure,
-    LookResult,
+    PollFailure,
     PollWatchInput,
+    PollWatchResult,
 )
 
 
@@ -79,17 +79,17 @@ class Planning:
     async def load_plan(self, order: PlanInput) -> TransferPlan: ...
 
     @activity.defn(name="transfers.take_turn")
-    async def take_turn(self, order: SequenceLockInput) -> Turn: ...
+    async def take_turn(self, order: SequenceLockInput) -> SequencePosition: ...
 
 
 class Watching:
     """Looks at endpoints."""
 
     @activity.defn(name="transfers.look")
-    async def look(self, order: PollWatchInput) -> LookResult: ...
+    async def look(self, order: PollWatchInput) -> PollWatchResult: ...
 
     @activity.defn(name="transfers.note_look")
-    async def note_look(self, failure: LookFailure) -> None: ...
+    async def note_look(self, failure: PollFailure) -> None: ...
 
 
 class Expecting:

@@ -116,7 +116,7 @@ class PollWatchInput(Contract):
     notices: bool = True
 
 
-class LookResult(Contract):
+class PollWatchResult(Contract):
     """Result of `transfers.look`."""
 
     files: int = 0
@@ -140,7 +140,7 @@ class WatchState(Contract):
     watch: WatchName
     looked: datetime | None = None
     """When it was last listed."""
-    result: LookResult = LookResult()
+    result: PollWatchResult = PollWatchResult()
     problem: Sentence | None = None
     """Why the last look failed; None: it did not."""
     emptied: datetime | None = None
@@ -150,7 +150,7 @@ class WatchState(Contract):
     they are gone."""
 
 
-class LookFailure(Contract):
+class PollFailure(Contract):
     """Input of `transfers.note_look`: a look that failed for good."""
 
     watch: WatchName

@@ -43,7 +43,7 @@ from workflows.jobs.rasters import (
     GridInput,
     GroundPoint,
     RasterBand,
-    RasterFacts,
+    RasterInfo,
     Validity,
 )
 from workflows.shared.contracts import problem_text
@@ -160,7 +160,7 @@ _TABLE_USAGES = frozenset({"1", _NAME, "6", "7", "8", "9"})
 """Of columns that are known otherwise: counts of pixels, names, colours."""
 
 
-def inspect(path: Path, subdataset: int | None, name: str = "") -> RasterFacts:
+def inspect(path: Path, subdataset: int | None, name: str = "") -> RasterInfo:
     """Facts of a raster, after all of it was decoded.
 
     Args:
@@ -178,7 +178,7 @@ def inspect(path: Path, subdataset: int | None, name: str = "") -> RasterFacts:
         return _with_archive(_inspected(packed.path, packed.subdataset), packed, subdataset)
 
 
-def _with_archive(facts: RasterFacts, packed: Packed, chosen: int | None) -> RasterFacts:
+def _with_archive(facts: RasterInfo, packed: Packed, chosen: int | None) -> RasterInfo:
     """Facts of a raster, and what the archive that holds it adds to them."""
     if packed.member is None:
         return facts
@@ -199,7 +199,7 @@ def _with_archive(facts: RasterFacts, packed: Packed, chosen: int | None) -> Ras
     return facts.model_copy(update={**more, "notes": tuple(notes[:NOTES])})
 
 
-def _inspected(path: Path, subdataset: int | None) -> RasterFacts:
+def _inspected(path: Path, subdataset: int | None) -> RasterInfo:
     with opened(path) as dataset:
         names = tuple(dataset.subdatasets)
         if names and subdataset is not None and subdataset > len(names):
@@ -241,9 +241,9 @@ def _chosen(names: tuple[str, ...], subdataset: int | None) -> str | None:
     return names[subdataset - 1]
 
 
-def _without_pixels(driver: str, path: Path, names: tuple[str, ...]) -> RasterFacts:
+def _without_pixels(driver: str, path: Path, names: tuple[str, ...]) -> RasterInfo:
     """A file that has nothing but several rasters."""
-    return RasterFacts(
+    return RasterInfo(
         driver=driver,
         width=1,
         height=1,
@@ -255,7 +255,7 @@ def _without_pixels(driver: str, path: Path, names: tuple[str, ...]) -> RasterFa
 
 def _facts(
     dataset: Any, path: Path, names: tuple[str, ...], subdataset: int | None, notes: list[str]
-) -> RasterFacts:
+) -> RasterInfo:
     transform, points, residual = _placed(dataset, notes)
     block_height, block_width = dataset.block_shapes[0]
     crs = dataset.crs or (dataset.gcps[1] if points else None)
@@ -265,7 +265,7 @@ def _facts(
     _note_hidden_nodata(dataset, path, notes)
     _note_colours(dataset, notes)
     bands = tuple(_band(dataset, number, notes) for number in dataset.indexes)
-    return RasterFacts(
+    return RasterInfo(
         driver=dataset.driver,
         width=dataset.width,
         height=dataset.height,

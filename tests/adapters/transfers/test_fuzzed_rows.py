@@ -25,7 +25,7 @@ from activities.transfers.reception import (
     ReceivingPorts,
     RouteCache,
 )
-from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from tests.support.chaos import kills, seed
 from tests.support.fresh_database import fresh_url
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
@@ -141,7 +141,12 @@ async def desk(tmp_path: Path, seed: str) -> AsyncGenerator[Desk]:
             store, RouteCache(routes), queues, resources.rejected, jobs=jobs
         )
         planning = PlanningPorts(
-            FuzzedSettings(seed), partners, queues, SqlTurns(database), store, keeps_copies=False
+            FuzzedSettings(seed),
+            partners,
+            queues,
+            SqlSequenceLocks(database),
+            store,
+            keeps_copies=False,
         )
         yield Desk(Receiving(receiving), Planning(planning), store, resources.rejected)
 

@@ -50,7 +50,7 @@ from workflows.batches.events import (
 from workflows.batches.names import BatchKey, LoaderStatus, Timings
 from workflows.batches.runs import CaseInput
 from workflows.shared import attributes
-from workflows.shared.notices import NoticePolicies
+from workflows.shared.notifications import NotificationPolicies
 
 QUICK = Timings(settle=0, poll=1, hold=0)
 ROOMY = AccountLimits(filter_policies=200, concurrency=2_000)
@@ -198,7 +198,7 @@ async def batch_installation(
             rejected=unused,
             blobs=MemoryBlobs(),
             notices={},
-            policies=NoticePolicies(),
+            policies=NotificationPolicies(),
             scratch=folder,
         )
         installation = BatchInstallation(client, task_queue, store, common, batch, cloud, **options)

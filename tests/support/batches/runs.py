@@ -25,7 +25,7 @@ from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.names import Phase, Purpose, Timings
 from workflows.batches.runs import BatchInput, BatchResult, BatchStatus
 from workflows.shared import attributes
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 
 Handle = WorkflowHandle[Any, BatchResult]
 QUICK = Timings(settle=0, poll=1, hold=0)

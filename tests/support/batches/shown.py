@@ -25,7 +25,7 @@ from workflows.batches.names import BatchKey, Purpose
 from workflows.batches.runs import BatchInput, BatchResult
 from workflows.shared import attributes
 from workflows.shared.contracts import BlobRef
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 
 REASON = "the file is <b>damaged</b>"
 

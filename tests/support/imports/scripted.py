@@ -10,7 +10,7 @@ from activities.imports.lifecycle import DeleteImports, ImportLifecycle, UploadI
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from tests.support.scripted import ScriptedActivities
 from workflows.imports.findings import naming_unused_fields
 from workflows.imports.messages import IMPORT_MESSAGE, ImportMessage
@@ -35,7 +35,7 @@ CLASSES = (
     DeleteImports,
     UploadImports,
     Dependencies,
-    NoticeSending,
+    NotificationSending,
 )
 _HANDLERS = tuple(handler.value.rpartition(".")[2] for handler in Handler)
 

@@ -8,7 +8,7 @@ from activities.jobs.completion import StageClosing
 from activities.jobs.groups import BatchRecords, TaskGroups
 from activities.jobs.planning import StagePlanning
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from tests.support.scripted import ScriptedActivities
 from workflows.jobs.records import JobRecorded
 from workflows.jobs.runs import (
@@ -55,7 +55,7 @@ class ScriptedJob(ScriptedActivities):
             BatchRecords,
             StageClosing,
             Dependencies,
-            NoticeSending,
+            NotificationSending,
             results=results,
             **script,
         )

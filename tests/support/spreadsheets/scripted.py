@@ -8,11 +8,11 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import (
     SpreadsheetLifecycle,
-    SpreadsheetNotices,
+    SpreadsheetNotifications,
     SpreadsheetRetentionSteps,
 )
 from activities.spreadsheets.review import SpreadsheetReview
@@ -27,7 +27,7 @@ from workflows.spreadsheets.mappings import (
     NEXT,
     CellSummary,
     ColumnMapping,
-    FieldFacts,
+    FieldMetadata,
     Layout,
     MappingStatus,
     OpenValue,
@@ -65,14 +65,14 @@ CLASSES = (
     SpreadsheetReview,
     SpreadsheetRows,
     SpreadsheetReports,
-    SpreadsheetNotices,
+    SpreadsheetNotifications,
     Dependencies,
-    NoticeSending,
+    NotificationSending,
 )
 FIELDS = (
-    FieldFacts(name="LAST_NAME", required=True),
-    FieldFacts(name="FIRST_NAME"),
-    FieldFacts(name="EVENT_CATEGORY_NAME", resolver="event_categories", creates=True),
+    FieldMetadata(name="LAST_NAME", required=True),
+    FieldMetadata(name="FIRST_NAME"),
+    FieldMetadata(name="EVENT_CATEGORY_NAME", resolver="event_categories", creates=True),
 )
 MATCHED = (
     ColumnMapping(
@@ -272,7 +272,7 @@ def scripted_undo(*failures: BaseException) -> ScriptedActivities:
     return scripted(
         SpreadsheetUndoSteps,
         Dependencies,
-        NoticeSending,
+        NotificationSending,
         results={"undo": _undone},
         fails={"undo": failures},
     )
@@ -307,7 +307,7 @@ class ScriptedRetention(ScriptedActivities):
         super().__init__(
             SpreadsheetRetentionSteps,
             Dependencies,
-            NoticeSending,
+            NotificationSending,
             results={
                 "expired": self._expired,
                 "purge": self._purge,

@@ -15,7 +15,7 @@ from temporalio.client import Client
 from activities.shared.failures import translate_failures
 from activities.transfers.operators_files import read_queues
 from activities.transfers.partner_store import SqlPartnerStore
-from activities.transfers.receipt import ClosingPorts, JobClosing
+from activities.transfers.receipt import FinalizerDeps, JobClosing
 from activities.transfers.reception import (
     Planning,
     PlanningPorts,
@@ -23,7 +23,7 @@ from activities.transfers.reception import (
     ReceivingPorts,
     RouteCache,
 )
-from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from adapters.ports.places import PartnerAway
 from tests.support.transfers.events import READ, WRITE
 from tests.support.waiting import eventually
@@ -217,12 +217,12 @@ class Opened:
     staging: NothingStaged
     receiving: ReceivingPorts
     planning: PlanningPorts
-    closing: ClosingPorts
+    closing: FinalizerDeps
 
 
 def _opened(environment: Mapping[str, str], resources: Resources, client: Client) -> Opened:
     database, queues = resources.database, read_queues(QUEUES)
-    store, turns = SqlTransferStore(database), SqlTurns(database)
+    store, turns = SqlTransferStore(database), SqlSequenceLocks(database)
     place = TransferSettings.read(environment).job_settings
     source = settings_source(place, resources.blobs, resources.scratch)
     staging: Any = NothingStaged()
@@ -234,7 +234,7 @@ def _opened(environment: Mapping[str, str], resources: Resources, client: Client
             store, routes, queues, resources.rejected, StartedEvents(client, queues, store)
         ),
         PlanningPorts(source, SqlPartnerStore(database), queues, turns, store),
-        ClosingPorts(store, staging),
+        FinalizerDeps(store, staging),
     )
 
 

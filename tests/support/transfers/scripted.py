@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.archives import ArchiveSteps, Scanning
 from activities.transfers.cloud_events import read_event
 from activities.transfers.crypto import Checksums, Crypto
@@ -26,10 +26,10 @@ from workflows.transfers.runs import (
     Manifest,
     PlanInput,
     Reception,
+    SequencePosition,
     SettleResult,
     StoredReceipt,
     TransferPlan,
-    Turn,
 )
 
 ACTIVITIES: Final = (
@@ -47,7 +47,7 @@ ACTIVITIES: Final = (
     SourceSettling,
     Receipts,
     Dependencies,
-    NoticeSending,
+    NotificationSending,
 )
 """Whatever the two workflows of a transfer call."""
 
@@ -65,13 +65,13 @@ class ScriptedTransfer(ScriptedActivities):
         self,
         routes: list[EventRoute] | None = None,
         job: Any = None,
-        turns: list[Turn] | None = None,
+        turns: list[SequencePosition] | None = None,
         results: dict[str, Any] | None = None,
         **script: Any,
     ) -> None:
         self.routes = routes or [EventRoute(queue="jobs", rule="1", priority=3)]
         self.job = a_job() if job is None else job
-        self.turns = turns or [Turn(position=0)]
+        self.turns = turns or [SequencePosition(position=0)]
         given = {
             "receive": self._receive,
             "compare_job": Reception(status=TransferStatus.ASSIGNED, reason="its job was started"),

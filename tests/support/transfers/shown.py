@@ -17,7 +17,7 @@ from tests.support.transfers.scripted import ScriptedTransfer
 from tests.support.waiting import eventually
 from workflows.shared import attributes
 from workflows.shared.errors import PERMANENT
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.file_job import FileJob
 from workflows.transfers.runs import FileJobInput, TransferView, file_job_id

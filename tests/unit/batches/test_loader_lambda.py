@@ -352,7 +352,7 @@ def test_a_cold_start_loads_no_database_reader_activity_or_workflow() -> None:
     modules = {name for name in loaded if re.match(r"workflows\.\w+\.", name)}
     sources = {name: (ROOT / f"{name.replace('.', '/')}.py").read_text() for name in modules}
     defining = {name for name, source in sources.items() if "@workflow.defn" in source}
-    assert defining == {"workflows.shared.run_notices"}
+    assert defining == {"workflows.shared.run_notifications"}
     unused = r"(sqlalchemy|aioboto3|activities|adapters\.(?!ports\b)\w+)(\.|$)"
     assert [name for name in loaded if re.match(unused, name)] == []
 

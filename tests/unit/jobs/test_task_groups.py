@@ -18,9 +18,9 @@ from activities.jobs.planning import StagePlanning
 from activities.jobs.types.hello_world import HelloWorld
 from activities.shared.failures import LOST_WORKERS
 from adapters.database.engine import open_database
-from adapters.files.computation import ForkedComputing
+from adapters.files.computation import ForkingExecutor
 from adapters.ports.errors import ProcessLost, Throttled, Unavailable
-from adapters.ports.spatial import Computing
+from adapters.ports.spatial import SubprocessExecutor
 from tests.support.fresh_database import fresh_url
 from tests.support.jobs import computations
 from tests.support.jobs.groups import (
@@ -134,8 +134,8 @@ async def test_a_task_that_needs_more_memory_than_it_may_fails_by_itself(build: 
         return await context.compute(computations.swollen, {"bytes": size})
 
     _, ports, job = await build(act, lane=Lane.HEAVY)
-    async with ForkedComputing(1, HEAVY_MEMORY, 256 << 20) as computing:
-        ports.resources.more[Computing] = computing  # type: ignore[index]
+    async with ForkingExecutor(1, HEAVY_MEMORY, 256 << 20) as computing:
+        ports.resources.more[SubprocessExecutor] = computing  # type: ignore[index]
         result = await environment().run(TaskGroups(ports).run_tasks, group_of(job, 0, 1, 2))
     assert (result.completed, result.failed, result.again) == (2, 1, ())
     assert finished(result)[1].error == (

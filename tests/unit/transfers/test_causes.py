@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job
-from workflows.shared.notices import cause_key, cause_of
+from workflows.shared.notifications import cause_key, cause_of
 from workflows.transfers.job_settings import PLACE, partner_of, place_of
 from workflows.transfers.paths import printable
 from workflows.transfers.settings import SettingsJob

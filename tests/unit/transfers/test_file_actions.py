@@ -15,7 +15,7 @@ from activities.shared.failures import LOST_WORKERS
 from activities.transfers.archives import ArchivePorts, ArchiveSteps
 from activities.transfers.cloud_events import head_of, read_event
 from activities.transfers.crypto import Checksums
-from activities.transfers.receipt import ReceiptPorts, Receipts
+from activities.transfers.receipt import ReceiptDeps, Receipts
 from activities.transfers.reception import Firing
 from adapters.files.archives import ArchiveFiles
 from adapters.staging import BlobCopies, SealedBlobs, StagingKeys
@@ -347,7 +347,7 @@ async def test_a_receipt_is_put_together_and_a_copy_is_kept(ends: Endpoints) -> 
     secrets = PlantedSecrets()
     secrets.values["env:KEY"] = "ab" * 32
     copies = BlobCopies(SealedBlobs(ends.blobs, StagingKeys(secrets, "env:KEY")))
-    receipts = Receipts(ReceiptPorts(ends.blobs, copies, ends.ports.staging))
+    receipts = Receipts(ReceiptDeps(ends.blobs, copies, ends.ports.staging))
     first = await summed(ends, Checksum(write=True), {"a.csv": CSV})
     order = ends.order(Checksum(), {}, first.files)
     order = order.model_copy(update={"index": 1, "previous": first.step_sha256})

@@ -10,7 +10,7 @@ import pytest
 
 from activities.transfers.watches import KeyExpiry
 from adapters.ports.errors import Denied
-from adapters.ports.transfers import KeyFacts
+from adapters.ports.transfers import KeyInfo
 from tests.support.imports.activities import environment
 from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.actions import NOON
@@ -104,7 +104,7 @@ class Keyrings:
 
         class Keyring:
             keys = (
-                KeyFacts(
+                KeyInfo(
                     fingerprint,
                     True,
                     self.ends[fingerprint],

@@ -13,10 +13,10 @@ from workflows.transfers.events import FileNotice
 from workflows.transfers.paths import literal
 from workflows.transfers.settings import (
     CallHttp,
-    Facts,
     FireEvent,
     Kind,
     ReadFile,
+    TemplateContext,
     WriteFile,
     check_path,
     filled,
@@ -26,7 +26,9 @@ from workflows.transfers.settings import (
 )
 
 
-def facts(zone: str = "UTC", time: str = "2026-03-29T00:30:00+00:00", **data: Any) -> Facts:
+def facts(
+    zone: str = "UTC", time: str = "2026-03-29T00:30:00+00:00", **data: Any
+) -> TemplateContext:
     event = FileNotice(
         id="e-1",
         source="TMS.Route",
@@ -36,7 +38,7 @@ def facts(zone: str = "UTC", time: str = "2026-03-29T00:30:00+00:00", **data: An
         time=datetime.fromisoformat(time).astimezone(UTC),
         data=data,
     )
-    return Facts(event, zone, "jobs", "orders")
+    return TemplateContext(event, zone, "jobs", "orders")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from workflows.batches.names import BatchKey, Phase
 from workflows.batches.runs import BatchInput, SweepInput, Swept
 from workflows.batches.sweeper import BatchSweeper
 from workflows.shared import attributes
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),

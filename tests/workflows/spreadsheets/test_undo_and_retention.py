@@ -19,7 +19,6 @@ from tests.support.spreadsheets.scripted import (
 from tests.support.waiting import eventually
 from workflows.shared import attributes
 from workflows.shared.errors import PERMANENT
-from workflows.spreadsheets.aftercare import SpreadsheetRetention, SpreadsheetUndo
 from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import (
     Answer,
@@ -31,6 +30,7 @@ from workflows.spreadsheets.runs import (
     workflow_id,
 )
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo_and_retention import SpreadsheetRetention, SpreadsheetUndo
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

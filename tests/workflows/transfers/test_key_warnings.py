@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.watches import KeyExpiry
 from tests.support.scripted import scripted
 from tests.support.waiting import eventually
-from workflows.shared.notices import NoticeKind, NoticeReceipt
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.notifications import NotificationKind, NotificationReceipt
+from workflows.shared.run_notifications import NoticeDelivery
 from workflows.transfers.runs import KeyWarning, KeyWarnings, KeyWarningsInput
 from workflows.transfers.scheduled import PartnerKeyWarnings
 
@@ -25,10 +25,10 @@ async def test_a_key_causes_one_notice_for_each_step(server: Any, run_worker: An
     steps = [(WARNING,), (WARNING,), (WARNING.model_copy(update={"step": 0}),)]
     script = scripted(
         KeyExpiry,
-        NoticeSending,
+        NotificationSending,
         results={
             "expiring_keys": lambda order: KeyWarnings(warnings=steps[0][order.skip :]),
-            "send": NoticeReceipt(),
+            "send": NotificationReceipt(),
         },
     )
     workflows = [PartnerKeyWarnings, NoticeDelivery]
@@ -45,5 +45,5 @@ async def test_a_key_causes_one_notice_for_each_step(server: Any, run_worker: An
             await eventually(reported)
             steps.pop(0)
     first, second = script.notices
-    assert (first.kind, first.reason) == (NoticeKind.NEEDS_YOU, WARNING.sentence)
+    assert (first.kind, first.reason) == (NotificationKind.NEEDS_YOU, WARNING.sentence)
     assert first.id != second.id

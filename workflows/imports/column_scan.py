@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from workflows.imports.header import Specificity, TableHeader
-from workflows.imports.lines import HeadersBelow, refuse_other_tables
+from workflows.imports.row_classification import HeadersBelow, refuse_other_tables
 from workflows.imports.types import SEQUENCE, TableSpec
 from workflows.shared.cells import Cell, GarbledTexts, cell_text, column_letters
 from workflows.shared.conversion import (

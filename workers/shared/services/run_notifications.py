@@ -11,21 +11,21 @@ from workers.shared.register import Run, recognise
 from workers.shared.services import known_runs
 from workers.shared.services.runs import page_in_temporal
 from workers.shared.settings.check import check_settings
-from workers.shared.settings.common import DEFAULT_POLICY, AddressSettings, NoticeSettings
+from workers.shared.settings.common import DEFAULT_POLICY, AddressSettings, NotificationSettings
 from workflows.shared.dependencies import OUTAGE_PREFIX, OUTAGES
-from workflows.shared.notices import (
+from workflows.shared.notifications import (
     NextStep,
-    Notice,
-    NoticeKind,
-    NoticePolicies,
+    Notification,
     NotificationInput,
+    NotificationKind,
+    NotificationPolicies,
     cause_key,
     clean,
 )
 from workflows.shared.parking import MEANINGS
 
 _MEANINGS: Final = {**MEANINGS, "cancel": "stop it"}
-_OF_PARKED: Final = (NoticeKind.PARKED, NoticeKind.REMINDER)
+_OF_PARKED: Final = (NotificationKind.PARKED, NotificationKind.REMINDER)
 _REASON: Final = ' --reason "..."'
 
 
@@ -42,9 +42,9 @@ def read_addresses(environment: Mapping[str, str]) -> AddressSettings:
         SettingsError: An address is invalid, or a policy is of no pipeline.
     """
     check_settings(environment, AddressSettings)
-    if not NoticeSettings.problems(environment):
+    if not NotificationSettings.problems(environment):
         known = {DEFAULT_POLICY, OUTAGES, *(each.name for each in catalogue.PIPELINES)}
-        unknown = sorted(set(NoticeSettings.read(environment).policy) - known)
+        unknown = sorted(set(NotificationSettings.read(environment).policy) - known)
         if unknown:
             raise SettingsError(
                 f"DOCFLOW_NOTIFY_POLICY names {', '.join(map(repr, unknown))}; there are "
@@ -54,7 +54,7 @@ def read_addresses(environment: Mapping[str, str]) -> AddressSettings:
 
 
 @dataclass(frozen=True)
-class NoticeComposer:
+class NotificationComposer:
     """Makes notices.
 
     Args:
@@ -64,16 +64,16 @@ class NoticeComposer:
         namespace: Of the runs.
     """
 
-    policies: NoticePolicies
+    policies: NotificationPolicies
     public_url: str | None
     temporal_ui: str | None
     namespace: str
 
-    def compose(self, order: NotificationInput) -> Notice:
+    def compose(self, order: NotificationInput) -> Notification:
         """The notice that a run has ordered."""
         run = recognise(catalogue.PIPELINES, order.workflow_id)
         pipeline = pipeline_of(order.workflow_id)
-        return Notice(
+        return Notification(
             id=order.id,
             kind=order.kind,
             pipeline=pipeline,
