@@ -40,10 +40,10 @@ from workflows.batches.runs import (
 )
 from workflows.batches.validation import (
     FoundResource,
+    delivery_failure,
     is_strange,
     is_young,
-    only_dead_letters,
-    unproven,
+    remaining_dlq,
 )
 from workflows.shared.errors import RuleViolation
 
@@ -221,7 +221,7 @@ class BatchProvisioning:
                 if await self._queues.has_proof(names.queue, canary):
                     return _READY
                 await asyncio.sleep(pause)
-        raise RuleViolation(unproven(work))
+        raise RuleViolation(delivery_failure(work))
 
     def _looks(self, deadline: datetime) -> Iterator[tuple[bool, float]]:
         """For every look, the last one at the end: is another canary due, and the pause after."""
@@ -448,7 +448,7 @@ class BatchOrphans:
 
     async def _are_kept(self, made: Sequence[FoundResource]) -> bool:
         """Whether all there is are dead letters that were kept on purpose."""
-        alone = only_dead_letters(made)
+        alone = remaining_dlq(made)
         if alone is None:
             return False
         depth = await self._queues.depth(alone.name)

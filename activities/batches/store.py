@@ -49,8 +49,8 @@ from workflows.batches.events import (
     Announcement,
     CancelMode,
     CaseEvent,
-    changes_of,
-    ended,
+    column_changes,
+    columns_after_end,
     fields_for,
     new_row,
 )
@@ -302,7 +302,7 @@ class SqlBatchStore:
         async with self._database.transaction() as connection:
             rows = await self._locked(connection, case_id, events, now)
             for event in events:
-                changes = changes_of(event, rows[event.key], now)
+                changes = column_changes(event, rows[event.key], now)
                 if changes:
                     rows[event.key].update(changes)
                     changed.setdefault(event.key, {}).update(changes)
@@ -577,7 +577,7 @@ def _ended(row: Any, closing: Closing, now: datetime) -> dict[str, Any]:
     if closing.only_processing:
         return orphaned_rows.ended_without_run(row, status, reason, now)
     return {
-        **ended(status, now),
+        **columns_after_end(status, now),
         "reason": None if reason is None else clean(reason),
         "unannounced_since": None if closing.unbuilt else now,
     }

@@ -80,7 +80,7 @@ class Begun:
         return datetime.fromisoformat(date) if date else None
 
 
-async def begin(
+async def begin_schedule_load(
     store: SqlImportStore,
     message: ScheduleExtractionMessage,
     wanted: str,
@@ -249,7 +249,7 @@ class ScheduleImports:
             if wanted is None:
                 wanted = await thread.run(lambda: _only_project(source.projects()))
             work_id = _identity(message, work.plan.source)
-            begun = await begin(self._store, message, wanted, source, thread, work_id)
+            begun = await begin_schedule_load(self._store, message, wanted, source, thread, work_id)
             if isinstance(begun, HeldBy):
                 return await self._held(work, begun)
             if isinstance(begun, HandlerOutcome):

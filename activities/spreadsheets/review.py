@@ -51,7 +51,7 @@ from workflows.spreadsheets.reviews import (
     ReviewOperation,
     Split,
     UndoOperation,
-    active,
+    active_operations,
     changed_columns,
     changed_rows,
     described,
@@ -242,7 +242,9 @@ def _refuse(new: ReviewOperation, operations: Sequence[ReviewOperation], plan: P
     known = {each.name for each in plan.fields}
     match new.operation:
         case UndoOperation(version=version):
-            if version not in {each.version for each in active(operations)} | _undos(operations):
+            if version not in {each.version for each in active_operations(operations)} | _undos(
+                operations
+            ):
                 raise refused(f"there is no change {version} that could be taken back")
         case Split(fields=fields):
             wanted = set(fields)
@@ -417,7 +419,7 @@ class SpreadsheetReview:
             raise refused(f"required fields have no column yet: {', '.join(missing)}")
         headers = [(column.id, column.header) for column in work.columns]
         operations = await self._store.reviews.operations(work.order.uuid)
-        await self._store.reviews.close(work, headers, active(operations))
+        await self._store.reviews.close(work, headers, active_operations(operations))
 
     async def _store_rows(self, uuid: str, path: Path, heart: Heartbeater) -> None:
         async with WorkerThread() as thread:

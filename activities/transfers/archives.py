@@ -21,7 +21,14 @@ from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.receipts import ReceiptFile
 from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
-from workflows.transfers.settings import ArchiveFormat, Compress, Extract, NotScanned, Scan, filled
+from workflows.transfers.settings import (
+    ArchiveFormat,
+    Compress,
+    Extract,
+    NotScanned,
+    Scan,
+    fill_name,
+)
 
 _SUFFIXES: Final = {
     ArchiveFormat.ZIP: ".zip",
@@ -181,8 +188,8 @@ def _input(staging: BlobStaging, file: StagedFile) -> ArchiveInput:
 
 def _archive_name(template: str, files: Sequence[StagedFile]) -> str:
     if len(files) == 1:
-        return filled(template, files[0].name)
-    names = {filled(template, file.name) for file in files}
+        return fill_name(template, files[0].name)
+    names = {fill_name(template, file.name) for file in files}
     if len(names) > 1:
         raise RuleViolation(
             f"the name {template!r} of the archive is another one for each of the {len(files):,} "

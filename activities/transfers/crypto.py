@@ -33,7 +33,7 @@ from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.partners import OpenPgpKey, Partner
 from workflows.transfers.receipts import ReceiptFile
 from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
-from workflows.transfers.settings import Checksum, Decrypt, Encrypt, Sign, Verify, filled
+from workflows.transfers.settings import Checksum, Decrypt, Encrypt, Sign, Verify, fill_name
 
 
 def pairs_of(
@@ -413,10 +413,10 @@ class Checksums:
     async def _expected(
         self, action: Checksum, files: Sequence[StagedFile], template: str
     ) -> tuple[list[StagedFile], list[ReceiptFile]]:
-        expected = {filled(template, file.name) for file in files}
+        expected = {fill_name(template, file.name) for file in files}
         if len(files) > 1 and len(expected) == 1:
             raise RuleViolation(f"one checksum is expected, and there are {len(files):,} files")
-        lines = [await self._compared(action, f, filled(template, f.name)) for f in files]
+        lines = [await self._compared(action, f, fill_name(template, f.name)) for f in files]
         return list(files), lines
 
     async def _beside(

@@ -12,12 +12,12 @@ from activities.shared.failures import BoundedHeartbeater, Heartbeater, translat
 from activities.transfers.endpoints import (
     EndpointPorts,
     StepFiles,
-    bounded,
     digest_of,
     opened,
     progress_of,
     shown,
     staged_files,
+    with_attempt_limit,
 )
 from adapters.ports.errors import Denied, NotYet, PortError
 from adapters.ports.places import (
@@ -35,7 +35,6 @@ from workflows.shared.contracts import BlobRef
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.paths import (
-    divided,
     has_wildcards,
     literal,
     nearly_named,
@@ -43,7 +42,8 @@ from workflows.transfers.paths import (
     path_problem,
     printable,
     split,
-    widened,
+    split_matches,
+    widen_pattern,
 )
 from workflows.transfers.receipts import ReceiptFile, read_digest
 from workflows.transfers.runs import (
@@ -55,7 +55,7 @@ from workflows.transfers.runs import (
     StagedFile,
     first_of,
 )
-from workflows.transfers.settings import AfterSource, ReadFile, filled, plain
+from workflows.transfers.settings import AfterSource, ReadFile, fill_name, resolved_text
 
 STABLE_SECONDS: Final = 2.0
 """Between the two looks at a file. Times of SFTP are whole seconds."""
@@ -100,7 +100,7 @@ class FileReading:
             NotYet: One is still being written, as far as its size and time tell.
             WorkersLost: It has lost too many workers in a row.
         """
-        async with bounded(order) as beats:
+        async with with_attempt_limit(order) as beats:
             return await self._read_all(order, beats)
 
     async def _read_all(self, order: ActionInput, beats: Heartbeater) -> ActionResult:
@@ -108,7 +108,7 @@ class FileReading:
         step = StepFiles(self._ports.staging, order)
         end = opened(self._ports.places, self._ports.partners, action.partner)
         async with end as (partner, place):
-            entries, remarks = await _found(place, action, plain(order.names["path"]))
+            entries, remarks = await _found(place, action, resolved_text(order.names["path"]))
             reading = await self._begun(order, step, entries)
             self._check_stable(action, entries, reading.cursor.seen)
             if action.stable_seconds is None and partner.kind in _GROWING:
@@ -312,20 +312,20 @@ async def _similar(place: Place, path: str) -> list[str]:
     if has_wildcards(path):
         return []
     try:
-        found = await place.list(widened(path), _SPARE)
+        found = await place.list(widen_pattern(path), _SPARE)
     except PortError:
         # That the file is missing is what counts.
         return []
-    _, missed, _ = divided(path, (entry.path for entry in found))
+    _, missed, _ = split_matches(path, (entry.path for entry in found))
     return nearly_named(path, missed)
 
 
 async def _listed(place: Place, path: str, action: ReadFile, remarks: list[str]) -> Sequence[Entry]:
     """What a pattern names; remarks name what looks as if it should."""
-    found = await place.list(widened(path), action.at_most + _SPARE)
+    found = await place.list(widen_pattern(path), action.at_most + _SPARE)
     if len(found) > action.at_most + _SPARE:
         found = await place.list(path, action.at_most)
-    named, missed, unfinished = divided(path, (entry.path for entry in found))
+    named, missed, unfinished = split_matches(path, (entry.path for entry in found))
     remarks += nearly_named(path, missed)
     if unfinished:
         remarks.append(
@@ -423,7 +423,7 @@ async def _settled(
             await place.delete(entry)
         else:
             field = "move_to" if order.succeeded else "on_failure_move_to"
-            target = filled(order.names[field], file.name)
+            target = fill_name(order.names[field], file.name)
             path = await _moved(place, entry, target, file, progress)
             if path != target:
                 return f"the source {name} was moved to {printable(path)}: its name was taken"

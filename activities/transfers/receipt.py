@@ -15,7 +15,7 @@ from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from adapters.staging import BlobCopies, BlobStaging
 from workflows.shared.contracts import BlobRef
-from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, canonical, in_order
+from workflows.transfers.receipts import Receipt, ReceiptStep, assemble_receipt, canonical, in_order
 from workflows.transfers.runs import (
     CopyRetentionInput,
     CopyRetentionResult,
@@ -141,7 +141,7 @@ class Receipts:
             ]
             if order.outcomes:
                 steps = in_order(job.digest, [*steps, *order.outcomes])
-            receipt = assembled(
+            receipt = assemble_receipt(
                 job.transfer_id,
                 job.digest,
                 steps,

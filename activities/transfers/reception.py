@@ -58,11 +58,11 @@ from workflows.transfers.runs import (
     file_job_id,
     fired_to,
     in_its_turn,
-    reason_of,
-    standing,
+    status_label,
     transfer_workflow_id,
+    unrouted_reason,
 )
-from workflows.transfers.settings import FireEvent, SettingsJob, filled, names_file
+from workflows.transfers.settings import FireEvent, SettingsJob, fill_name, names_file
 
 
 class RouteCache:
@@ -256,7 +256,7 @@ class Receiving:
             digest=order.digest,
             event=order.event,
             queue=route.queue,
-            reason=rule if is_assigned else reason_of(route),
+            reason=rule if is_assigned else unrouted_reason(route),
             by=order.by,
         )
         return await self._ports.store.record(_row(written))
@@ -289,8 +289,8 @@ class Receiving:
     async def _refuse_other(self, order: FileEventInput, known: Transfer) -> Reception:
         reason = (
             f"another event came with the source and id of this one, at {known.at:%Y-%m-%d %H:%M} "
-            f"UTC, and {standing(known.status)}: this one was not used; send it again with another "
-            "id"
+            f"UTC, and {status_label(known.status)}: this one was not used; "
+            "send it again with another id"
         )
         await self._ports.rejected.record(
             order.way_in, order.transfer_id, KEY_REUSED, reason, order.body.encode()
@@ -500,4 +500,4 @@ def _without_files(order: ActionInput) -> Sequence[str]:
 
 
 def _filled(templates: Mapping[str, str], name: str) -> Mapping[str, str]:
-    return {field: filled(text, name) for field, text in templates.items()}
+    return {field: fill_name(text, name) for field, text in templates.items()}

@@ -34,7 +34,13 @@ from workflows.transfers.partners import (
     expiry_step,
     fingerprint,
 )
-from workflows.transfers.paths import divided, nearly_named, path_problem, printable, widened
+from workflows.transfers.paths import (
+    nearly_named,
+    path_problem,
+    printable,
+    split_matches,
+    widen_pattern,
+)
 from workflows.transfers.routes import RouteRule, matches, takes
 from workflows.transfers.runs import (
     WARNINGS,
@@ -61,18 +67,18 @@ from workflows.transfers.watches import (
     Version,
     Watch,
     WatchState,
-    all_back,
     check_watch,
-    concerns,
+    detect_change,
     event_id,
-    event_of,
-    in_turn,
+    file_event_body,
+    have_returned,
+    is_watched,
     never_sent,
     newest_day,
     periods,
-    said_of_gone,
-    said_of_return,
-    sighting,
+    returned_sentence,
+    send_order,
+    vanished_sentence,
 )
 
 _PAGE: Final = 500
@@ -180,7 +186,7 @@ class Watching:
             for page in _pages(_possible(look, entries), _PAGE):
                 due += await self._page(look, page, before, markers)
                 beats.beat(look.result)
-            for some in _pages(sorted(due, key=in_turn), _SENT_TOGETHER):
+            for some in _pages(sorted(due, key=send_order), _SENT_TOGETHER):
                 sent = [await self._send(look, each) for each in some]
                 await self._ports.store.put(watch.name, sent)
                 beats.beat(look.result)
@@ -204,12 +210,12 @@ class Watching:
         watch = look.watch
         end = opened(self._ports.places, self._ports.partners, watch.partner)
         async with end as (partner, place):
-            widen = _same if partner.kind is PlaceKind.HTTPS else widened
+            widen = _same if partner.kind is PlaceKind.HTTPS else widen_pattern
             # First: a marker that is there is of a file that is complete when it is listed.
             markers = await self._markers(look, place, widen)
             found = await place.list(widen(watch.path), watch.most)
-        listed = {each.path: each for each in found[: watch.most] if concerns(watch, each.path)}
-        named, missed, unfinished = divided(watch.path, listed)
+        listed = {each.path: each for each in found[: watch.most] if is_watched(watch, each.path)}
+        named, missed, unfinished = split_matches(watch.path, listed)
         if watch.marker is not None:
             # The sender says itself that they are complete.
             named, unfinished = [*named, *unfinished], []
@@ -237,7 +243,7 @@ class Watching:
                 "markers are beyond are not sent; remove those of files that are gone, or let the "
                 "watch say `most`"
             )
-        named, missed, _ = divided(pattern, (each.path for each in found))
+        named, missed, _ = split_matches(pattern, (each.path for each in found))
         _name_missed(look, pattern, missed)
         return frozenset(named)
 
@@ -253,7 +259,7 @@ class Watching:
         due: list[SeenFile] = []
         for each in page:
             version, known = _version(each), before.pop(each.path, None)
-            seen = sighting(look.watch, version, known, markers, look.at)
+            seen = detect_change(look.watch, version, known, markers, look.at)
             if seen.is_new:
                 new.append(seen.file)
                 await self._never_sent(look.watch, known)
@@ -276,7 +282,7 @@ class Watching:
                 job = file_job_id(_transfer(watch, id))
                 await self._ports.turns.reserve(watch.name, watch.queue, job, look.place)
                 look.place += _NEXT
-            await self._ports.sender.send(event_of(watch, file, again=again), watch.queue)
+            await self._ports.sender.send(file_event_body(watch, file, again=again), watch.queue)
         except RuleViolation as refused:
             if job is not None:
                 await self._ports.turns.unreserve(job)
@@ -322,7 +328,7 @@ class Watching:
         if entries:
             look.gone_unsent += names
         elif names:
-            look.problem(said_of_gone(look.watch, names[:NAMED], known.unsure))
+            look.problem(vanished_sentence(look.watch, names[:NAMED], known.unsure))
 
     async def _returned(
         self, look: _Look, known: WatchState | None, entries: Sequence[Entry]
@@ -331,14 +337,14 @@ class Watching:
         if known is None or known.emptied is None or not entries:
             return {}
         gone = await self._ports.store.vanished(look.watch.name, known.emptied)
-        if not all_back(gone, map(_version, entries)):
+        if not have_returned(gone, map(_version, entries)):
             return {}
         back = [each.model_copy(update={"vanished": None}) for each in gone]
         look.returned, failed = len(back), 0
         for each in gone:
             failed += await self._has_failed(look.watch, each)
         if failed or known.looked != known.emptied:
-            look.problem(said_of_return(len(gone), failed, known.emptied))
+            look.problem(returned_sentence(len(gone), failed, known.emptied))
         for some in _pages(back, _PAGE):
             await self._ports.store.put(look.watch.name, some)
         return {each.path: each for each in back}

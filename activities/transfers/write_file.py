@@ -13,11 +13,11 @@ from activities.transfers.endpoints import (
     EndpointPorts,
     NotedNamings,
     StepFiles,
-    bounded,
     once,
     opened,
     progress_of,
     shown,
+    with_attempt_limit,
 )
 from adapters.ports.places import Calls, PartnerAway, Place, PlaceError, Progress, Written
 from workflows.shared.errors import RuleViolation
@@ -25,7 +25,14 @@ from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.paths import printable
 from workflows.transfers.receipts import ReceiptFile
 from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
-from workflows.transfers.settings import CallHttp, Overwrite, WriteFile, filled, names_file, plain
+from workflows.transfers.settings import (
+    CallHttp,
+    Overwrite,
+    WriteFile,
+    fill_name,
+    names_file,
+    resolved_text,
+)
 
 
 class FileWriting:
@@ -49,7 +56,7 @@ class FileWriting:
             RuleViolation: Two files would get the same name.
             WorkersLost: It has lost too many workers in a row.
         """
-        async with bounded(order) as beats:
+        async with with_attempt_limit(order) as beats:
             return await self._write_all(order, beats)
 
     async def _write_all(self, order: ActionInput, beats: Heartbeater) -> ActionResult:
@@ -114,7 +121,7 @@ class FileWriting:
 
 def _paths(action: WriteFile, template: str, files: Sequence[StagedFile]) -> Sequence[str]:
     """Where each file goes."""
-    paths = [filled(template, file.name) for file in files]
+    paths = [fill_name(template, file.name) for file in files]
     if len(set(paths)) < len(paths) and action.overwrite is not Overwrite.NUMBER:
         twice = next(path for path in paths if paths.count(path) > 1)
         raise RuleViolation(
@@ -182,7 +189,7 @@ class HttpCalling:
             RuleViolation: The partner is not a server, or the run has not the one file to be sent.
             WorkersLost: It has lost too many workers in a row.
         """
-        async with bounded(order):
+        async with with_attempt_limit(order):
             return await self._call(order)
 
     async def _call(self, order: ActionInput) -> ActionResult:
@@ -260,12 +267,12 @@ def _names(order: ActionInput, files: Sequence[StagedFile]) -> dict[str, str]:
     if len(files) == 1:
         own = files[0].name
         return {
-            field: filled(text, quote(own, safe="") if field == "path" else own)
+            field: fill_name(text, quote(own, safe="") if field == "path" else own)
             for field, text in order.names.items()
         }
     if field := next((field for field, text in order.names.items() if names_file(text)), None):
         raise RuleViolation(f"{field} names the file, and the run has {len(files)}")
-    return {field: plain(text) for field, text in order.names.items()}
+    return {field: resolved_text(text) for field, text in order.names.items()}
 
 
 def _headers(order: ActionInput, names: Mapping[str, str]) -> dict[str, str]:

@@ -121,7 +121,7 @@ async def _after(far: Found, order: WriteRequest, last: Naming) -> Target | Writ
     if entry is not None and await _is_same(far, entry, order):
         return existing(entry)
     if last.done or not await far.is_unnamed(order):
-        return picked_up(last.path, order.size)
+        return consumed_after_write(last.path, order.size)
     # What this attempt does to the temporary file must not look like a name that was given.
     await order.not_named()
     if entry is not None and not (far.writes_in_place or order.overwrite is Overwrite.REPLACE):
@@ -145,7 +145,7 @@ def existing(entry: Entry) -> Written:
     return Written(entry, "read back: the same bytes were there", existed=True)
 
 
-def picked_up(path: str, size: int) -> Written:
+def consumed_after_write(path: str, size: int) -> Written:
     """The file had its name, and the partner has taken it."""
     return Written(Entry(path, size), PICKED_UP, picked_up=True)
 
@@ -400,7 +400,7 @@ class RenamedWrites(Found):
         path = await self._renamed(order, target, held)
         entry = await self._folders.entry(path)
         if entry is None:
-            return picked_up(path, order.size)
+            return consumed_after_write(path, order.size)
         how = "atomic rename" if self._rename is Rename.ATOMIC_REPLACE else "rename"
         if target.replaces is not None and self._rename is Rename.NON_ATOMIC:
             how = "rename after the earlier file was removed"
@@ -446,7 +446,7 @@ class RenamedWrites(Found):
         flushed = await self._folders.write_file(target.path, arriving.of(chunks))
         entry = await self._folders.entry(target.path)
         if entry is None:
-            return picked_up(target.path, order.size)
+            return consumed_after_write(target.path, order.size)
         if await sha256_of(self._folders.content(target.path)) != order.sha256:
             raise _differs(order, "read back, has other bytes")
         await order.note(target.path, done=True)
@@ -580,7 +580,7 @@ class WholeWrites(Found):
     async def _verified(self, order: WriteRequest, path: str) -> Written:
         entry = await self._wholes.entry(path)
         if entry is None:
-            return picked_up(path, order.size)
+            return consumed_after_write(path, order.size)
         # A size of 0 may mean that the server does not know it: only reading tells.
         if order.verify is not Guarantee.READ_BACK and entry.size not in (order.size, 0):
             raise await self._removed(order, path, f"has {entry.size:,} bytes")

@@ -38,7 +38,7 @@ from workflows.spreadsheets.runs import (
     TASK_QUEUE,
     SpreadsheetInput,
     UndoInput,
-    standing,
+    status_label,
     undo_id,
     workflow_id,
 )
@@ -243,5 +243,5 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> ServiceEr
 
 
 def _ended(row: SpreadsheetRow) -> WrongState:
-    reason = f"it {standing(row.state)}" if row.state in FINAL else "its run is over"
+    reason = f"it {status_label(row.state)}" if row.state in FINAL else "its run is over"
     return WrongState(f"the import accepts no further answers: {reason}")

@@ -43,7 +43,7 @@ from workflows.transfers.runs import (
     TransferView,
     file_job_id,
     resend_id,
-    standing,
+    status_label,
     transfer_workflow_id,
 )
 
@@ -393,7 +393,7 @@ class TransferService:
         row = await self.row(who, name)
         kept = row.kept
         if row.status is not TransferStatus.SUCCEEDED or row.queue is None:
-            said = standing(row.status)
+            said = status_label(row.status)
             raise WrongState(f"only what has succeeded can be sent again; this {said}")
         if kept is None:
             raise WrongState("no copy was kept of it: set KeepCopyDays in the settings of its job")
@@ -440,7 +440,7 @@ class TransferService:
 
 def _no_queue(row: Transfer) -> WrongState:
     return WrongState(
-        f"it waits for no queue: it {standing(row.status)}",
+        f"it waits for no queue: it {status_label(row.status)}",
         workflow_id=transfer_workflow_id(row.transfer_id),
     )
 

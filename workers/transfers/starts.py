@@ -61,7 +61,7 @@ from workflows.transfers.runs import (
     FileEventInput,
     FileJobInput,
     file_job_id,
-    standing,
+    status_label,
     transfer_workflow_id,
 )
 
@@ -212,7 +212,7 @@ class TransferStarts:
             raise RefusedMessage(
                 KEY_REUSED,
                 f"another event came with the source and id of this one, at {row.at:%Y-%m-%d %H:%M}"
-                f" UTC, and {standing(row.status)}: this one was not used; send it again with "
+                f" UTC, and {status_label(row.status)}: this one was not used; send it again with "
                 "another id",
             )
         return row.status is TransferStatus.SUCCEEDED

@@ -17,7 +17,7 @@ from workflows.batches.pauses import (
     BatchDisplay,
     BatchPauses,
     BatchRequests,
-    redrive_of,
+    redrive_offer,
 )
 from workflows.batches.runs import (
     EMPTY,
@@ -294,7 +294,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         if self._outcome == EMPTY:
             self._view.reason = self._view.with_reason("no document came")
         kind = self._view.close(status, kept, left)
-        reason, steps = self._view.reason or counted(counts), redrive_of(self._key, kept)
+        reason, steps = self._view.reason or counted(counts), redrive_offer(self._key, kept)
         # Each sweep of a batch that cannot be removed ends in the same way.
         await self._notices.end(kind, status, reason, once=self._is_sweep, steps=steps)
         await workflow.wait_condition(workflow.all_handlers_finished)

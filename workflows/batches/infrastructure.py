@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError, FailureError
 from workflows.batches.names import BatchKey, BatchPlan, Resource, ResourceState, Timings
 from workflows.batches.runs import CanaryCheckInput, PolledDepth, ResourceRow, StepDone, StepInput
 from workflows.batches.steps import BatchProvisioning, BatchTeardown
-from workflows.batches.validation import unproven
+from workflows.batches.validation import delivery_failure
 from workflows.shared import policies
 from workflows.shared.errors import PERMANENT
 from workflows.shared.failures import awaited_by, explain, reraise_cancellation
@@ -64,7 +64,7 @@ async def prove(work: StepInput) -> StepDone:
             until_canary = timedelta(0)
             continue
         if not left:
-            raise ApplicationError(unproven(work), type=PERMANENT, non_retryable=True)
+            raise ApplicationError(delivery_failure(work), type=PERMANENT, non_retryable=True)
         pause = min(pause, left)
         await workflow.sleep(pause)
         until_canary -= pause

@@ -307,7 +307,7 @@ class BatchDisplay:
         return self.kept or int(self.lost is not None)
 
 
-def redrive_of(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
+def redrive_offer(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
     """What a person can do with the dead letters of a batch that has ended."""
     command = f"docflow batches redrive {key.case_id} {key.batch_id}"
     return (NextStep(does="retry its dead letters", command=command),) if kept else ()

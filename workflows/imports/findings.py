@@ -279,7 +279,7 @@ def _text(value: Any) -> str:
             return str(value).strip()
 
 
-def unreadable_as_text(value: Any, cell: Cell) -> Any:
+def cell_fingerprint(value: Any, cell: Cell) -> Any:
     """What stands for a cell in a mark: its value, or its text where it has none."""
     if not isinstance(value, Flaw):
         return value

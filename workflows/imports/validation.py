@@ -27,10 +27,10 @@ from workflows.imports.column_scan import (
 from workflows.imports.findings import (
     VALUE_CHARACTERS,
     Findings,
+    cell_fingerprint,
     mark_of,
     marked,
     place_of,
-    unreadable_as_text,
 )
 from workflows.imports.row_classification import Sections
 from workflows.imports.runs import RowChunk
@@ -569,7 +569,7 @@ class RowValidator:
     def _mark(self, source: Source, values: Mapping[str, Sequence[Any]], i: int) -> str:
         return mark_of(
             {
-                name: unreadable_as_text(values[name][i], cells[i])
+                name: cell_fingerprint(values[name][i], cells[i])
                 for name, (_, cells) in source.items()
             }
         )

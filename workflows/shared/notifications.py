@@ -358,7 +358,7 @@ _NAME: Final = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\
 _DIGITS: Final = 16
 
 
-def cause_of(reason: str) -> str:
+def failure_fingerprint(reason: str) -> str:
     """A reason without the names that it quotes: the same for all files of one cause."""
     return _NAME.sub(ANY_NAME, reason)
 
@@ -370,4 +370,4 @@ def cause_key(kind: str, reason: str) -> str:
         kind: What tells apart runs that are answered differently, as their queue.
         reason: Why one of them waits.
     """
-    return hashlib.sha256(f"{kind}\n{cause_of(reason)}".encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(f"{kind}\n{failure_fingerprint(reason)}".encode()).hexdigest()[:_DIGITS]

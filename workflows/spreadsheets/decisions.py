@@ -34,7 +34,7 @@ from workflows.spreadsheets.mappings import (
     SpreadsheetState,
 )
 from workflows.spreadsheets.names import QUESTIONS, REASON, SAME_BIB
-from workflows.spreadsheets.runs import Patience, SpreadsheetProgress, standing
+from workflows.spreadsheets.runs import Patience, SpreadsheetProgress, status_label
 
 
 class Field(Protocol):
@@ -353,8 +353,8 @@ def refuse_other_state(state: SpreadsheetState, wanted: Sequence[SpreadsheetStat
         AnswerRefused: `WrongState`.
     """
     if state not in wanted:
-        names = " or ".join(map(standing, wanted))
-        said = f"the import {standing(state)}; this answer is for one that {names}"
+        names = " or ".join(map(status_label, wanted))
+        said = f"the import {status_label(state)}; this answer is for one that {names}"
         raise AnswerRefused(said, WRONG_STATE)
 
 
@@ -378,11 +378,11 @@ def refuse_open_values(answer: MappingsAnswer, titles: Mapping[str, str]) -> Non
     if answer.cells.open:
         count = answer.cells.open
         values = "1 value is" if count == 1 else f"{count:,} values are"
-        problem = f"{values} not decided yet: {named(answer, titles)}"
+        problem = f"{values} not decided yet: {open_value_names(answer, titles)}"
         raise AnswerRefused(problem, STILL_OPEN, answer)
 
 
-def named(answer: MappingsAnswer, titles: Mapping[str, str]) -> str:
+def open_value_names(answer: MappingsAnswer, titles: Mapping[str, str]) -> str:
     """The first open values, for a sentence."""
     first = answer.cells.first_open[:_NAMED]
     fields = titled((value.field for value in first), titles)
@@ -522,7 +522,7 @@ def refuse_malformed_answer(answer: CellDecisions) -> None:
         raise AnswerRefused("the answer has neither decisions nor rules", INVALID_DECISION)
     refuse_malformed_values(answer.decisions)
     for place, rule in enumerate(answer.rules, start=1):
-        if reason := malformed(rule):
+        if reason := rule_problem(rule):
             raise AnswerRefused(f"rule {place}: {reason}", INVALID_DECISION)
 
 
@@ -532,7 +532,7 @@ def has_one_answer(rule: CellRule) -> bool:
     return sum(answers) + (rule.target_id is not None) == 1
 
 
-def malformed(rule: CellRule) -> str | None:
+def rule_problem(rule: CellRule) -> str | None:
     """Why a rule says nothing, or too much; None: it is well formed."""
     if not has_one_answer(rule):
         return f"needs exactly one of {CHOICES}"

@@ -295,13 +295,13 @@ class CloseReview(Contract):
     at: datetime
 
 
-def active(operations: Sequence[ReviewOperation]) -> list[ReviewOperation]:
+def active_operations(operations: Sequence[ReviewOperation]) -> list[ReviewOperation]:
     """The operations that count, undos left out.
 
     Args:
         operations: All of them, by version. An undo can be taken back as well.
     """
-    gone = undone(operations)
+    gone = undone_versions(operations)
     return [
         each
         for each in operations
@@ -309,7 +309,7 @@ def active(operations: Sequence[ReviewOperation]) -> list[ReviewOperation]:
     ]
 
 
-def undone(operations: Sequence[ReviewOperation]) -> set[int]:
+def undone_versions(operations: Sequence[ReviewOperation]) -> set[int]:
     """Versions of the operations, undos among them, that are taken back."""
     found: set[int] = set()
     for each in reversed(operations):
@@ -382,7 +382,7 @@ def about_columns(operation: Operation) -> set[int] | None:
             return None
 
 
-def with_columns(operation: Operation, ids: Mapping[int, int]) -> Operation:
+def remap_columns(operation: Operation, ids: Mapping[int, int]) -> Operation:
     """An operation about columns, for others in their places."""
     match operation:
         case Join(columns=(one, other)):

@@ -487,6 +487,6 @@ _STANDS: Final = MappingProxyType(
 )
 
 
-def standing(state: SpreadsheetState) -> str:
+def status_label(state: SpreadsheetState) -> str:
     """What follows "the import": `is complete`, `has failed`."""
     return _STANDS[state]

@@ -12,7 +12,7 @@ from workflows.shared.errors import WRONG_STATE
 from workflows.shared.parking import Answered, Decision, Parking
 from workflows.shared.waiting import OnFailure, Waiting
 from workflows.transfers.events import TransferStatus, queue_task_queue
-from workflows.transfers.job_end import record, standing
+from workflows.transfers.job_end import job_status, record
 from workflows.transfers.runs import (
     FileJobInput,
     SequenceLockInput,
@@ -82,7 +82,7 @@ class Assignment:
         """
         answer = self._answer
         assert answer is not None
-        order = standing(
+        order = job_status(
             self._order,
             TransferStatus.ASSIGNED,
             queue=answer.queue,

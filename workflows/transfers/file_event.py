@@ -41,8 +41,8 @@ from workflows.transfers.runs import (
     TransferAssign,
     TransferView,
     file_job_id,
-    reason_of,
     transfer_workflow_id,
+    unrouted_reason,
 )
 from workflows.transfers.steps import Receiving
 
@@ -117,7 +117,9 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     async def _assigned(self) -> EventRoute:
         """The route, when there is one."""
         while self._route is None or self._route.queue is None:
-            reason = "its route is not known" if self._route is None else reason_of(self._route)
+            reason = (
+                "its route is not known" if self._route is None else unrouted_reason(self._route)
+            )
             self._status = TransferStatus.NO_ASSIGNED
             self._notices.facts["steps"] = self._ways_on()
             await self._ask("route", reason)

@@ -12,7 +12,7 @@ from workflows.shared.failures import explain, failures_logged
 from workflows.shared.parking import Answered
 from workflows.shared.waiting import OnFailure, Waiting
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.receipts import ReceiptStep, sealed
+from workflows.transfers.receipts import ReceiptStep, seal_step
 from workflows.transfers.runs import (
     ActionResult,
     FileJobInput,
@@ -31,7 +31,7 @@ from workflows.transfers.settings import Action, AfterSource, ReadFile
 from workflows.transfers.steps import JobClosing, Receipts, Receiving
 
 
-def standing(order: FileJobInput, status: TransferStatus, **fields: Any) -> StatusInput:
+def job_status(order: FileJobInput, status: TransferStatus, **fields: Any) -> StatusInput:
     """What is written of a job now.
 
     Args:
@@ -105,7 +105,7 @@ class ReceiptSteps:
         """An action was not carried out, and why."""
         if not workflow.patched(_OUTCOMES):
             return
-        step = sealed(
+        step = seal_step(
             ReceiptStep(
                 transfer_id=self._order.transfer_id,
                 index=index,
@@ -210,7 +210,7 @@ class Ending:
         if left_out:
             return ["the source stays as it is, because an action was left out"]
         remarks: list[str] = []
-        for index, action in to_settle(plan, succeeded=succeeded):
+        for index, action in sources_to_settle(plan, succeeded=succeeded):
             if index not in read:
                 continue
             order = SettleInput(
@@ -243,7 +243,7 @@ class Ending:
                 await self._waiting.done(lambda: self._noted(job, note, answered.by))
 
     async def _noted(self, job: str | None, note: str, by: str | None = None) -> None:
-        order = standing(
+        order = job_status(
             self._order,
             TransferStatus.READ_MESSAGE,
             queue=self._order.queue,
@@ -294,7 +294,7 @@ class Ending:
         return await self._waiting.retried_despite_cancel(work, self._park)
 
 
-def to_settle(plan: TransferPlan, *, succeeded: bool) -> Sequence[tuple[int, ReadFile]]:
+def sources_to_settle(plan: TransferPlan, *, succeeded: bool) -> Sequence[tuple[int, ReadFile]]:
     """The actions whose sources do not stay, with their places."""
     reads = [
         (index, action)

@@ -35,8 +35,8 @@ from workflows.transfers.settings import (
     TemplateContext,
     Verify,
     WriteFile,
-    names_of,
     resolve,
+    resolved_templates,
 )
 
 _NEEDS_NO_FILE: Final = (ReadFile, FireEvent, CallHttp)
@@ -329,7 +329,7 @@ def plan_of(
     plan = TransferPlan(
         job=job,
         settings=settings,
-        names=tuple(names_of(action, facts) for action in actions),
+        names=tuple(resolved_templates(action, facts) for action in actions),
         sequence=sequence,
         remarks=first_of(found),
         inline_receipt=True,
@@ -385,7 +385,9 @@ def corrected(
     changed = plan.job.actions.model_copy(update={"list": tuple(actions)})
     job = plan.job.model_copy(update={"actions": changed})
     resolved = list(plan.names)
-    resolved[index] = names_of(action, TemplateContext(event, job.zone, job.queue, job.job))
+    resolved[index] = resolved_templates(
+        action, TemplateContext(event, job.zone, job.queue, job.job)
+    )
     return _bounded(plan.model_copy(update={"job": job, "names": tuple(resolved)}))
 
 

@@ -558,7 +558,7 @@ def in_its_turn(plan: TransferPlan, before: TransferPlan) -> TransferPlan:
     return plan.model_copy(update={"sequence": before.sequence, "remarks": remarks})
 
 
-def where_to(action: Action) -> str | None:
+def action_destination(action: Action) -> str | None:
     """The partner or queue that an action sends to, as a receipt names it; None: it sends nothing.
 
     See `where_of`.
@@ -577,7 +577,7 @@ def fired_to(queue: str | None) -> str:
     return _ROUTES if queue is None else f"queue {queue}"
 
 
-def where_of(step: ReceiptStep) -> str | None:
+def step_destination(step: ReceiptStep) -> str | None:
     """The partner or queue that an action has sent to; None: it had nothing to send."""
     place = next((file.place for file in step.files), None)
     if place is None or step.action == FireEvent.__name__:
@@ -589,7 +589,9 @@ def is_done_before(order: FileJobInput, index: int, action: Action) -> bool:
     """Whether the failed transfer has done an action: one of its kind there, to the same side."""
     if (index, action.action) not in order.done_before:
         return False
-    return dict(order.done_where).get(index, where_to(action)) == where_to(action)
+    return dict(order.done_where).get(index, action_destination(action)) == action_destination(
+        action
+    )
 
 
 def done_elsewhere(order: FileJobInput, actions: Sequence[Action]) -> Sequence[str]:
@@ -597,7 +599,7 @@ def done_elsewhere(order: FileJobInput, actions: Sequence[Action]) -> Sequence[s
     where = dict(order.done_where)
     return [
         f"{index + 1}. {action.action} went to {where[index]} in transfer "
-        f"{(order.redriven_from or '')[:12]}, and is carried out for {where_to(action)}"
+        f"{(order.redriven_from or '')[:12]}, and is carried out for {action_destination(action)}"
         for index, action in enumerate(actions)
         if (index, action.action) in order.done_before and not is_done_before(order, index, action)
     ]
@@ -618,12 +620,12 @@ _STANDS: Final = MappingProxyType(
 )
 
 
-def standing(status: TransferStatus) -> str:
+def status_label(status: TransferStatus) -> str:
     """What follows "the transfer": `has succeeded`, `waits for a queue`."""
     return _STANDS[status]
 
 
-def reason_of(route: EventRoute) -> str:
+def unrouted_reason(route: EventRoute) -> str:
     """Why an event has no queue, for people."""
     if route.problem is not None:
         named = "" if route.rule is None else f"rule {route.rule}: "

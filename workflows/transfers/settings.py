@@ -51,7 +51,7 @@ Template = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
 
 Resolved once, from the event's time in the job's zone, and kept in the run; `{name}`, `{stem}` and
 `{suffix}` stand for the file's own name and are filled for each file, see
-`workflows.transfers.settings.filled`."""
+`workflows.transfers.settings.fill_name`."""
 
 
 class SettingsContract(Contract):
@@ -376,7 +376,7 @@ class TemplateContext:
     job: str = ""
 
 
-def names_of(action: Action, facts: TemplateContext) -> dict[str, str]:
+def resolved_templates(action: Action, facts: TemplateContext) -> dict[str, str]:
     """All templates of an action, resolved, by the names of their fields.
 
     Raises:
@@ -447,7 +447,7 @@ def _resolved(template: str, facts: TemplateContext, kind: Kind) -> tuple[str, S
         return resolved, problems
     try:
         # The name of a file that is not known yet stands for itself here.
-        check_path(filled(resolved, "name"))
+        check_path(fill_name(resolved, "name"))
     except RuleViolation as error:
         problems.append(str(error))
     return resolved.removeprefix("/"), problems
@@ -478,7 +478,7 @@ def _substitute(part: re.Match[str], template: str, facts: TemplateContext, kind
     return value.replace("{", "{{").replace("}", "}}")
 
 
-def filled(resolved: str, name: str) -> str:
+def fill_name(resolved: str, name: str) -> str:
     """A resolved template with the name of a file.
 
     Args:
@@ -496,7 +496,7 @@ def filled(resolved: str, name: str) -> str:
     return _PART.sub(replace, resolved)
 
 
-def plain(resolved: str) -> str:
+def resolved_text(resolved: str) -> str:
     """A resolved template that names no file."""
     return _PART.sub(lambda found: found[0][0] if found[1] is None else found[0], resolved)
 

@@ -5,12 +5,12 @@ An order is a `ReadRequest`; its answer is one piece, an `Answer`.
 
 from adapters.files import encodings, forks
 from adapters.files.texts.findings import NICENESS, ReadRequest
-from adapters.files.texts.reader import answer_to
+from adapters.files.texts.reader import handle_request
 
 
 def _handle(body: str, send: forks.Send) -> None:
     order = ReadRequest.model_validate_json(body)
-    send(answer_to(order).model_dump_json().encode())
+    send(handle_request(order).model_dump_json().encode())
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Library:
     """Text of an Outlook message that is there as RTF alone."""
 
 
-def answer_to(order: ReadRequest, library: Library | None = None) -> Answer:
+def handle_request(order: ReadRequest, library: Library | None = None) -> Answer:
     """Read a document, whatever it does to the libraries that read it.
 
     Args:

@@ -28,7 +28,7 @@ from workflows.jobs.vectors import (  # noqa: E402
 )
 
 
-def answer_to(order: VectorRequest) -> VectorAnswer:
+def handle_request(order: VectorRequest) -> VectorAnswer:
     """Read a file, and write its layers; what GDAL warns of is said."""
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -97,7 +97,7 @@ def _written(layer: Layer, table: str, number: int, order: VectorRequest) -> Lay
 
 def _handle(body: str, send: forks.Send) -> None:
     order = VectorRequest.model_validate_json(body)
-    send(answer_to(order).model_dump_json().encode())
+    send(handle_request(order).model_dump_json().encode())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 from activities.transfers.cloud_events import head_of, read_event
 from activities.transfers.records import Transfer
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, sealed
+from workflows.transfers.receipts import Receipt, ReceiptStep, assemble_receipt, seal_step
 from workflows.transfers.runs import FileEventInput, FileJobInput
 from workflows.transfers.settings import SettingsJob
 
@@ -97,5 +97,5 @@ def a_receipt(id: str, *actions: tuple[str, str | None]) -> Receipt:
             previous=steps[-1].sha256 if steps else "e" * 64,
             sha256="",
         )
-        steps.append(sealed(step))
-    return assembled(id, "e" * 64, steps)
+        steps.append(seal_step(step))
+    return assemble_receipt(id, "e" * 64, steps)

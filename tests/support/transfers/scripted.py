@@ -16,7 +16,7 @@ from tests.support.transfers.events import a_job
 from workflows.shared.contracts import BlobRef
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.job_settings import corrected, plan_of
-from workflows.transfers.receipts import ReceiptStep, canonical, sealed
+from workflows.transfers.receipts import ReceiptStep, canonical, seal_step
 from workflows.transfers.runs import (
     ActionInput,
     ActionResult,
@@ -111,7 +111,7 @@ def _done(order: ActionInput) -> ActionResult:
 
 def inline_step(order: ActionInput) -> ActionResult:
     """The same with a step that is no blob."""
-    step = sealed(
+    step = seal_step(
         ReceiptStep(
             transfer_id=order.job.transfer_id,
             index=order.index,

@@ -29,7 +29,7 @@ from workflows.transfers.settings import (
     ReadFile,
     TemplateContext,
     WriteFile,
-    names_of,
+    resolved_templates,
 )
 
 
@@ -146,7 +146,7 @@ async def test_a_name_of_the_event_is_no_pattern(ends: Endpoints, share: Path) -
     old(share / "in" / odd, b"mine")
     event = a_job_order(an_event(data={"path": f"in/{odd}"})).event
     action = reading("{data.path}", after=AfterSource.MOVE, move_to="done/{data.path}")
-    names = names_of(action, TemplateContext(event, "UTC"))
+    names = resolved_templates(action, TemplateContext(event, "UTC"))
     result = await environment().run(FileReading(ends.ports).read_file, ends.order(action, names))
     assert await ends.contents(result.files) == {odd: b"mine"}
     order = ends.order(action, names)

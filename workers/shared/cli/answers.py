@@ -149,7 +149,7 @@ async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> 
         UsageError: A question cannot be asked.
         CommandError: Some could not be retried.
     """
-    from workers.shared.services.inbox import find_parked, gathered
+    from workers.shared.services.inbox import find_parked, gather_bounded
     from workers.shared.services.runs import open_runs
 
     pipelines = by_name(selection.pipeline, catalogue.PIPELINES)
@@ -172,7 +172,7 @@ async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> 
         typer.confirm(f"Retry {_numbered(found.runs)}?", abort=True)
     if as_json:
         require_standard_output()
-    done = await gathered(found.runs, lambda run: attempt(_retry(cli, run)))
+    done = await gather_bounded(found.runs, lambda run: attempt(_retry(cli, run)))
     failed = [
         (parked, each.reason)
         for parked, each in zip(found.runs, done, strict=True)

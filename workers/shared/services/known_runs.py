@@ -142,7 +142,7 @@ async def _awaiting(
 ) -> Sequence[RunRecord]:
     """Runs that wait for a person, or ended and left something to one; rows say why."""
     from adapters.ports.errors import PortError
-    from workers.shared.services.inbox import gathered
+    from workers.shared.services.inbox import gather_bounded
     from workers.shared.services.runs import open_runs
 
     runs, found = await open_runs(environment), list[RunRecord]()
@@ -156,7 +156,7 @@ async def _awaiting(
         records = [await _since(each, group, known.get(each.id)) for each in executions]
         # Without a worker, each question would take its whole time.
         if isinstance(group, Pipeline) and await runs.pollers(group.task_queue):
-            records = await gathered(records, partial(_explained, runs, group))
+            records = await gather_bounded(records, partial(_explained, runs, group))
         found += records
     return found
 
