@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from adapters.ports.errors import Denied, Throttled, Unavailable
 from adapters.ports.records import RunEnd
 from workflows.batches.names import BatchKey
-from workflows.shared.dependencies import OUTAGE, PROBLEM, SETTINGS, OutageOrder
+from workflows.shared.dependencies import OUTAGE, PROBLEM, SETTINGS, OutageInput
 
 RPC_TIMEOUT: Final = timedelta(seconds=10)
 _REFUSALS: Final = frozenset(
@@ -135,7 +135,7 @@ class TemporalOutages:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def begin(self, outage: OutageOrder, task_queue: str) -> None:
+    async def begin(self, outage: OutageInput, task_queue: str) -> None:
         """Start the run unless it is open; what fails is done by the next check."""
         try:
             await self._client.start_workflow(

@@ -16,18 +16,18 @@ from activities.shared.failures import Heartbeater, translate_failures
 from activities.shared.scratch import scratch_folder
 from adapters.files.texts.pool import FileTexts
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import LoadFacts, WholeDocument
+from adapters.ports.documents import LoadInfo, WholeDocument
 from adapters.ports.errors import BlobNotFound
 from workflows.batches.loads import (
     STEPS,
     AwaitedByMessage,
     DocumentAttachments,
     DocumentEvent,
+    DocumentGroupInput,
     DocumentProcessed,
     DocumentRelations,
     DocumentState,
     GroupEnd,
-    GroupOrder,
     GroupOutcome,
     GroupOutcomes,
     GroupProgress,
@@ -75,7 +75,7 @@ class DocumentGroups:
 
     @activity.defn(name="batches.load_group")
     @translate_failures
-    async def load_group(self, order: GroupOrder) -> GroupOutcomes:
+    async def load_group(self, order: DocumentGroupInput) -> GroupOutcomes:
         """Load messages: read up to four documents at once, and save those that are new together.
 
         The rows of a document and its checkpoints are in one transaction, which documents share.
@@ -122,7 +122,7 @@ class DocumentGroups:
         return GroupOutcomes(outcomes=group.progress.outcomes)
 
     async def _apart(
-        self, order: GroupOrder, by_document: Sequence[Sequence[int]]
+        self, order: DocumentGroupInput, by_document: Sequence[Sequence[int]]
     ) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
         """The only messages of documents that are new, and the others by document."""
         events = {
@@ -152,9 +152,9 @@ class DocumentGroups:
     @translate_failures
     async def _read_new(self, event: DocumentEvent) -> WholeDocument:
         assert isinstance(event, DocumentProcessed)
-        return await self._read(event, LoadFacts(None, frozenset()))
+        return await self._read(event, LoadInfo(None, frozenset()))
 
-    async def _save(self, order: GroupOrder, group: "_Group") -> None:
+    async def _save(self, order: DocumentGroupInput, group: "_Group") -> None:
         """Save what was read together; what is not new after all, or is refused, by itself."""
         kept = sorted(group.kept.items())
         events = [order.loads[number].event for number, _ in kept]
@@ -229,7 +229,7 @@ class DocumentGroups:
             return DocumentState.SUPERSEDED
         return await self._store.save_whole(event, await self._read(event, facts))
 
-    async def _read(self, event: DocumentProcessed, facts: LoadFacts) -> WholeDocument:
+    async def _read(self, event: DocumentProcessed, facts: LoadInfo) -> WholeDocument:
         """Read a document, as far as its message is loaded."""
         with scratch_folder(self._scratch) as folder:
             path, inside = folder / "document", folder / "inside"
@@ -242,7 +242,7 @@ class DocumentGroups:
         tags = (*event.tags, *derived_tags(extracted))
         return WholeDocument(source, extracted, tags, facts)
 
-    async def _is_as_it_was(self, event: DocumentProcessed, facts: LoadFacts) -> bool:
+    async def _is_as_it_was(self, event: DocumentProcessed, facts: LoadInfo) -> bool:
         """Whether the blob is the one that was read, or is gone."""
         read = facts.etag or (facts.source and facts.source.etag)
         try:
@@ -262,7 +262,7 @@ class DocumentGroups:
 class _Group:
     """The outcomes of a group so far, and what is in progress."""
 
-    def __init__(self, order: GroupOrder) -> None:
+    def __init__(self, order: DocumentGroupInput) -> None:
         self._order = order
         self._outcomes: dict[int, GroupOutcome] = {}
         self.in_progress: set[int] = set()
@@ -315,7 +315,7 @@ class _Group:
             self._outcomes.setdefault(number, lost)
 
 
-def _settled(facts: LoadFacts) -> DocumentState | None:
+def _settled(facts: LoadInfo) -> DocumentState | None:
     """The state of a document whose message was loaded before; None: it was not, or in part."""
     if facts.superseded and LoadStep.DEDUPE in facts.done:
         return DocumentState.SUPERSEDED

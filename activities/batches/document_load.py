@@ -17,7 +17,7 @@ from activities.shared.scratch import scratch_folder, sweep
 from adapters.aws.queues import AwsQueues
 from adapters.files.texts.pool import FileTexts
 from adapters.ports.blobs import Blobs
-from adapters.ports.documents import Attached, Extracted, LoadFacts, Superseded
+from adapters.ports.documents import Attached, Extracted, LoadInfo, Superseded
 from adapters.ports.errors import BlobNotFound, Denied
 from workflows.batches.loads import (
     DocumentAttachments,
@@ -27,7 +27,7 @@ from workflows.batches.loads import (
     GivenUp,
     GiveUp,
     LoadStep,
-    StepOrder,
+    LoadStepInput,
     StepOutcome,
     Tag,
     members,
@@ -270,7 +270,7 @@ class DocumentLoads:
 
     @activity.defn(name="batches.dedupe")
     @translate_failures
-    async def dedupe(self, order: StepOrder) -> StepOutcome:
+    async def dedupe(self, order: LoadStepInput) -> StepOutcome:
         """Hash the document's file, and ask who else of the case has the same bytes.
 
         A file that was replaced since this step was done is loaded anew, what it was is kept as a
@@ -305,7 +305,7 @@ class DocumentLoads:
 
     @activity.defn(name="batches.extract")
     @translate_failures
-    async def extract(self, order: StepOrder) -> StepOutcome:
+    async def extract(self, order: LoadStepInput) -> StepOutcome:
         """Read text and metadata, and take out the files that are inside.
 
         Raises:
@@ -333,7 +333,7 @@ class DocumentLoads:
     @activity.defn(name="batches.tags")
     @translate_failures
     @hands_over(StepOutcome(unfinished=True))
-    async def tags(self, order: StepOrder) -> StepOutcome:
+    async def tags(self, order: LoadStepInput) -> StepOutcome:
         """Tag the document: as its message asks, and as follows from what it is.
 
         Raises:
@@ -350,7 +350,7 @@ class DocumentLoads:
     @activity.defn(name="batches.relations")
     @translate_failures
     @hands_over(StepOutcome(unfinished=True))
-    async def relations(self, order: StepOrder) -> StepOutcome:
+    async def relations(self, order: LoadStepInput) -> StepOutcome:
         """Relate the document to others: as its message asks; mails that answer each other."""
         event = order.event
         if isinstance(event, DocumentAttachments):
@@ -364,7 +364,7 @@ class DocumentLoads:
     @activity.defn(name="batches.attachments")
     @translate_failures
     @hands_over(StepOutcome(unfinished=True))
-    async def attachments(self, order: StepOrder) -> StepOutcome:
+    async def attachments(self, order: LoadStepInput) -> StepOutcome:
         """Note which files belong to the document, and make documents of them.
 
         They are those that were found in it, or for BATCH_ATTACHMENTS those that are named. Each
@@ -453,12 +453,12 @@ class DocumentLoads:
             )
         return found.note
 
-    async def _done(self, order: StepOrder) -> StepOutcome | None:
+    async def _done(self, order: LoadStepInput) -> StepOutcome | None:
         """The outcome of a step that was done before; None: it was not."""
         facts = await self._store.facts(order.event)
         return _RESUMED if order.step in facts.done else None
 
-    async def _may_be_replaced(self, event: DocumentProcessed, facts: LoadFacts) -> bool:
+    async def _may_be_replaced(self, event: DocumentProcessed, facts: LoadInfo) -> bool:
         """Whether the blob was written since it was read."""
         if facts.superseded or facts.source is None:
             return False
@@ -475,7 +475,7 @@ class DocumentLoads:
             raise BlobNotFound(missing(event.blob_name)) from error
 
 
-def _resumed(facts: LoadFacts) -> StepOutcome:
+def _resumed(facts: LoadInfo) -> StepOutcome:
     found = {
         "source": facts.source,
         "duplicate_of": facts.duplicate_of,
@@ -484,17 +484,17 @@ def _resumed(facts: LoadFacts) -> StepOutcome:
     return _RESUMED.model_copy(update=found)
 
 
-def _document(order: StepOrder) -> DocumentProcessed:
+def _document(order: LoadStepInput) -> DocumentProcessed:
     if not isinstance(order.event, DocumentProcessed):
         raise _wrong(order)
     return order.event
 
 
-def _wrong(order: StepOrder) -> RuleViolation:
+def _wrong(order: LoadStepInput) -> RuleViolation:
     return RuleViolation(f"{order.step} is not a step of {order.event.event_type}")
 
 
-def _source(order: StepOrder) -> BlobRef:
+def _source(order: LoadStepInput) -> BlobRef:
     if order.source is None:
         raise RuleViolation(f"{order.step} needs the file that {LoadStep.DEDUPE} found")
     return order.source

@@ -65,10 +65,10 @@ class Checkpoints:
 async def lock(connection: AsyncConnection, *events: DocumentEvent) -> None:
     """Let one transaction at a time write what concerns documents of a case."""
     names = [f"document {event.case_id}/{event.document_id}" for event in events]
-    await lock_names(connection, names)
+    await acquire_locks(connection, names)
 
 
-async def lock_names(connection: AsyncConnection, names: Iterable[str]) -> None:
+async def acquire_locks(connection: AsyncConnection, names: Iterable[str]) -> None:
     """Take the locks of these names, in one order for all, until the transaction ends."""
     keys = sorted(map(advisory_lock_key, names))
     await connection.execute(_LOCK, {"keys": keys})
@@ -460,7 +460,7 @@ async def add_to_threads(
     if not rows:
         return
     # Two mails that answer each other and are written at the same moment would not see each other.
-    await lock_names(connection, {f"mail {case_id}/{row['message_key']}" for row in rows})
+    await acquire_locks(connection, {f"mail {case_id}/{row['message_key']}" for row in rows})
     await connection.execute(insert(document_messages), rows)
 
 

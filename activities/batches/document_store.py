@@ -19,7 +19,7 @@ from adapters.database.models.batches import (
     process_checkpoints,
 )
 from adapters.database.records import clean
-from adapters.ports.documents import Attached, Extracted, LoadFacts, Superseded, WholeDocument
+from adapters.ports.documents import Attached, Extracted, LoadInfo, Superseded, WholeDocument
 from workflows.batches.loads import (
     STEPS,
     DocumentAttachments,
@@ -201,7 +201,7 @@ class SqlLoadStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def facts(self, event: DocumentEvent) -> LoadFacts:
+    async def facts(self, event: DocumentEvent) -> LoadInfo:
         """How far the load of a message is."""
         async with self._database.reading() as connection:
             known = await document_rows.of(connection, event)
@@ -552,20 +552,20 @@ def _is(event: DocumentEvent) -> Any:
     return and_(columns.case_id == event.case_id, columns.document_id == event.document_id)
 
 
-def _facts(event: DocumentEvent, known: document_rows.Checkpoints, row: Any) -> LoadFacts:
+def _facts(event: DocumentEvent, known: document_rows.Checkpoints, row: Any) -> LoadInfo:
     done = known.steps
     if isinstance(event, DocumentProcessed) and (
         document_versions.is_superseded(row, event)
         or (LoadStep.DEDUPE in done and document_versions.is_of_another(row, event))
     ):
-        return LoadFacts(None, done, superseded=True, etag=known.etag)
+        return LoadInfo(None, done, superseded=True, etag=known.etag)
     if row is None or row.batch_id != event.batch_id:
-        return LoadFacts(None, done, etag=known.etag)
+        return LoadInfo(None, done, etag=known.etag)
     source = None
     if row.blob_name is not None:
         source = BlobRef(name=row.blob_name, size=row.size, sha256=row.sha256, etag=row.etag)
     state = DocumentState(row.state)
-    return LoadFacts(state, done, source, row.duplicate_of, etag=known.etag)
+    return LoadInfo(state, done, source, row.duplicate_of, etag=known.etag)
 
 
 def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from workflows.batches.runs import (
     Closing,
     DocumentCounts,
     PolledDepth,
+    RedriveInput,
     Redriven,
-    RedriveOrder,
     StepInput,
-    SweepFacts,
+    SweepInfo,
 )
 from workflows.shared.errors import RuleViolation
 
@@ -103,7 +103,7 @@ class BatchDrain:
 
     @activity.defn(name="batches.redrive")
     @translate_failures
-    async def redrive(self, order: RedriveOrder) -> Redriven:
+    async def redrive(self, order: RedriveInput) -> Redriven:
         """Note which pass it is, then move the dead letters back; a second run moves the rest.
 
         Noted first: a document that fails at once has to know whether it gets another chance. What
@@ -115,7 +115,7 @@ class BatchDrain:
                 await self._put_back(order)
             return await self._queues.redrive(names_of(order.plan.prefix, order.key))
 
-    async def _put_back(self, order: RedriveOrder) -> None:
+    async def _put_back(self, order: RedriveInput) -> None:
         """Make every message that is recorded as failed a dead letter once more."""
         names, after = names_of(order.plan.prefix, order.key), ("", "")
         while page := await self._store.failed_messages(order.key, after, AT_ONCE):
@@ -203,13 +203,13 @@ class BatchCompletion:
 
     @activity.defn(name="batches.sweep_facts")
     @translate_failures
-    async def sweep_facts(self, key: BatchKey) -> SweepFacts:
+    async def sweep_facts(self, key: BatchKey) -> SweepInfo:
         """Read what the sweep of a batch has to know of its row; changes nothing."""
         async with Heartbeater():
             facts = await self._store.facts(key)
         if facts is None:
-            return SweepFacts()
-        return SweepFacts(
+            return SweepInfo()
+        return SweepInfo(
             processing=facts.status is LoaderStatus.PROCESSING,
             cancelled=facts.cancelled,
             unannounced=facts.status if facts.unannounced and facts.status.terminal else None,

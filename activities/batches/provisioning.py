@@ -31,19 +31,19 @@ from adapters.temporal import TemporalOpenRuns
 from workflows.batches.names import BatchKey, BatchPlan, Names, ResourceState, names_of
 from workflows.batches.runs import (
     LEFT_ALONE,
-    DeliveryOrder,
+    CanaryCheckInput,
     DeliverySeen,
     Orphans,
     StepDone,
     StepInput,
-    SweepOrder,
+    SweepInput,
 )
 from workflows.batches.validation import (
     FoundResource,
+    delivery_failure,
     is_strange,
     is_young,
-    only_dead_letters,
-    unproven,
+    remaining_dlq,
 )
 from workflows.shared.errors import RuleViolation
 
@@ -188,7 +188,7 @@ class BatchProvisioning:
 
     @activity.defn(name="batches.look_for_delivery")
     @translate_failures
-    async def look_for_delivery(self, order: DeliveryOrder) -> DeliverySeen:
+    async def look_for_delivery(self, order: CanaryCheckInput) -> DeliverySeen:
         """Look once whether what is published reaches the queue; the run waits between two looks.
 
         A second run publishes the same canary again.
@@ -221,7 +221,7 @@ class BatchProvisioning:
                 if await self._queues.has_proof(names.queue, canary):
                     return _READY
                 await asyncio.sleep(pause)
-        raise RuleViolation(unproven(work))
+        raise RuleViolation(delivery_failure(work))
 
     def _looks(self, deadline: datetime) -> Iterator[tuple[bool, float]]:
         """For every look, the last one at the end: is another canary due, and the pause after."""
@@ -375,7 +375,7 @@ class BatchOrphans:
 
     @activity.defn(name="batches.orphans")
     @translate_failures
-    async def orphans(self, order: SweepOrder) -> Orphans:
+    async def orphans(self, order: SweepInput) -> Orphans:
         """Name batches that left something, or the word of their end, and have no open run.
 
         Changes nothing.
@@ -448,7 +448,7 @@ class BatchOrphans:
 
     async def _are_kept(self, made: Sequence[FoundResource]) -> bool:
         """Whether all there is are dead letters that were kept on purpose."""
-        alone = only_dead_letters(made)
+        alone = remaining_dlq(made)
         if alone is None:
             return False
         depth = await self._queues.depth(alone.name)

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from activities.batches import leftovers
+from activities.batches import orphaned_rows
 from activities.batches.records import BatchView, DocumentView, FailedMessage
 from adapters.database.engine import Database
 from adapters.database.models.batches import (
@@ -42,15 +42,15 @@ from adapters.database.models.batches import (
     failed_messages,
 )
 from adapters.database.records import SqlOldRows, clean, record_of, release
-from adapters.ports.batches import BatchFacts
+from adapters.ports.batches import BatchInfo
 from adapters.ports.records import OpenRow
 from workflows.batches.events import (
     NOT_KNOWN,
     Announcement,
     CancelMode,
     CaseEvent,
-    changes_of,
-    ended,
+    column_changes,
+    columns_after_end,
     fields_for,
     new_row,
 )
@@ -302,7 +302,7 @@ class SqlBatchStore:
         async with self._database.transaction() as connection:
             rows = await self._locked(connection, case_id, events, now)
             for event in events:
-                changes = changes_of(event, rows[event.key], now)
+                changes = column_changes(event, rows[event.key], now)
                 if changes:
                     rows[event.key].update(changes)
                     changed.setdefault(event.key, {}).update(changes)
@@ -310,13 +310,13 @@ class SqlBatchStore:
                 await self._set(connection, key, now, **changes)
             return await _line(connection, case_id)
 
-    async def facts(self, key: BatchKey) -> BatchFacts | None:
+    async def facts(self, key: BatchKey) -> BatchInfo | None:
         """Everything that validation looks at; None: there is no such batch."""
         async with self._database.reading() as connection:
             row = (await connection.execute(select(batches).where(_is(key)))).one_or_none()
             if row is None:
                 return None
-            return BatchFacts(
+            return BatchInfo(
                 status=LoaderStatus(row.loader_status),
                 reason=row.reason,
                 job_finished=row.job_finished_at is not None,
@@ -351,7 +351,7 @@ class SqlBatchStore:
                 return False
             for orphan in sorted(others):
                 gone = "its run and its function were gone"
-                changes = leftovers.ended_without_run(
+                changes = orphaned_rows.ended_without_run(
                     rows[orphan], LoaderStatus.INCOMPLETE, gone, now
                 )
                 other = BatchKey(case_id=key.case_id, batch_id=orphan)
@@ -415,7 +415,7 @@ class SqlBatchStore:
                 }
                 await self._set(connection, closing.key, now, **changes)
             if closing.status is LoaderStatus.COMPLETE and closing.dead_letters:
-                await leftovers.fail_dead_letters(connection, closing.key)
+                await orphaned_rows.fail_dead_letters(connection, closing.key)
             if closing.unbuilt:
                 await release(connection, closing.key.workflow_id)
 
@@ -427,19 +427,19 @@ class SqlBatchStore:
     async def unannounced(self, before: datetime) -> Sequence[BatchKey]:
         """Batches that ended before a moment and whose end was not announced; the oldest 1,000."""
         async with self._database.reading() as connection:
-            return await leftovers.unannounced(connection, before)
+            return await orphaned_rows.unannounced(connection, before)
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Batches that are open, leases of those that are not, and documents that are loading."""
         async with self._database.reading() as connection:
-            return await leftovers.open_rows(connection, before, after, limit)
+            return await orphaned_rows.open_rows(connection, before, after, limit)
 
     async def terminate(
         self, id: str, reason: str, unchanged_since: datetime | None = None
     ) -> bool:
         """Close a batch or a document as terminated; what it held is free."""
         async with self._database.transaction() as connection:
-            return await leftovers.terminate(connection, id, reason, unchanged_since)
+            return await orphaned_rows.terminate(connection, id, reason, unchanged_since)
 
     async def stop_documents(self, key: BatchKey) -> DocumentCounts:
         """Close every document of an ended batch that is `loading`, with the reason.
@@ -450,7 +450,7 @@ class SqlBatchStore:
             The documents of the batch by state.
         """
         async with self._database.transaction() as connection:
-            await leftovers.stop_documents(connection, key)
+            await orphaned_rows.stop_documents(connection, key)
             return (await counts_of(connection, [key]))[key]
 
     async def truncate(self, key: BatchKey) -> int:
@@ -575,9 +575,9 @@ def _is(key: BatchKey) -> Any:
 def _ended(row: Any, closing: Closing, now: datetime) -> dict[str, Any]:
     status, reason = closing.status, closing.reason
     if closing.only_processing:
-        return leftovers.ended_without_run(row, status, reason, now)
+        return orphaned_rows.ended_without_run(row, status, reason, now)
     return {
-        **ended(status, now),
+        **columns_after_end(status, now),
         "reason": None if reason is None else clean(reason),
         "unannounced_since": None if closing.unbuilt else now,
     }

@@ -15,7 +15,7 @@ from activities.shared.failures import Heartbeater, translate_failures
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.queues import AwsQueues
 from adapters.database.records import SqlLeases
-from adapters.ports.batches import BatchFacts, Claim, LeaseWait
+from adapters.ports.batches import BatchInfo, Claim, LeaseWait
 from adapters.ports.errors import Unavailable
 from adapters.temporal import TemporalOpenRuns
 from workflows.batches.names import (
@@ -40,10 +40,10 @@ from workflows.batches.runs import (
 from workflows.batches.validation import (
     ASK_AGAIN,
     Neighbour,
-    granted,
-    of_infrastructure,
-    of_neighbours,
-    of_status,
+    check_infrastructure,
+    check_sibling_batches,
+    check_status,
+    effective_concurrency,
 )
 from workflows.shared.errors import NOT_YET, RuleViolation
 
@@ -118,7 +118,7 @@ class BatchPlans:
         if facts is None or facts.concurrency is None:
             return self._defaults
         wanted = facts.concurrency
-        concurrency = granted(wanted)
+        concurrency = effective_concurrency(wanted)
         if concurrency != wanted:
             activity.logger.warning(
                 "max_processing_daemons of case %d is %d: %s runs with %d, because an event source "
@@ -322,8 +322,8 @@ class BatchValidation:
             if facts is None:
                 raise RuleViolation(f"{asked.key} is not known: send its JOB_STARTED")
             validation = (
-                of_status(asked.key, facts.status, asked.purpose)
-                or of_infrastructure(asked.key, facts.status, await self._lock(asked.key))
+                check_status(asked.key, facts.status, asked.purpose)
+                or check_infrastructure(asked.key, facts.status, await self._lock(asked.key))
                 or await self._claim(asked, facts)
             )
             if asked.prepare and validation.outcome is ValidationOutcome.CONTINUE:
@@ -342,13 +342,13 @@ class BatchValidation:
         leased = plan.leases and await self._leases.have_room(key, plan)
         return validation.model_copy(update={"plan": plan, "leased": leased})
 
-    async def _claim(self, asked: Validate, facts: BatchFacts) -> Validation:
+    async def _claim(self, asked: Validate, facts: BatchInfo) -> Validation:
         neighbours = [
             await self._neighbour(asked.key.case_id, batch_id, since)
             for batch_id, since in facts.processing
         ]
         grace = timedelta(seconds=asked.grace)
-        if blocked := of_neighbours(neighbours, datetime.now(UTC), grace):
+        if blocked := check_sibling_batches(neighbours, datetime.now(UTC), grace):
             return blocked
         orphans = tuple(neighbour.batch_id for neighbour in neighbours)
         try:

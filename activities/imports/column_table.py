@@ -11,15 +11,7 @@ from typing import IO, Any, Final, cast
 
 from adapters.files.tables.delimited import Block, TextColumns
 from adapters.ports.documents import Table
-from workflows.imports.header import TableHeader
-from workflows.imports.lines import (
-    FoundSheet,
-    figures_of,
-    sorter_of,
-)
-from workflows.imports.messages import Strategy, TableMessage
-from workflows.imports.runs import RowChunk
-from workflows.imports.survey import (
+from workflows.imports.column_scan import (
     NUMBER_DIGITS,
     LetterCases,
     ReadingOptions,
@@ -28,6 +20,14 @@ from workflows.imports.survey import (
     column_text,
     form_of,
 )
+from workflows.imports.header import TableHeader
+from workflows.imports.messages import Strategy, TableMessage
+from workflows.imports.row_classification import (
+    FoundSheet,
+    figures_of,
+    sorter_of,
+)
+from workflows.imports.runs import RowChunk
 from workflows.imports.types import SECTION, SEQUENCE, TableSpec, scope_of
 from workflows.imports.validation import KEY_CHARACTERS
 from workflows.shared.cells import (

@@ -14,21 +14,21 @@ from activities.imports.column_table import ColumnTable, KeptRows
 from activities.shared.scratch import ScratchDatabase, SeenKeys
 from adapters.ports.documents import Book, Table
 from adapters.ports.errors import UnreadableDocument
+from workflows.imports.column_scan import (
+    ReadingOptions,
+    Survey,
+    Surveyed,
+)
 from workflows.imports.findings import Findings, HiddenParts, ReportMemory, read_memory
 from workflows.imports.header import HEADER_WITHIN, NOT_USED, TableHeader, find_header, names_of
-from workflows.imports.lines import (
+from workflows.imports.messages import EstimationMasterMessage, Strategy, TableMessage
+from workflows.imports.row_classification import (
     FoundSheet,
     choose_sheets,
     conflict_between,
     fitting_instead,
     left_sheets,
     sorter_of,
-)
-from workflows.imports.messages import EstimationMasterMessage, Strategy, TableMessage
-from workflows.imports.survey import (
-    ReadingOptions,
-    Survey,
-    Surveyed,
 )
 from workflows.imports.types import TableSpec, scope_of
 from workflows.imports.validation import Place, RowValidator

@@ -41,13 +41,13 @@ from workflows.imports.runs import (
     Handler,
     HandlerInput,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportPlan,
     ImportState,
     Preparation,
     RowChunk,
     TaskKey,
-    TypeFacts,
+    TypeInfo,
 )
 from workflows.imports.types import SECTION, TableSpec, with_defaults
 from workflows.imports.validation import code_columns
@@ -307,7 +307,7 @@ class ImportLifecycle:
     @activity.defn(name="imports.prepare")
     @translate_failures
     @hands_over(Preparation(unfinished=True))
-    async def prepare(self, order: ImportOrder) -> Preparation:
+    async def prepare(self, order: ImportInput) -> Preparation:
         """Route a message, resolve its source and open its status row; or import it at once.
 
         A small table without problems is written, recorded as completed and deleted by this step
@@ -333,7 +333,7 @@ class ImportLifecycle:
         async with Heartbeater():
             return await self._prepared(order)
 
-    async def _prepared(self, order: ImportOrder) -> Preparation:
+    async def _prepared(self, order: ImportInput) -> Preparation:
         message = order.message
         facts = await self._store.types.facts(message)
         if isinstance(message, AnyTableMessage):
@@ -428,7 +428,7 @@ class ImportLifecycle:
         if plan.delete_source and plan.source is not None:
             await self._blobs.delete(plan.source.name, etag=plan.source.etag)
 
-    def _plan(self, message: ImportMessage, facts: TypeFacts, source: BlobRef | None) -> ImportPlan:
+    def _plan(self, message: ImportMessage, facts: TypeInfo, source: BlobRef | None) -> ImportPlan:
         path: Literal["local", "remote"] = (
             "local" if source is None or source.size <= self._small else "remote"
         )
@@ -446,7 +446,7 @@ class ImportLifecycle:
             return False
         return await self._store.terminate(holder, reason_of(holder, end))
 
-    async def _repeated(self, order: ImportOrder, earlier: EarlierImport) -> Preparation:
+    async def _repeated(self, order: ImportInput, earlier: EarlierImport) -> Preparation:
         """Nothing to do: the task is over. Temporal may have forgotten its run."""
         message, origin, state = order.message, order.origin, earlier.state
         done = f"this import is {state.value} already"
@@ -471,7 +471,7 @@ class ImportLifecycle:
         return Preparation(refused=refused, state=state, digest=earlier.digest)
 
     async def _left_to(
-        self, holder: EarlierImport, order: ImportOrder, plan: ImportPlan
+        self, holder: EarlierImport, order: ImportInput, plan: ImportPlan
     ) -> Preparation:
         """Nothing to do, or not yet: another task has the work."""
         message, guard = order.message, plan.facts.guard
@@ -493,7 +493,7 @@ class ImportLifecycle:
         return Preparation(skip=reason, state=holder.state)
 
     async def _record(
-        self, order: ImportOrder, plan: ImportPlan, state: ImportState, reason: str
+        self, order: ImportInput, plan: ImportPlan, state: ImportState, reason: str
     ) -> None:
         digest = None if order.origin is None else order.origin.digest
         closing = Closing(
@@ -502,7 +502,7 @@ class ImportLifecycle:
         await self._store.close(closing, activity.info().workflow_id or order.message.workflow_id)
 
 
-def _uses_up_its_blob(message: ImportMessage, facts: TypeFacts) -> bool:
+def _uses_up_its_blob(message: ImportMessage, facts: TypeInfo) -> bool:
     """Whether the source goes when the import is done.
 
     Never earlier: when a worker dies, the local steps of its run are done again, from the look for
@@ -514,7 +514,7 @@ def _uses_up_its_blob(message: ImportMessage, facts: TypeFacts) -> bool:
     return facts.needs_blob and not facts.own_download
 
 
-def _source_name(message: ImportMessage, facts: TypeFacts) -> str | None:
+def _source_name(message: ImportMessage, facts: TypeInfo) -> str | None:
     if not facts.needs_blob:
         return None
     if isinstance(message, ScheduleUploadMessage):

@@ -433,7 +433,7 @@ _ROOM_BEHIND: Final = 200
 """Characters of a note that are left for what is said about the message."""
 
 
-class RowsRead(Contract):
+class LoadProgress(Contract):
     """Heartbeat of a load: how far it is."""
 
     rows: int
@@ -547,7 +547,7 @@ class RowImports:
                 while chunk is not None:
                     ahead = thread.start(reading.next_chunk)
                     mark = await self._put(load, await settled.chunk(chunk))
-                    heart.beat(RowsRead(rows=mark.cursor, counts=mark.counts))
+                    heart.beat(LoadProgress(rows=mark.cursor, counts=mark.counts))
                     chunk = await asyncio.shield(ahead)
             finally:
                 await thread.run(reading.close)

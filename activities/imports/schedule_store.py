@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.imports import status_store
 from activities.imports.ports import HeldBy, ScheduleClaim
-from activities.imports.status_store import Load, forget_aside
+from activities.imports.status_store import Load, drop_staged_rows
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.engine import acquire_advisory_lock
 from adapters.database.bulk.rows import RowBatch, Stamp
@@ -228,7 +228,7 @@ async def retire_unseen(
     for table in RETIRED:
         unseen = delete(table).where(of_project(table), ~_seen(table, load))
         deleted += (await connection.execute(unseen)).rowcount
-    await forget_aside(connection, load)
+    await drop_staged_rows(connection, load)
     return Counts(flagged=flagged.rowcount, deleted=deleted)
 
 
@@ -404,7 +404,7 @@ class Held(Exception):
         self.by = by
 
 
-async def begin(
+async def begin_schedule_load(
     connection: AsyncConnection,
     key: TaskKey,
     load: Load,

@@ -43,8 +43,8 @@ from workflows.imports.runs import (
 )
 from workflows.imports.schedules import (
     REPORT_HEADER,
-    Resemblance,
     ScheduleChunks,
+    ScheduleMatch,
     ScheduleProject,
     resembling,
 )
@@ -80,7 +80,7 @@ class Begun:
         return datetime.fromisoformat(date) if date else None
 
 
-async def begin(
+async def begin_schedule_load(
     store: SqlImportStore,
     message: ScheduleExtractionMessage,
     wanted: str,
@@ -151,7 +151,7 @@ async def _compared(
     return total, held
 
 
-def _asked(short_name: str, alike: Sequence[Resemblance], total: int) -> HandlerOutcome:
+def _asked(short_name: str, alike: Sequence[ScheduleMatch], total: int) -> HandlerOutcome:
     shares = ", ".join(f"{each.share:.0%} in {each.schedule_id}" for each in alike)
     ids = " or ".join(each.schedule_id for each in alike)
     update = (
@@ -249,7 +249,7 @@ class ScheduleImports:
             if wanted is None:
                 wanted = await thread.run(lambda: _only_project(source.projects()))
             work_id = _identity(message, work.plan.source)
-            begun = await begin(self._store, message, wanted, source, thread, work_id)
+            begun = await begin_schedule_load(self._store, message, wanted, source, thread, work_id)
             if isinstance(begun, HeldBy):
                 return await self._held(work, begun)
             if isinstance(begun, HandlerOutcome):

@@ -322,10 +322,10 @@ async def forget(connection: AsyncConnection, load: Load) -> None:
     """Drop the interim data of a load: rejects, staged rows, seen keys."""
     if load.mark.counts.rejected:
         await connection.execute(delete(import_rejects).where(import_rejects.c.load_id == load.id))
-    await forget_aside(connection, load)
+    await drop_staged_rows(connection, load)
 
 
-async def forget_aside(connection: AsyncConnection, load: Load) -> None:
+async def drop_staged_rows(connection: AsyncConnection, load: Load) -> None:
     """Drop the staged rows or seen keys of a load."""
     if load.aside is not None:
         schema, _, name = load.aside.rpartition(".")

@@ -382,7 +382,7 @@ class SqlImportStore:
             if load is None or load.mark.finished:
                 return _left_alone(load)
             done = await upserts.swap_in(connection, load, table, scope, strategy, as_of, stamp)
-            await status_store.forget_aside(connection, load)
+            await status_store.drop_staged_rows(connection, load)
             mark = status_store.advanced(load.mark, load.mark.cursor, done.counts, done.problems)
             return await status_store.save_mark(
                 connection, load, replace(mark, finished=True), aside=None
@@ -546,7 +546,9 @@ class SqlImportStore:
         async with self._opened(key, now=stamp.now) as (connection, load):
             if load is None:
                 return _left_alone(load)
-            return await schedule_store.begin(connection, key, load, header, claim, stamp)
+            return await schedule_store.begin_schedule_load(
+                connection, key, load, header, claim, stamp
+            )
 
     async def record_schedule_projects(
         self, key: TaskKey, source: BlobRef, projects: Sequence[ScheduleProject]

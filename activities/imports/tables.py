@@ -12,7 +12,7 @@ from adapters.types.files import builtin_types
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.tables import SCHEMA, declared_of, register_table
 from workflows.imports.messages import AnyTableMessage, DeclaredMessage, DocumentType, ImportMessage
-from workflows.imports.runs import TypeFacts
+from workflows.imports.runs import TypeInfo
 from workflows.imports.types import REGISTRY, TABLES, TableSpec, facts_of, table_spec
 from workflows.shared.declared_types import DeclaredField, DeclaredType
 from workflows.shared.errors import RuleViolation
@@ -96,7 +96,7 @@ class TableTypes:
         self._types = SqlDeclaredTypes(database)
         self._schema = schema
 
-    async def facts(self, message: ImportMessage) -> TypeFacts:
+    async def facts(self, message: ImportMessage) -> TypeInfo:
         """What is known about the type of a message.
 
         Raises:
@@ -108,7 +108,7 @@ class TableTypes:
         spec = _declared_table(declared, self._schema)
         return facts_of(declared.name, spec.table, declared.digest)
 
-    async def spec(self, message: AnyTableMessage, facts: TypeFacts) -> TableSpec:
+    async def spec(self, message: AnyTableMessage, facts: TypeInfo) -> TableSpec:
         """How the files of a message are read.
 
         Args:

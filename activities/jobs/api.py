@@ -35,7 +35,7 @@ from pydantic import Field, ValidationError
 from activities.jobs.folders import StageFolders
 from activities.jobs.store import SqlJobStore
 from adapters.ports.blobs import Blobs
-from adapters.ports.spatial import Computation, Computing
+from adapters.ports.spatial import Computation, SubprocessExecutor
 from workflows.jobs.definitions import (
     InvalidDefinition,
     StageDefinition,
@@ -43,7 +43,7 @@ from workflows.jobs.definitions import (
     check_definition,
 )
 from workflows.jobs.records import InputIdentity, JsonObject
-from workflows.jobs.runs import FinishedTask, JobOrder, PlannedTask, StageOrder, StageRef
+from workflows.jobs.runs import FinishedTask, JobInput, PlannedTask, StageInput, StageRef
 from workflows.shared.contracts import AuthoredContract, Contract, problem_text
 from workflows.shared.errors import RuleViolation
 
@@ -140,7 +140,7 @@ class TaskContext(Generic[P]):
             UnreadableDocument: It needs more memory than it may.
             Unavailable: The process was lost.
         """
-        computing: Computing = self.resources.port(Computing)
+        computing: SubprocessExecutor = self.resources.port(SubprocessExecutor)
         return await computing.compute(function, argument, self.folder)
 
     @property
@@ -316,7 +316,7 @@ class JobPorts:
     result_bytes: int
     """Longer results of tasks go to a blob of their own."""
 
-    def job_type(self, order: JobOrder) -> JobType[Any]:
+    def job_type(self, order: JobInput) -> JobType[Any]:
         """The code of a job.
 
         Raises:
@@ -338,14 +338,14 @@ class JobPorts:
                 )
         return found
 
-    async def stage_results(self, order: StageOrder) -> Mapping[int, JsonObject]:
+    async def stage_results(self, order: StageInput) -> Mapping[int, JsonObject]:
         """Aggregated results of the stages before."""
         return {
             ref.stage: await self.folders.stage_result(order.job.job_id, ref) for ref in order.done
         }
 
     async def stage_context(
-        self, order: StageOrder, previous: Callable[[], AsyncIterator[FinishedTask]]
+        self, order: StageInput, previous: Callable[[], AsyncIterator[FinishedTask]]
     ) -> StageContext[Any]:
         """What the plan or the aggregation of a stage is given."""
         job = order.job
@@ -360,7 +360,7 @@ class JobPorts:
         )
 
 
-def parameters_of(job_type: JobType[Any], job: JobOrder) -> Contract:
+def parameters_of(job_type: JobType[Any], job: JobInput) -> Contract:
     """The parameters of a job as its type knows them.
 
     Raises:
@@ -376,7 +376,7 @@ def parameters_of(job_type: JobType[Any], job: JobOrder) -> Contract:
         raise RuleViolation(f"the parameters of the job are wrong: {problems}") from error
 
 
-def depended_on(order: StageOrder) -> StageRef | None:
+def depended_on(order: StageInput) -> StageRef | None:
     """The stage whose tasks a stage is planned from; None: of none."""
     number = order.definition.planned_from
     return next((ref for ref in order.done if ref.stage == number), None)

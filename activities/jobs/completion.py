@@ -34,13 +34,13 @@ from workflows.jobs.runs import (
     NAMED_REMOVED,
     FailedName,
     FinishedTask,
-    JobOrder,
+    JobInput,
     JobRecording,
-    JobRetentionOrder,
+    JobRetentionInput,
     JobRetentionResult,
     SmallStageTally,
     StageClosed,
-    StageOrder,
+    StageInput,
     StageTally,
     TaskCounts,
 )
@@ -185,7 +185,7 @@ class StageClosing:
 
     async def _made(self, recording: JobRecording) -> JsonObject:
         job, folders = recording.job, self._ports.folders
-        order = StageOrder(job=job, stage=job.definition.total_stages, done=recording.stages)
+        order = StageInput(job=job, stage=job.definition.total_stages, done=recording.stages)
         last = next((ref for ref in recording.stages if ref.stage == order.stage), None)
 
         async def previous() -> AsyncIterator[FinishedTask]:
@@ -196,7 +196,7 @@ class StageClosing:
         context = await self._ports.stage_context(order, previous)
         return await self._ports.job_type(job).result(context)
 
-    def _makes_result(self, job: JobOrder) -> bool:
+    def _makes_result(self, job: JobInput) -> bool:
         found = self._ports.types.get(job.definition.job_type)
         return found is not None and found.has_own_result()
 
@@ -204,7 +204,7 @@ class StageClosing:
 class _Tally:
     """Counts the tasks of a stage."""
 
-    def __init__(self, order: StageOrder) -> None:
+    def __init__(self, order: StageInput) -> None:
         self._order = order
         self._statuses = Counter[TaskStatus]()
         self.failed: list[FailedTask] = []
@@ -376,7 +376,7 @@ class JobRetentionSteps:
 
     @activity.defn(name="jobs.remove_superseded")
     @translate_failures
-    async def remove_superseded(self, order: JobRetentionOrder) -> JobRetentionResult:
+    async def remove_superseded(self, order: JobRetentionInput) -> JobRetentionResult:
         """Remove files that newer datasets have replaced, after their time of grace.
 
         The note of each file goes last: a second run continues with the rest.
@@ -395,7 +395,7 @@ class JobRetentionSteps:
 
     @activity.defn(name="jobs.remove_expired")
     @translate_failures
-    async def remove_expired(self, order: JobRetentionOrder) -> JobRetentionResult:
+    async def remove_expired(self, order: JobRetentionInput) -> JobRetentionResult:
         """Remove tasks, plans, results, webhooks and leftover files of jobs that ended long ago.
 
         The record of a job stays as long as the catalogue has items of it: the same request is

@@ -14,7 +14,7 @@ from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from workflows.jobs.definitions import StageDefinition
 from workflows.jobs.records import FailedTask, JobId, JsonObject, TaskRecord, TaskStatus, task_id
-from workflows.jobs.runs import FinishedTask, PlanLine, StageOrder, StageRef, TaskPlace
+from workflows.jobs.runs import FinishedTask, PlanLine, StageInput, StageRef, TaskPlace
 from workflows.shared.contracts import BlobName
 
 T = TypeVar("T")
@@ -46,19 +46,19 @@ class StageFolders:
         self._blobs = blobs
         self._scratch = scratch
         self._plans = ReadOnce[list[PlanLine]]()
-        self._orders = ReadOnce[StageOrder]()
+        self._orders = ReadOnce[StageInput]()
 
-    async def put_order(self, order: StageOrder) -> None:
+    async def put_order(self, order: StageInput) -> None:
         """Keep the order of a stage, which its tasks read."""
         name = f"{folder_of(order.job.job_id, order.ref)}/order.json"
         await self._write(name, order.model_dump_json().encode())
 
-    async def order(self, job_id: JobId, ref: StageRef) -> StageOrder:
+    async def order(self, job_id: JobId, ref: StageRef) -> StageInput:
         """The order of a stage."""
         name = f"{folder_of(job_id, ref)}/order.json"
 
-        async def read() -> StageOrder:
-            return StageOrder.model_validate_json(await self._read(name))
+        async def read() -> StageInput:
+            return StageInput.model_validate_json(await self._read(name))
 
         return await self._orders.get(name, read)
 

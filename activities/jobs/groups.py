@@ -49,13 +49,13 @@ from workflows.jobs.runs import (
     BatchRecording,
     FinishedTask,
     GroupCursor,
-    GroupOrder,
     GroupResult,
     PlanLine,
     Question,
-    StageOrder,
+    StageInput,
     TaskAgain,
     TaskCounts,
+    TaskGroupInput,
 )
 from workflows.shared.contracts import BlobRef, Contract
 from workflows.shared.dependencies import Dependency
@@ -80,7 +80,7 @@ class TaskGroups:
 
     @activity.defn(name="jobs.run_tasks")
     @translate_failures
-    async def run_tasks(self, order: GroupOrder) -> GroupResult:
+    async def run_tasks(self, order: TaskGroupInput) -> GroupResult:
         """Do the tasks of an order; each ends by itself, whatever becomes of the others.
 
         A worker that follows a killed one continues at the task that was in progress. A request
@@ -96,7 +96,7 @@ class TaskGroups:
         async with Heartbeater() as heart:
             return await _Group(self._ports, order, basics, plan, heart).run()
 
-    async def _read(self, order: GroupOrder) -> "_Basics":
+    async def _read(self, order: TaskGroupInput) -> "_Basics":
         stage = await self._ports.folders.order(order.job_id, order.ref)
         job_type = self._ports.job_type(stage.job)
         return _Basics(
@@ -111,7 +111,7 @@ class TaskGroups:
 class _Basics:
     """What all tasks of a stage have in common."""
 
-    stage: StageOrder
+    stage: StageInput
     job_type: JobType[Any]
     parameters: Contract
     stage_results: Mapping[int, JsonObject]
@@ -131,7 +131,7 @@ class _Group:
     """One run of the activity."""
 
     ports: JobPorts
-    order: GroupOrder
+    order: TaskGroupInput
     basics: _Basics
     plan: list[PlanLine]
     heart: Heartbeater

@@ -21,7 +21,7 @@ from workflows.jobs.runs import (
     PlanLine,
     PlannedTask,
     Question,
-    StageOrder,
+    StageInput,
     StagePlan,
     StageRef,
     TaskPlace,
@@ -46,7 +46,7 @@ class StagePlanning:
 
     @activity.defn(name="jobs.plan_stage")
     @translate_failures
-    async def plan_stage(self, order: StageOrder) -> StagePlan:
+    async def plan_stage(self, order: StageInput) -> StagePlan:
         """Write the plan of a stage; a repeated attempt replaces it.
 
         Raises:
@@ -74,7 +74,7 @@ class StagePlanning:
 
     async def _write(
         self,
-        order: StageOrder,
+        order: StageInput,
         job_type: JobType[Any],
         context: StageContext[Any],
         ref: StageRef | None,
@@ -95,7 +95,7 @@ class StagePlanning:
         return StagePlan(tasks=written.tasks, kept=written.kept)
 
     def _placed(
-        self, order: StageOrder, ref: StageRef | None
+        self, order: StageInput, ref: StageRef | None
     ) -> AsyncIterator[tuple[TaskPlace, FinishedTask, int]] | None:
         if ref is None:
             return None
@@ -105,7 +105,7 @@ class StagePlanning:
 class _Written:
     """The plan as it is written: tasks to be done, and results that are kept, in batches."""
 
-    def __init__(self, ports: JobPorts, order: StageOrder, folder: Path) -> None:
+    def __init__(self, ports: JobPorts, order: StageInput, folder: Path) -> None:
         self._ports, self._order, self._folder = ports, order, folder
         self._lines: list[PlanLine] = []
         self._done: list[tuple[PlanLine, FinishedTask]] = []
@@ -178,7 +178,7 @@ def _kept(task: PlannedTask, earlier: FinishedTask, ordinal: int) -> FinishedTas
 async def _limited(
     job_type: JobType[Any],
     context: StageContext[Any],
-    order: StageOrder,
+    order: StageInput,
 ) -> AsyncGenerator[PlannedTask]:
     """The plan of a job type, as far as a trial run takes it."""
     begun = 0
@@ -189,7 +189,7 @@ async def _limited(
         yield task
 
 
-def _refuse(order: StageOrder, task: PlannedTask, seen: set[str]) -> None:
+def _refuse(order: StageInput, task: PlannedTask, seen: set[str]) -> None:
     """Refuse what a stage cannot have."""
     stage = order.definition
     name = f"stage {stage.stage_number} ({stage.stage_name})"

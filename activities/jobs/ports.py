@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Self
 
-from workflows.jobs.records import TaskRecord, WebhookAttempt, WebhookOrder
+from workflows.jobs.records import TaskRecord, WebhookAttempt, WebhookInput
 from workflows.jobs.vectors import LoadMode, LoadReport, VectorTable
 from workflows.jobs.webhooks import shown
 from workflows.shared.contracts import PlainRecord, not_served, served
@@ -80,12 +80,12 @@ class WebhookDelivery(PlainRecord):
     delivered: Annotated[bool, served("The receiver has accepted it", True)]
     status_code: Annotated[int | None, served("Of the answer", 200)]
     problem: Annotated[str | None, served("Why it was not accepted", None)]
-    order: Annotated[WebhookOrder, not_served()]
+    order: Annotated[WebhookInput, not_served()]
     result: Annotated[WebhookAttempt, not_served()]
 
     @classmethod
     def of(
-        cls, order: WebhookOrder, sent_at: datetime, seconds: float, result: WebhookAttempt
+        cls, order: WebhookInput, sent_at: datetime, seconds: float, result: WebhookAttempt
     ) -> Self:
         """Describe an attempt, without what may be a secret."""
         return cls(

@@ -25,19 +25,19 @@ from workflows.jobs.datasets import (
     ITEM_ID,
     PNG,
     SCHEMAS,
-    AssetFacts,
-    BandFacts,
+    AssetInfo,
+    BandInfo,
     BandStatistics,
-    CollectionFacts,
-    GridFacts,
-    ItemFacts,
-    LinkFacts,
-    TableFacts,
+    CollectionInfo,
+    GridInfo,
+    ItemInfo,
+    LinkInfo,
+    TableInfo,
     extension_problems,
 )
 from workflows.jobs.rasters import (
     BandSums,
-    CogFacts,
+    CogInfo,
     DatasetPlan,
     PlacedAsset,
     RasterBand,
@@ -54,7 +54,7 @@ _SHA256: Final = "1220"
 JsonObject = dict[str, Any]
 
 
-def build_item(facts: ItemFacts) -> JsonObject:
+def build_item(facts: ItemInfo) -> JsonObject:
     """The item of a dataset, without the links that an API adds.
 
     Raises:
@@ -76,7 +76,7 @@ def build_item(facts: ItemFacts) -> JsonObject:
     }
 
 
-def build_collection(facts: CollectionFacts) -> JsonObject:
+def build_collection(facts: CollectionInfo) -> JsonObject:
     """A collection without items: its extent is the whole Earth at any time, until one comes."""
     own = {} if facts.item_ids == ITEM_ID else {ITEM_IDS: facts.item_ids}
     return _present(
@@ -98,7 +98,7 @@ def build_collection(facts: CollectionFacts) -> JsonObject:
     )
 
 
-def _collection_link(facts: ItemFacts) -> JsonObject:
+def _collection_link(facts: ItemInfo) -> JsonObject:
     """STAC demands it; relative to the item's place in the API, which gives the whole of it."""
     return {
         "rel": "collection",
@@ -112,7 +112,7 @@ def moment(value: datetime) -> str:
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _properties(facts: ItemFacts) -> JsonObject:
+def _properties(facts: ItemInfo) -> JsonObject:
     times: JsonObject = {"datetime": None if facts.datetime is None else moment(facts.datetime)}
     if facts.start is not None and facts.end is not None:
         times |= {"start_datetime": moment(facts.start), "end_datetime": moment(facts.end)}
@@ -130,7 +130,7 @@ def _properties(facts: ItemFacts) -> JsonObject:
     return times | described | _grid(facts.grid) | _table(facts.table) | facts.more
 
 
-def _asset(asset: AssetFacts) -> JsonObject:
+def _asset(asset: AssetInfo) -> JsonObject:
     checksum = None if asset.sha256 is None else _SHA256 + asset.sha256
     described = {
         "href": asset.href,
@@ -144,7 +144,7 @@ def _asset(asset: AssetFacts) -> JsonObject:
     return _present(described) | _grid(asset.grid)
 
 
-def _band(band: BandFacts) -> JsonObject:
+def _band(band: BandInfo) -> JsonObject:
     statistics = None if band.statistics is None else _present(band.statistics.model_dump())
     described = {
         "name": band.name,
@@ -159,7 +159,7 @@ def _band(band: BandFacts) -> JsonObject:
     return _present(described) | band.more
 
 
-def _grid(grid: GridFacts | None) -> JsonObject:
+def _grid(grid: GridInfo | None) -> JsonObject:
     if grid is None:
         return {}
     return {
@@ -171,7 +171,7 @@ def _grid(grid: GridFacts | None) -> JsonObject:
     }
 
 
-def _table(table: TableFacts | None) -> JsonObject:
+def _table(table: TableInfo | None) -> JsonObject:
     if table is None:
         return {}
     described = {
@@ -374,7 +374,7 @@ def _header(properties: JsonMapping, geometry: JsonMapping) -> Iterator[str]:
     if not shape or not transform or not (code or wkt2):
         return
     try:
-        grid = GridFacts(code=code, wkt2=wkt2, shape=shape, transform=tuple(transform[:6]))
+        grid = GridInfo(code=code, wkt2=wkt2, shape=shape, transform=tuple(transform[:6]))
         check_footprint(geometry, grid)
     except InvalidDocument as error:
         yield f"geometry: {error}"
@@ -415,14 +415,14 @@ _TYPES: Final = frozenset(
 
 def dataset_item(
     plan: DatasetPlan,
-    cog: CogFacts,
+    cog: CogInfo,
     names: Mapping[str, str],
     *,
     collection: str,
     metadata: tuple[int, str],
     now: datetime,
     more: Mapping[str, Any],
-) -> ItemFacts:
+) -> ItemInfo:
     """The item of a dataset that is one COG.
 
     Args:
@@ -435,7 +435,7 @@ def dataset_item(
         more: Properties beyond those of the source.
     """
     size, sha256 = metadata
-    described = AssetFacts(
+    described = AssetInfo(
         href=SILVER + names["metadata"],
         media_type="application/json",
         roles=("metadata",),
@@ -453,7 +453,7 @@ def tile_item(
     collection: str,
     now: datetime,
     more: Mapping[str, Any],
-) -> ItemFacts:
+) -> ItemInfo:
     """The item of one tile of a dataset that is too large for one file."""
     assert placed.cog is not None and placed.preview is not None
     names = {"data": placed.asset, "thumbnail": placed.preview}
@@ -476,18 +476,18 @@ def index_item(
     metadata: tuple[str, int, str],
     now: datetime,
     more: Mapping[str, Any],
-) -> ItemFacts:
+) -> ItemInfo:
     """The item of a dataset that stays in tiles: it links to their items."""
     name, size, sha256 = metadata
     first = tiles[0].cog
     assert first is not None
-    grid = GridFacts(
+    grid = GridInfo(
         code=first.code,
         wkt2=first.wkt2,
         shape=(plan.grid.height, plan.grid.width),
         transform=plan.grid.transform,
     )
-    asset = AssetFacts(
+    asset = AssetInfo(
         href=SILVER + name,
         media_type="application/json",
         roles=("metadata",),
@@ -496,7 +496,7 @@ def index_item(
         sha256=sha256,
         bands=_bands(plan, sums),
     )
-    return ItemFacts(
+    return ItemInfo(
         id=plan.item,
         collection=collection,
         geometry=footprint(grid),
@@ -508,7 +508,7 @@ def index_item(
         assets={"metadata": asset},
         links=(
             *_links(plan),
-            *(LinkFacts(rel="item", href=f"./{tile_id(plan, each)}") for each in tiles[:9_000]),
+            *(LinkInfo(rel="item", href=f"./{tile_id(plan, each)}") for each in tiles[:9_000]),
         ),
         software=first.versions,
         lineage=lineage(plan),
@@ -519,17 +519,17 @@ def index_item(
 def _item(
     plan: DatasetPlan,
     id: str,
-    cog: CogFacts,
+    cog: CogInfo,
     names: Mapping[str, str],
     collection: str,
     now: datetime,
     more: Mapping[str, Any],
-    assets: Mapping[str, AssetFacts],
-) -> ItemFacts:
-    grid = GridFacts(
+    assets: Mapping[str, AssetInfo],
+) -> ItemInfo:
+    grid = GridInfo(
         code=cog.code, wkt2=cog.wkt2, shape=(cog.height, cog.width), transform=cog.transform
     )
-    data = AssetFacts(
+    data = AssetInfo(
         href=SILVER + names["data"],
         media_type=COG,
         roles=("data",),
@@ -537,14 +537,14 @@ def _item(
         sha256=cog.sha256,
         bands=_bands(plan, cog.bands, cog.width * cog.height),
     )
-    picture = AssetFacts(
+    picture = AssetInfo(
         href=SILVER + names["thumbnail"],
         media_type=PNG,
         roles=("thumbnail",),
         size=cog.preview_size,
         sha256=cog.preview_sha256,
     )
-    return ItemFacts(
+    return ItemInfo(
         id=id,
         collection=collection,
         geometry=cog.footprint or footprint(grid),
@@ -567,8 +567,8 @@ def _raster_times(plan: DatasetPlan) -> dict[str, Any]:
     return {"start": plan.start, "end": plan.end}
 
 
-def _links(plan: DatasetPlan) -> tuple[LinkFacts, ...]:
-    return (LinkFacts(rel="via", href=BRONZE + plan.name, title="Source"),)
+def _links(plan: DatasetPlan) -> tuple[LinkInfo, ...]:
+    return (LinkInfo(rel="via", href=BRONZE + plan.name, title="Source"),)
 
 
 def lineage(plan: DatasetPlan) -> str:
@@ -592,7 +592,7 @@ def lineage(plan: DatasetPlan) -> str:
 
 def _bands(
     plan: DatasetPlan, sums: Sequence[BandSums], pixels: int | None = None
-) -> tuple[BandFacts, ...]:
+) -> tuple[BandInfo, ...]:
     return tuple(
         _raster_band(plan, number, band, counted, pixels or plan.grid.width * plan.grid.height)
         for number, (band, counted) in enumerate(zip(plan.facts.bands, sums, strict=True), 1)
@@ -606,7 +606,7 @@ def _class_name(value: int, name: str) -> str:
 
 def _raster_band(
     plan: DatasetPlan, number: int, band: RasterBand, sums: BandSums, pixels: int
-) -> BandFacts:
+) -> BandInfo:
     more: dict[str, Any] = {}
     if band.categories:
         more["classification:classes"] = [
@@ -624,7 +624,7 @@ def _raster_band(
             count=sums.count,
             valid_percent=min(100.0, 100 * sums.count / pixels),
         )
-    return BandFacts(
+    return BandInfo(
         name=band.description[:200] if band.description else f"b{number}",
         description=band.description,
         data_type=band.data_type if band.data_type in _TYPES else "other",  # type: ignore[arg-type]

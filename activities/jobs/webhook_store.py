@@ -37,7 +37,7 @@ from adapters.http import (
     signed_headers,
 )
 from adapters.ports.errors import Denied
-from workflows.jobs.records import WebhookAttempt, WebhookOrder
+from workflows.jobs.records import WebhookAttempt, WebhookInput
 from workflows.jobs.webhooks import Circuit
 
 NAMED: Final = "named:"
@@ -264,7 +264,7 @@ async def _circuit(connection: AsyncConnection, host: str) -> Circuit:
 
 
 def _delivery(row: Any) -> WebhookDelivery:
-    order = WebhookOrder.model_validate_json(row.ordered)
+    order = WebhookInput.model_validate_json(row.ordered)
     result = WebhookAttempt.model_validate_json(row.result)
     return WebhookDelivery.of(order, row.sent_at, row.seconds, result)
 

@@ -11,7 +11,7 @@ from activities.jobs.store import SqlJobStore
 from activities.jobs.webhook_store import SqlWebhookLog, SqlWebhookSecrets
 from activities.shared.failures import translate_failures
 from adapters.ports.errors import Denied
-from workflows.jobs.records import DELIVER_WEBHOOK, WebhookAttempt, WebhookOrder
+from workflows.jobs.records import DELIVER_WEBHOOK, WebhookAttempt, WebhookInput
 from workflows.jobs.webhooks import InvalidReceiver, body_of, check_receiver, host_of
 
 _GONE: Final = 410
@@ -62,7 +62,7 @@ class JobWebhooks:
 
     @activity.defn(name=DELIVER_WEBHOOK)
     @translate_failures
-    async def deliver(self, order: WebhookOrder) -> WebhookAttempt:
+    async def deliver(self, order: WebhookInput) -> WebhookAttempt:
         """Make one attempt and log it; whatever the receiver does is part of the result."""
         began = datetime.now(UTC)
         attempt = await self._attempt(order, began)
@@ -70,7 +70,7 @@ class JobWebhooks:
         await self._ports.log.record(WebhookDelivery.of(order, began, seconds, attempt))
         return attempt
 
-    async def _attempt(self, order: WebhookOrder, now: datetime) -> WebhookAttempt:
+    async def _attempt(self, order: WebhookInput, now: datetime) -> WebhookAttempt:
         receiver = order.receiver
         try:
             check_receiver(receiver.url, self._ports.rules.hosts, local=self._ports.rules.local)
@@ -106,7 +106,7 @@ class JobWebhooks:
             await self._ports.log.end(host, datetime.now(UTC), healthy=_is_healthy(answer))
         return _result(answer)
 
-    async def _body(self, order: WebhookOrder) -> bytes | WebhookAttempt:
+    async def _body(self, order: WebhookInput) -> bytes | WebhookAttempt:
         """The message: the same at every attempt, also when the job has been run again since.
 
         Returns:

@@ -20,10 +20,10 @@ from activities.shared.scratch import disk_full, scratch_folder
 from adapters.ports.errors import PortError, Unavailable
 from adapters.ports.records import Outages
 from workflows.shared.dependencies import (
-    Awaited,
     Dependency,
-    OutageOrder,
+    OutageInput,
     Recovery,
+    WaitInput,
     label_of,
     outage_id,
 )
@@ -87,7 +87,7 @@ class Dependencies:
         settings = self._settings.get(dependency, ())
         return _Check(dependency, name, probe, settings, self._outages)
 
-    def _check(self, awaited: Awaited) -> "_Check":
+    def _check(self, awaited: WaitInput) -> "_Check":
         which = (awaited.dependency, awaited.name)
         if which not in self._checks and awaited.name is not None:
             probe = partial(self._named[awaited.dependency], awaited.name)
@@ -95,7 +95,7 @@ class Dependencies:
         return self._checks[which]
 
     @activity.defn(name="dependencies.wait")
-    async def wait(self, awaited: Awaited) -> Recovery:
+    async def wait(self, awaited: WaitInput) -> Recovery:
         """See whether a dependency answers; the server asks again, for as long as it takes.
 
         Returns:
@@ -125,7 +125,7 @@ class Dependencies:
             )
         return Recovery(was_down=info.attempt > 1)
 
-    async def _note(self, info: activity.Info, awaited: Awaited, *, waits: bool) -> None:
+    async def _note(self, info: activity.Info, awaited: WaitInput, *, waits: bool) -> None:
         """Let lists show that a run waits, once, or that it does no longer.
 
         While the database itself cannot be used, nothing lists runs.
@@ -139,7 +139,7 @@ class Dependencies:
             elif not (waits or is_first):
                 await self._runs.resume(run)
 
-    def _missing_room(self, awaited: Awaited, free: int | None) -> Unavailable | None:
+    def _missing_room(self, awaited: WaitInput, free: int | None) -> Unavailable | None:
         room = awaited.room
         if awaited.name is None:
             is_free = shutil.disk_usage(self._scratch).free >= room
@@ -257,9 +257,9 @@ class _Check:
             logger.info("the %s answers: %s", self._label, error)
         return None
 
-    def outage(self, failure: Unavailable) -> OutageOrder:
+    def outage(self, failure: Unavailable) -> OutageInput:
         """The outage as it is now."""
-        return OutageOrder(
+        return OutageInput(
             dependency=self._dependency,
             name=self._name,
             since=datetime.now(UTC),

@@ -20,10 +20,10 @@ from workflows.shared.records import (
     TERMINATED,
     Rejection,
     RemovedRows,
-    RowRetentionOrder,
+    RowRetentionInput,
     RowRetentionResult,
     RunsSwept,
-    RunSweepOrder,
+    RunSweepInput,
 )
 
 
@@ -65,7 +65,7 @@ class RowRemoval:
 
     @activity.defn(name="rows.remove_old")
     @translate_failures
-    async def remove_old(self, order: RowRetentionOrder) -> RowRetentionResult:
+    async def remove_old(self, order: RowRetentionInput) -> RowRetentionResult:
         """Remove kind after kind, the oldest rows first, a page in each transaction.
 
         Blobs go before the row that names them. A second run continues with the rest, and counts
@@ -78,7 +78,7 @@ class RowRemoval:
         return RowRetentionResult(kinds=tuple(done))
 
     async def _of_kind(
-        self, kind: KeptRows, order: RowRetentionOrder, heart: Heartbeater
+        self, kind: KeptRows, order: RowRetentionInput, heart: Heartbeater
     ) -> RemovedRows:
         removed = RemovedRows(what=kind.what, days=kind.days)
         if kind.days is None:
@@ -131,7 +131,7 @@ class RunSweep:
 
     @activity.defn(name="runs.sweep")
     @translate_failures
-    async def sweep(self, order: RunSweepOrder) -> RunsSwept:
+    async def sweep(self, order: RunSweepInput) -> RunsSwept:
         """Close every open row of a pipeline whose run is over, or unknown for long.
 
         A second run finds what the first one left. Scratch folders that no process of this machine
@@ -144,7 +144,7 @@ class RunSweep:
                 closed += await self._closed(rows, order)
         return RunsSwept(terminated=len(closed), runs=tuple(closed[:NAMED]), folders=folders)
 
-    async def _closed(self, rows: OpenRows, order: RunSweepOrder) -> Sequence[str]:
+    async def _closed(self, rows: OpenRows, order: RunSweepInput) -> Sequence[str]:
         now, after, closed = datetime.now(UTC), "", list[str]()
         before = now - timedelta(seconds=order.closed_for)
         while page := await rows.open_rows(before, after, PAGE):
@@ -153,7 +153,7 @@ class RunSweep:
         return closed
 
     async def _is_closed(
-        self, rows: OpenRows, row: OpenRow, order: RunSweepOrder, now: datetime
+        self, rows: OpenRows, row: OpenRow, order: RunSweepInput, now: datetime
     ) -> bool:
         run = row.run or row.id
         end = await self._runs.end(run)
@@ -176,7 +176,7 @@ def _count(pipeline: str, end: RunEnd) -> None:
     counter.add(1, {"pipeline": pipeline, "type": kind, "state": TERMINATED})
 
 
-def _is_old(row: OpenRow, end: RunEnd, order: RunSweepOrder, now: datetime) -> bool:
+def _is_old(row: OpenRow, end: RunEnd, order: RunSweepInput, now: datetime) -> bool:
     if end.at is None:
         return now - row.changed_at >= timedelta(seconds=order.unknown_for)
     return now - end.at >= timedelta(seconds=order.closed_for) + row.grace

@@ -52,7 +52,7 @@ from workflows.spreadsheets.mappings import (
 )
 from workflows.spreadsheets.names import SAME_BIB
 from workflows.spreadsheets.people import PERSON, PeopleAnswers, decided
-from workflows.spreadsheets.runs import SHEETS_NAMED, Analysis, AnalysisInput, SpreadsheetOrder
+from workflows.spreadsheets.runs import SHEETS_NAMED, Analysis, AnalysisInput, SpreadsheetInput
 
 
 class Subject(Protocol):
@@ -150,7 +150,7 @@ async def load_context(
 
 
 async def people_answers(
-    store: SqlSpreadsheetStore, order: SpreadsheetOrder, decided: Mapping[str, CellMapping]
+    store: SqlSpreadsheetStore, order: SpreadsheetInput, decided: Mapping[str, CellMapping]
 ) -> PeopleAnswers:
     """What is decided about people, in this import and before.
 
@@ -356,7 +356,7 @@ class SpreadsheetAnalysis:
             await self._store.save_analysis(order, analysis, preview, work.version)
         return analysis
 
-    async def _check_context(self, order: SpreadsheetOrder) -> None:
+    async def _check_context(self, order: SpreadsheetInput) -> None:
         context = self._types.get(order.import_type).context
         if context is None:
             return
@@ -437,7 +437,7 @@ def _as_found(source: Table, header_line: int) -> Layout:
 async def load_plan(
     store: SqlSpreadsheetStore,
     types: SheetTypes,
-    order: SpreadsheetOrder,
+    order: SpreadsheetInput,
     edits: Edits,
     today: date,
     *,

@@ -7,11 +7,17 @@ from typing import Final
 from temporalio import activity
 
 from activities.shared.failures import Heartbeater, announces, translate_failures
-from activities.shared.notices import deliver
+from activities.shared.notifications import deliver
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from adapters.ports.blobs import Blobs
 from adapters.ports.records import Notifications
-from workflows.shared.notices import Notice, NoticeKind, NoticePolicies, clean, notice_id
+from workflows.shared.notifications import (
+    Notification,
+    NotificationKind,
+    NotificationPolicies,
+    clean,
+    notice_id,
+)
 from workflows.spreadsheets.reviews import DecideRows
 from workflows.spreadsheets.runs import (
     ExpiredInput,
@@ -21,7 +27,7 @@ from workflows.spreadsheets.runs import (
     PurgeResult,
     RowCounts,
     SaveColumns,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     StatusRecord,
     workflow_id,
 )
@@ -40,7 +46,7 @@ class SpreadsheetLifecycle:
 
     @activity.defn(name="spreadsheets.begin")
     @translate_failures
-    async def begin(self, order: SpreadsheetOrder) -> None:
+    async def begin(self, order: SpreadsheetInput) -> None:
         """Open the status row; a second run leaves the one that is there alone."""
         info = activity.info()
         run = info.workflow_id or workflow_id(order.uuid)
@@ -79,7 +85,7 @@ class SpreadsheetLifecycle:
             await self._store.save_columns(save)
 
 
-class SpreadsheetNotices:
+class SpreadsheetNotifications:
     """Sends notices of runs that began to wait before all pipelines shared `notices.send`.
 
     Args:
@@ -87,7 +93,9 @@ class SpreadsheetNotices:
         policies: Who is sent what.
     """
 
-    def __init__(self, channels: Mapping[str, Notifications], policies: NoticePolicies) -> None:
+    def __init__(
+        self, channels: Mapping[str, Notifications], policies: NotificationPolicies
+    ) -> None:
         self._channels, self._policies = channels, policies
 
     @activity.defn(name="spreadsheets.notify")
@@ -102,9 +110,9 @@ class SpreadsheetNotices:
         """
         info = activity.info()
         assert info.workflow_id is not None and info.workflow_run_id is not None
-        kind, pipeline = NoticeKind(notice.kind), "spreadsheets"
+        kind, pipeline = NotificationKind(notice.kind), "spreadsheets"
         step = (info.workflow_id, info.workflow_run_id, kind, info.activity_id)
-        sent = Notice(
+        sent = Notification(
             id=notice_id(*step),
             kind=kind,
             pipeline=pipeline,

@@ -67,7 +67,7 @@ from workflows.spreadsheets.fields import (
 )
 from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus
 from workflows.spreadsheets.names import QUESTIONS
-from workflows.spreadsheets.reviews import OPERATION, ReviewOperation, about_columns, with_columns
+from workflows.spreadsheets.reviews import OPERATION, ReviewOperation, about_columns, remap_columns
 from workflows.spreadsheets.runs import Analysis, SaveColumns
 
 R = TypeVar("R", bound=Record)
@@ -395,7 +395,7 @@ async def find(
         here = {before: now for before, now in places.items() if now is not None}
         if len(here) < len(places) or (row.shape is not None and json.loads(row.shape) != shape):
             continue
-        operation = with_columns(OPERATION.validate_json(row.body), here)
+        operation = remap_columns(OPERATION.validate_json(row.body), here)
         known = ReviewOperation(
             id=0, version=0, operation=operation, by=row.decided_by, at=row.decided_at
         )

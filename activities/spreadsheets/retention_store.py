@@ -28,7 +28,7 @@ from adapters.database.records import clean
 from adapters.ports.records import OpenRow
 from workflows.shared.contracts import BlobRef
 from workflows.spreadsheets.mappings import FINAL, SpreadsheetState, UndoState
-from workflows.spreadsheets.runs import ExpiredPage, RetentionOrder, undo_id, workflow_id
+from workflows.spreadsheets.runs import ExpiredPage, RetentionInput, undo_id, workflow_id
 
 _ENDED: Final = sorted(state.value for state in FINAL)
 _WAITING: Final = sorted(
@@ -53,7 +53,7 @@ _PURGED: Final = (
 )
 
 
-async def expired(connection: AsyncConnection, order: RetentionOrder, now: datetime) -> ExpiredPage:
+async def expired(connection: AsyncConnection, order: RetentionInput, now: datetime) -> ExpiredPage:
     """Imports that are due, the oldest first."""
     imports = spreadsheet_imports
     ended = now - timedelta(seconds=order.finished_after)

@@ -51,12 +51,12 @@ from workflows.spreadsheets.reviews import (
     ReviewOperation,
     Split,
     UndoOperation,
-    active,
+    active_operations,
     changed_columns,
     changed_rows,
     described,
 )
-from workflows.spreadsheets.runs import SpreadsheetOrder
+from workflows.spreadsheets.runs import SpreadsheetInput
 
 _HEAD_BLOCKS: Final = 5
 """Blocks of the first rows, which settle how columns are written."""
@@ -242,7 +242,9 @@ def _refuse(new: ReviewOperation, operations: Sequence[ReviewOperation], plan: P
     known = {each.name for each in plan.fields}
     match new.operation:
         case UndoOperation(version=version):
-            if version not in {each.version for each in active(operations)} | _undos(operations):
+            if version not in {each.version for each in active_operations(operations)} | _undos(
+                operations
+            ):
                 raise refused(f"there is no change {version} that could be taken back")
         case Split(fields=fields):
             wanted = set(fields)
@@ -417,7 +419,7 @@ class SpreadsheetReview:
             raise refused(f"required fields have no column yet: {', '.join(missing)}")
         headers = [(column.id, column.header) for column in work.columns]
         operations = await self._store.reviews.operations(work.order.uuid)
-        await self._store.reviews.close(work, headers, active(operations))
+        await self._store.reviews.close(work, headers, active_operations(operations))
 
     async def _store_rows(self, uuid: str, path: Path, heart: Heartbeater) -> None:
         async with WorkerThread() as thread:
@@ -447,7 +449,7 @@ class SpreadsheetReview:
         return counts or (state.counts if state else ReviewCounts())
 
     async def _problems(
-        self, order: SpreadsheetOrder, path: Path, plan: Plan, heart: Heartbeater
+        self, order: SpreadsheetInput, path: Path, plan: Plan, heart: Heartbeater
     ) -> Sequence[RowProblem]:
         reading = SheetReader(path, plan, SheetMark(), None, self._chunk_rows)
         problems: list[RowProblem] = []
@@ -468,7 +470,7 @@ class SpreadsheetReview:
 
     async def _edits(
         self,
-        order: SpreadsheetOrder,
+        order: SpreadsheetInput,
         columns: Sequence[ColumnMapping],
         fields: Sequence[FieldSpec],
         *more: ReviewOperation,

@@ -47,8 +47,8 @@ from workflows.spreadsheets.runs import (
     Processed,
     ProcessInput,
     ReportInput,
-    SpreadsheetOrder,
-    UndoOrder,
+    SpreadsheetInput,
+    UndoInput,
     UndoResult,
 )
 
@@ -125,7 +125,7 @@ class SpreadsheetRows:
         )
 
     async def _make_entities(
-        self, order: SpreadsheetOrder, fields: Sequence[FieldSpec]
+        self, order: SpreadsheetInput, fields: Sequence[FieldSpec]
     ) -> Mapping[int, int]:
         """Make what people asked for, but for a dry run; mapping to the row found or made."""
         made: dict[int, int] = {}
@@ -168,7 +168,7 @@ class SpreadsheetRows:
                 stopped.set()
                 await thread.run(reading.close)
 
-    async def _known(self, order: SpreadsheetOrder, rows: ReadRows) -> Sequence[KnownPerson]:
+    async def _known(self, order: SpreadsheetInput, rows: ReadRows) -> Sequence[KnownPerson]:
         if rows.query is None:
             return ()
         return await self._store.people(order.organisation_id, rows.query)
@@ -283,7 +283,7 @@ class SpreadsheetUndoSteps:
 
     @activity.defn(name="spreadsheets.undo")
     @translate_failures
-    async def undo(self, order: UndoOrder) -> UndoResult:
+    async def undo(self, order: UndoInput) -> UndoResult:
         """Delete the rows that an import has created, restore those that it has changed.
 
         Newest chunk first, each with its progress mark in one transaction: a second run continues

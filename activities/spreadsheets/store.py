@@ -58,13 +58,13 @@ from workflows.spreadsheets.runs import (
     DecideCells,
     ExpiredPage,
     Processed,
-    RetentionOrder,
+    RetentionInput,
     RowCounts,
     SaveColumns,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     SpreadsheetResult,
     StatusRecord,
-    UndoOrder,
+    UndoInput,
     UndoResult,
 )
 
@@ -72,7 +72,7 @@ _ENDS: Final = frozenset(FINAL)
 
 
 async def open_import(
-    connection: AsyncConnection, order: SpreadsheetOrder, run: str, now: datetime
+    connection: AsyncConnection, order: SpreadsheetInput, run: str, now: datetime
 ) -> None:
     """Make the status row unless it is there, and forget the note of the upload."""
     by = clean(order.by)
@@ -214,7 +214,7 @@ class SqlSpreadsheetStore:
         self.reviews: SqlReviewStore = SqlReviewStore(database)
         """Reviews of rows before they are written."""
 
-    async def open(self, order: SpreadsheetOrder, workflow_id: str, now: datetime) -> None:
+    async def open(self, order: SpreadsheetInput, workflow_id: str, now: datetime) -> None:
         """Make the status row (UPLOADED), and forget the note of the upload."""
         async with self._database.transaction() as connection:
             await open_import(connection, order, workflow_id, now)
@@ -246,7 +246,7 @@ class SqlSpreadsheetStore:
             return await retention_store.terminate(connection, id, reason, unchanged_since)
 
     async def save_analysis(
-        self, order: SpreadsheetOrder, analysis: Analysis, preview: Preview, version: int
+        self, order: SpreadsheetInput, analysis: Analysis, preview: Preview, version: int
     ) -> None:
         """Replace columns and preview, unless a later version is written already."""
         async with self._database.transaction() as connection:
@@ -406,7 +406,7 @@ class SqlSpreadsheetStore:
         """Rows with outcome ERROR by line, in pages of at most 1,000."""
         return views.read_errors(self._database, uuid)
 
-    async def begin_undo(self, order: UndoOrder) -> str | None:
+    async def begin_undo(self, order: UndoInput) -> str | None:
         """Mark an import as being undone; None, or why it cannot be.
 
         An order that was carried out already is not refused: its attempt may have died since.
@@ -433,7 +433,7 @@ class SqlSpreadsheetStore:
         async with self._database.transaction() as connection:
             return await undo_store.end_undo(connection, uuid)
 
-    async def expired(self, order: RetentionOrder, now: datetime) -> ExpiredPage:
+    async def expired(self, order: RetentionInput, now: datetime) -> ExpiredPage:
         """Imports that are due for purging, the oldest first; never one that is PROCESSING."""
         async with self._database.reading() as connection:
             return await retention_store.expired(connection, order, now)

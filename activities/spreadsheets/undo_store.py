@@ -38,7 +38,7 @@ from workflows.spreadsheets.mappings import DecisionRecord, SpreadsheetState, Un
 from workflows.spreadsheets.runs import (
     PROBLEMS_NAMED,
     UndoCounts,
-    UndoOrder,
+    UndoInput,
     UndoResult,
 )
 
@@ -216,7 +216,7 @@ PREVIEWED: Final = 100
 """Rows that a preview names."""
 
 
-async def begin_undo(connection: AsyncConnection, order: UndoOrder) -> str | None:
+async def begin_undo(connection: AsyncConnection, order: UndoInput) -> str | None:
     """Mark an import as being undone; None, or why it cannot be."""
     opened = await lock(connection, order.uuid)
     if opened is None or opened.row.organisation_id != order.organisation_id:
@@ -256,7 +256,7 @@ async def begin_undo(connection: AsyncConnection, order: UndoOrder) -> str | Non
 _DONE: Final = (UndoState.UNDONE.value, UndoState.UNDONE_PARTLY.value)
 
 
-def _refusal(opened: LockedImport, order: UndoOrder) -> str | None:
+def _refusal(opened: LockedImport, order: UndoInput) -> str | None:
     row = opened.row
     if row.undo_state == UndoState.UNDONE.value:
         return f"this import was undone on {row.undo_finished_at:%Y-%m-%d} already"
@@ -278,7 +278,7 @@ def _refusal(opened: LockedImport, order: UndoOrder) -> str | None:
 
 
 async def _note_retries(
-    connection: AsyncConnection, opened: LockedImport, order: UndoOrder
+    connection: AsyncConnection, opened: LockedImport, order: UndoInput
 ) -> None:
     lines = [
         DecisionRecord(

@@ -20,8 +20,15 @@ from adapters.ports.transfers import ArchiveInput, ExtractionLimits, Scanner, Sc
 from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.receipts import ReceiptFile
-from workflows.transfers.runs import ActionOrder, ActionResult, StagedFile
-from workflows.transfers.settings import ArchiveFormat, Compress, Extract, NotScanned, Scan, filled
+from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
+from workflows.transfers.settings import (
+    ArchiveFormat,
+    Compress,
+    Extract,
+    NotScanned,
+    Scan,
+    fill_name,
+)
 
 _SUFFIXES: Final = {
     ArchiveFormat.ZIP: ".zip",
@@ -64,7 +71,7 @@ class ArchiveSteps:
 
     @activity.defn(name="transfers.compress")
     @translate_failures
-    async def compress(self, order: ActionOrder) -> ActionResult:
+    async def compress(self, order: ActionInput) -> ActionResult:
         """Put the files into one archive, or with gzip each into one of its own.
 
         Raises:
@@ -96,7 +103,7 @@ class ArchiveSteps:
 
     @activity.defn(name="transfers.extract")
     @translate_failures
-    async def extract(self, order: ActionOrder) -> ActionResult:
+    async def extract(self, order: ActionInput) -> ActionResult:
         """Replace every archive by the files in it.
 
         Raises:
@@ -181,8 +188,8 @@ def _input(staging: BlobStaging, file: StagedFile) -> ArchiveInput:
 
 def _archive_name(template: str, files: Sequence[StagedFile]) -> str:
     if len(files) == 1:
-        return filled(template, files[0].name)
-    names = {filled(template, file.name) for file in files}
+        return fill_name(template, files[0].name)
+    names = {fill_name(template, file.name) for file in files}
     if len(names) > 1:
         raise RuleViolation(
             f"the name {template!r} of the archive is another one for each of the {len(files):,} "
@@ -224,7 +231,7 @@ class Scanning:
 
     @activity.defn(name="transfers.scan")
     @translate_failures
-    async def scan(self, order: ActionOrder) -> ActionResult:
+    async def scan(self, order: ActionInput) -> ActionResult:
         """Scan every file; those that are infected, or as good as, go to quarantine.
 
         Returns:
@@ -283,7 +290,7 @@ class Scanning:
         return verdict
 
     async def _quarantine(
-        self, order: ActionOrder, staging: BlobStaging, number: int, file: StagedFile, finding: str
+        self, order: ActionInput, staging: BlobStaging, number: int, file: StagedFile, finding: str
     ) -> None:
         """Keep a file where people can look into it, with what is known of it beside it."""
         stem = f"quarantine/{order.job.transfer_id}/{order.index:02}-{number:05}"

@@ -27,13 +27,13 @@ from activities.transfers.endpoints import (
 )
 from adapters.files.openpgp.keyring import GnuPg, GnuPgKeyring
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfers import KeyFacts, PartnerStore
+from adapters.ports.transfers import KeyInfo, PartnerStore
 from adapters.staging import BlobStaging
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.partners import OpenPgpKey, Partner
 from workflows.transfers.receipts import ReceiptFile
-from workflows.transfers.runs import ActionOrder, ActionResult, StagedFile
-from workflows.transfers.settings import Checksum, Decrypt, Encrypt, Sign, Verify, filled
+from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
+from workflows.transfers.settings import Checksum, Decrypt, Encrypt, Sign, Verify, fill_name
 
 
 def pairs_of(
@@ -108,7 +108,7 @@ class Crypto:
 
     @activity.defn(name="transfers.encrypt")
     @translate_failures
-    async def encrypt(self, order: ActionOrder) -> ActionResult:
+    async def encrypt(self, order: ActionInput) -> ActionResult:
         """Encrypt every file to keys of a partner.
 
         Raises:
@@ -142,7 +142,7 @@ class Crypto:
 
     @activity.defn(name="transfers.decrypt")
     @translate_failures
-    async def decrypt(self, order: ActionOrder) -> ActionResult:
+    async def decrypt(self, order: ActionInput) -> ActionResult:
         """Decrypt every file, and require the signature of a partner.
 
         Raises:
@@ -182,7 +182,7 @@ class Crypto:
 
     @activity.defn(name="transfers.sign")
     @translate_failures
-    async def sign(self, order: ActionOrder) -> ActionResult:
+    async def sign(self, order: ActionInput) -> ActionResult:
         """Add a detached signature of ours beside every file.
 
         Raises:
@@ -211,7 +211,7 @@ class Crypto:
 
     @activity.defn(name="transfers.verify")
     @translate_failures
-    async def verify(self, order: ActionOrder) -> ActionResult:
+    async def verify(self, order: ActionInput) -> ActionResult:
         """Require that every file has a detached signature of a partner beside it, or within.
 
         A message that holds its signature, also one that is clear-signed, becomes what was signed.
@@ -329,7 +329,7 @@ def _passed_over(
     ]
 
 
-def _why_not(key: KeyFacts) -> str:
+def _why_not(key: KeyInfo) -> str:
     if key.revoked:
         return "it was revoked"
     if key.expires is not None and key.expires <= datetime.now(UTC):
@@ -378,7 +378,7 @@ class Checksums:
 
     @activity.defn(name="transfers.checksum")
     @translate_failures
-    async def checksum(self, order: ActionOrder) -> ActionResult:
+    async def checksum(self, order: ActionInput) -> ActionResult:
         """Compare every file with its checksum, or write one beside it.
 
         Raises:
@@ -413,10 +413,10 @@ class Checksums:
     async def _expected(
         self, action: Checksum, files: Sequence[StagedFile], template: str
     ) -> tuple[list[StagedFile], list[ReceiptFile]]:
-        expected = {filled(template, file.name) for file in files}
+        expected = {fill_name(template, file.name) for file in files}
         if len(files) > 1 and len(expected) == 1:
             raise RuleViolation(f"one checksum is expected, and there are {len(files):,} files")
-        lines = [await self._compared(action, f, filled(template, f.name)) for f in files]
+        lines = [await self._compared(action, f, fill_name(template, f.name)) for f in files]
         return list(files), lines
 
     async def _beside(

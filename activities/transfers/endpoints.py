@@ -33,11 +33,11 @@ from workflows.shared.contracts import BlobRef
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.events import TransferId
 from workflows.transfers.partners import Partner
-from workflows.transfers.receipts import ReceiptFile, ReceiptStep, canonical, sealed
+from workflows.transfers.receipts import ReceiptFile, ReceiptStep, canonical, seal_step
 from workflows.transfers.runs import (
     INLINE_STEP,
     REMARKS,
-    ActionOrder,
+    ActionInput,
     ActionResult,
     Manifest,
     NamingNote,
@@ -62,7 +62,7 @@ class StepFiles:
         order: The action.
     """
 
-    def __init__(self, staging: BlobStaging, order: ActionOrder) -> None:
+    def __init__(self, staging: BlobStaging, order: ActionInput) -> None:
         self.staging = staging
         self._order = order
         self._run, self._name = order.job.transfer_id, f"{order.index:02}-{order.round}"
@@ -70,7 +70,7 @@ class StepFiles:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(bounded(self._order))
+        await self._stack.enter_async_context(with_attempt_limit(self._order))
         return self
 
     async def __aexit__(
@@ -151,7 +151,7 @@ class StepFiles:
             fired: Transfers of the events that were sent.
         """
         shown = first_of(remarks, f"more remarks of action {self._order.index + 1}")
-        step = sealed(
+        step = seal_step(
             ReceiptStep(
                 transfer_id=self._run,
                 index=self._order.index,
@@ -181,7 +181,7 @@ class StepFiles:
         return await self.staging.write(self._run, f"{self._name}-step", once(text.encode()))
 
 
-def bounded(order: ActionOrder) -> BoundedHeartbeater:
+def with_attempt_limit(order: ActionInput) -> BoundedHeartbeater:
     """Heartbeats of an action, which is refused when it has lost too many workers in a row."""
     return BoundedHeartbeater(f"carried out {order.action.action}")
 

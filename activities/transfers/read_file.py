@@ -12,12 +12,12 @@ from activities.shared.failures import BoundedHeartbeater, Heartbeater, translat
 from activities.transfers.endpoints import (
     EndpointPorts,
     StepFiles,
-    bounded,
     digest_of,
     opened,
     progress_of,
     shown,
     staged_files,
+    with_attempt_limit,
 )
 from adapters.ports.errors import Denied, NotYet, PortError
 from adapters.ports.places import (
@@ -35,7 +35,6 @@ from workflows.shared.contracts import BlobRef
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.paths import (
-    divided,
     has_wildcards,
     literal,
     nearly_named,
@@ -43,19 +42,20 @@ from workflows.transfers.paths import (
     path_problem,
     printable,
     split,
-    widened,
+    split_matches,
+    widen_pattern,
 )
 from workflows.transfers.receipts import ReceiptFile, read_digest
 from workflows.transfers.runs import (
-    ActionOrder,
+    ActionInput,
     ActionResult,
     ReadCursor,
-    SettleOrder,
+    SettleInput,
     SettleResult,
     StagedFile,
     first_of,
 )
-from workflows.transfers.settings import AfterSource, ReadFile, filled, plain
+from workflows.transfers.settings import AfterSource, ReadFile, fill_name, resolved_text
 
 STABLE_SECONDS: Final = 2.0
 """Between the two looks at a file. Times of SFTP are whole seconds."""
@@ -89,7 +89,7 @@ class FileReading:
 
     @activity.defn(name="transfers.read_file")
     @translate_failures
-    async def read_file(self, order: ActionOrder) -> ActionResult:
+    async def read_file(self, order: ActionInput) -> ActionResult:
         """Read the files that an action names; another attempt continues where one broke off.
 
         Raises:
@@ -100,15 +100,15 @@ class FileReading:
             NotYet: One is still being written, as far as its size and time tell.
             WorkersLost: It has lost too many workers in a row.
         """
-        async with bounded(order) as beats:
+        async with with_attempt_limit(order) as beats:
             return await self._read_all(order, beats)
 
-    async def _read_all(self, order: ActionOrder, beats: Heartbeater) -> ActionResult:
+    async def _read_all(self, order: ActionInput, beats: Heartbeater) -> ActionResult:
         action = _action(order)
         step = StepFiles(self._ports.staging, order)
         end = opened(self._ports.places, self._ports.partners, action.partner)
         async with end as (partner, place):
-            entries, remarks = await _found(place, action, plain(order.names["path"]))
+            entries, remarks = await _found(place, action, resolved_text(order.names["path"]))
             reading = await self._begun(order, step, entries)
             self._check_stable(action, entries, reading.cursor.seen)
             if action.stable_seconds is None and partner.kind in _GROWING:
@@ -131,7 +131,7 @@ class FileReading:
         )
 
     async def _begun(
-        self, order: ActionOrder, step: StepFiles, entries: Sequence[Entry]
+        self, order: ActionInput, step: StepFiles, entries: Sequence[Entry]
     ) -> _Reading:
         """Where an earlier attempt got to, if it found the same files."""
         listing = digest_of("\n".join(map(repr, entries)))
@@ -180,7 +180,7 @@ class FileReading:
 
     async def _read(
         self,
-        order: ActionOrder,
+        order: ActionInput,
         step: StepFiles,
         place: Place,
         entry: Entry,
@@ -220,7 +220,7 @@ class FileReading:
         async for chunk in place.read(entry, offset):
             yield chunk
 
-    async def _note(self, order: ActionOrder, step: StepFiles, reading: _Reading) -> None:
+    async def _note(self, order: ActionInput, step: StepFiles, reading: _Reading) -> None:
         """Keep what is read for the next attempt."""
         reading.cursor = reading.cursor.model_copy(
             update={"done": len(reading.files), "files": await step.manifest(reading.files)}
@@ -312,20 +312,20 @@ async def _similar(place: Place, path: str) -> list[str]:
     if has_wildcards(path):
         return []
     try:
-        found = await place.list(widened(path), _SPARE)
+        found = await place.list(widen_pattern(path), _SPARE)
     except PortError:
         # That the file is missing is what counts.
         return []
-    _, missed, _ = divided(path, (entry.path for entry in found))
+    _, missed, _ = split_matches(path, (entry.path for entry in found))
     return nearly_named(path, missed)
 
 
 async def _listed(place: Place, path: str, action: ReadFile, remarks: list[str]) -> Sequence[Entry]:
     """What a pattern names; remarks name what looks as if it should."""
-    found = await place.list(widened(path), action.at_most + _SPARE)
+    found = await place.list(widen_pattern(path), action.at_most + _SPARE)
     if len(found) > action.at_most + _SPARE:
         found = await place.list(path, action.at_most)
-    named, missed, unfinished = divided(path, (entry.path for entry in found))
+    named, missed, unfinished = split_matches(path, (entry.path for entry in found))
     remarks += nearly_named(path, missed)
     if unfinished:
         remarks.append(
@@ -345,7 +345,7 @@ def _line(partner: Partner, file: StagedFile) -> ReceiptFile:
     )
 
 
-def _check_same(order: ActionOrder, lines: Sequence[ReceiptFile]) -> None:
+def _check_same(order: ActionInput, lines: Sequence[ReceiptFile]) -> None:
     """Of one transfer, no partner gets other bytes than another."""
     known = dict(order.job.read_before).get(order.index)
     if known is None or known == read_digest(lines):
@@ -363,11 +363,11 @@ def _without_partial(cursor: ReadCursor) -> ReadCursor:
     return cursor.model_copy(update={"partial": None})
 
 
-def _note_of(order: ActionOrder) -> str:
+def _note_of(order: ActionInput) -> str:
     return f"read-{order.index}"
 
 
-def _action(order: ActionOrder) -> ReadFile:
+def _action(order: ActionInput) -> ReadFile:
     assert isinstance(order.action, ReadFile)
     return order.action
 
@@ -387,7 +387,7 @@ class SourceSettling:
 
     @activity.defn(name="transfers.settle_source")
     @translate_failures
-    async def settle_source(self, order: SettleOrder) -> SettleResult:
+    async def settle_source(self, order: SettleInput) -> SettleResult:
         """Move or delete each file that was read, if it is still the one that was read.
 
         What cannot be done is a remark: the files have been handed on, and stay where they are.
@@ -411,7 +411,7 @@ class SourceSettling:
 
 
 async def _settled(
-    place: Place, order: SettleOrder, file: StagedFile, progress: Progress
+    place: Place, order: SettleInput, file: StagedFile, progress: Progress
 ) -> str | None:
     if file.source is None or file.source_size is None:
         return None
@@ -423,7 +423,7 @@ async def _settled(
             await place.delete(entry)
         else:
             field = "move_to" if order.succeeded else "on_failure_move_to"
-            target = filled(order.names[field], file.name)
+            target = fill_name(order.names[field], file.name)
             path = await _moved(place, entry, target, file, progress)
             if path != target:
                 return f"the source {name} was moved to {printable(path)}: its name was taken"

@@ -15,15 +15,15 @@ from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from adapters.staging import BlobCopies, BlobStaging
 from workflows.shared.contracts import BlobRef
-from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, canonical, in_order
+from workflows.transfers.receipts import Receipt, ReceiptStep, assemble_receipt, canonical, in_order
 from workflows.transfers.runs import (
-    CopyRetentionOrder,
+    CopyRetentionInput,
     CopyRetentionResult,
-    KeepOrder,
+    KeepCopyInput,
     KeptCopy,
     KeptTransfer,
     Manifest,
-    ReceiptOrder,
+    ReceiptInput,
     StoredReceipt,
     TransferClosing,
     file_job_id,
@@ -32,7 +32,7 @@ from workflows.transfers.runs import (
 
 
 @dataclass(frozen=True)
-class ClosingPorts:
+class FinalizerDeps:
     """What `JobClosing` is given."""
 
     store: SqlTransferStore
@@ -46,7 +46,7 @@ class JobClosing:
         ports: Where rows and bytes are kept.
     """
 
-    def __init__(self, ports: ClosingPorts) -> None:
+    def __init__(self, ports: FinalizerDeps) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.close")
@@ -87,7 +87,7 @@ _BLOCK: Final = 1 << 18
 
 
 @dataclass(frozen=True)
-class ReceiptPorts:
+class ReceiptDeps:
     """What the end of a transfer is given."""
 
     blobs: Blobs
@@ -108,7 +108,7 @@ class CopyRemoval:
 
     @activity.defn(name="transfers.remove_copies")
     @translate_failures
-    async def remove_copies(self, order: CopyRetentionOrder) -> CopyRetentionResult:
+    async def remove_copies(self, order: CopyRetentionInput) -> CopyRetentionResult:
         """Remove what was kept up to yesterday."""
         async with Heartbeater():
             removed = await self._copies.remove_before(self._now().date())
@@ -122,12 +122,12 @@ class Receipts:
         ports: Where receipts, copies and staged bytes are.
     """
 
-    def __init__(self, ports: ReceiptPorts) -> None:
+    def __init__(self, ports: ReceiptDeps) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.receipt")
     @translate_failures
-    async def receipt(self, order: ReceiptOrder) -> StoredReceipt:
+    async def receipt(self, order: ReceiptInput) -> StoredReceipt:
         """Store the receipt of a transfer, in a blob that its id names.
 
         Raises:
@@ -141,7 +141,7 @@ class Receipts:
             ]
             if order.outcomes:
                 steps = in_order(job.digest, [*steps, *order.outcomes])
-            receipt = assembled(
+            receipt = assemble_receipt(
                 job.transfer_id,
                 job.digest,
                 steps,
@@ -177,7 +177,7 @@ class Receipts:
 
     @activity.defn(name="transfers.keep")
     @translate_failures
-    async def keep(self, order: KeepOrder) -> KeptCopy:
+    async def keep(self, order: KeepCopyInput) -> KeptCopy:
         """Keep an encrypted copy of the files, up to and with a day.
 
         Raises:

@@ -15,7 +15,7 @@ from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.endpoints import StepFiles, staged_files
 from activities.transfers.operators_files import Queue
 from activities.transfers.records import Transfer
-from activities.transfers.store import SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlSequenceLocks, SqlTransferStore
 from adapters.ports.errors import Unavailable
 from adapters.ports.records import RejectionRecord
 from adapters.ports.transfers import (
@@ -43,26 +43,26 @@ from workflows.transfers.job_settings import (
 from workflows.transfers.receipts import ReceiptFile
 from workflows.transfers.routes import RouteRemark, RouteRule, RouteTable
 from workflows.transfers.runs import (
-    ActionOrder,
+    ActionInput,
     ActionResult,
     EventRoute,
-    FileEventOrder,
-    LoadOrder,
+    FileEventInput,
+    PlanInput,
     Reception,
-    RouteOrder,
-    StatusOrder,
+    RouteInput,
+    SequenceLockInput,
+    SequencePosition,
+    StatusInput,
     TransferPlan,
-    Turn,
-    TurnOrder,
     done_elsewhere,
     file_job_id,
     fired_to,
     in_its_turn,
-    reason_of,
-    standing,
+    status_label,
     transfer_workflow_id,
+    unrouted_reason,
 )
-from workflows.transfers.settings import FireEvent, SettingsJob, filled, names_file
+from workflows.transfers.settings import FireEvent, SettingsJob, fill_name, names_file
 
 
 class RouteCache:
@@ -141,7 +141,7 @@ class Receiving:
 
     @activity.defn(name="transfers.receive")
     @translate_failures
-    async def receive(self, order: FileEventOrder) -> Reception:
+    async def receive(self, order: FileEventInput) -> Reception:
         """Check an event and find its route; a message that is none is recorded as rejected."""
         known = await self._ports.store.get(order.transfer_id)
         if known is not None and known.digest not in (None, order.digest):
@@ -156,7 +156,7 @@ class Receiving:
             return await self._reject(order, error)
         route = await self._route(event)
         status = TransferStatus.NO_ASSIGNED if route.queue is None else TransferStatus.ASSIGNED
-        asked = RouteOrder(
+        asked = RouteInput(
             transfer_id=order.transfer_id, event=event, digest=order.digest, at=_now()
         )
         if not await self._routed(asked, route):
@@ -165,7 +165,7 @@ class Receiving:
 
     @activity.defn(name="transfers.route")
     @translate_failures
-    async def route(self, order: RouteOrder) -> EventRoute:
+    async def route(self, order: RouteInput) -> EventRoute:
         """Look again where an event goes, by rules that may have changed or by a person's word."""
         self._ports.routes.forget()
         if order.queue is None:
@@ -179,7 +179,7 @@ class Receiving:
 
     @activity.defn(name="transfers.compare_job")
     @translate_failures
-    async def compare_job(self, order: FileEventOrder) -> Reception:
+    async def compare_job(self, order: FileEventInput) -> Reception:
         """See whether the job that has the id of an event was started by this event.
 
         Another one, as of a message that lay on a queue, keeps the id: this event is recorded as
@@ -216,7 +216,7 @@ class Receiving:
 
     @activity.defn(name="transfers.record")
     @translate_failures
-    async def record(self, order: StatusOrder) -> None:
+    async def record(self, order: StatusInput) -> None:
         """Write that a transfer enters a state; a line of its trail, where it has another event."""
         row = _row(order)
         if not await self._ports.store.record(row):
@@ -244,11 +244,11 @@ class Receiving:
             return None
         return f"there is no queue {queue}; there are {', '.join(sorted(self._ports.queues))}"[:500]
 
-    async def _routed(self, order: RouteOrder, route: EventRoute) -> bool:
+    async def _routed(self, order: RouteInput, route: EventRoute) -> bool:
         """Write where an event goes; False: the row is that of another event."""
         is_assigned = route.queue is not None
         rule = f"rule {route.rule} of queue {route.queue}" if route.rule else order.reason
-        written = StatusOrder(
+        written = StatusInput(
             transfer_id=order.transfer_id,
             status=TransferStatus.ASSIGNED if is_assigned else TransferStatus.NO_ASSIGNED,
             at=order.at,
@@ -256,14 +256,14 @@ class Receiving:
             digest=order.digest,
             event=order.event,
             queue=route.queue,
-            reason=rule if is_assigned else reason_of(route),
+            reason=rule if is_assigned else unrouted_reason(route),
             by=order.by,
         )
         return await self._ports.store.record(_row(written))
 
-    async def _reject(self, order: FileEventOrder, error: NoEvent) -> Reception:
+    async def _reject(self, order: FileEventInput, error: NoEvent) -> Reception:
         reason = str(error)
-        written = StatusOrder(
+        written = StatusInput(
             transfer_id=order.transfer_id,
             status=error.status,
             at=order.arrived,
@@ -278,7 +278,7 @@ class Receiving:
         )
         return Reception(status=error.status, reason=reason)
 
-    async def _refuse_late(self, order: FileEventOrder) -> Reception:
+    async def _refuse_late(self, order: FileEventInput) -> Reception:
         """Refuse an event when another one has come since its row was looked for."""
         known = await self._ports.store.get(order.transfer_id)
         if known is None:
@@ -286,11 +286,11 @@ class Receiving:
             raise Unavailable("the row of another event was removed meanwhile")
         return await self._refuse_other(order, known)
 
-    async def _refuse_other(self, order: FileEventOrder, known: Transfer) -> Reception:
+    async def _refuse_other(self, order: FileEventInput, known: Transfer) -> Reception:
         reason = (
             f"another event came with the source and id of this one, at {known.at:%Y-%m-%d %H:%M} "
-            f"UTC, and {standing(known.status)}: this one was not used; send it again with another "
-            "id"
+            f"UTC, and {status_label(known.status)}: this one was not used; "
+            "send it again with another id"
         )
         await self._ports.rejected.record(
             order.way_in, order.transfer_id, KEY_REUSED, reason, order.body.encode()
@@ -298,7 +298,7 @@ class Receiving:
         return Reception(status=known.status, refused=reason, digest=known.digest)
 
 
-def _row(order: StatusOrder) -> Transfer:
+def _row(order: StatusInput) -> Transfer:
     return Transfer.of(**dict(order))
 
 
@@ -315,7 +315,7 @@ class PlanningPorts:
     partners: PartnerStore
     queues: Collection[str]
     """Queues that there are."""
-    turns: SqlTurns
+    turns: SqlSequenceLocks
     store: SqlTransferStore
     keeps_copies: bool = True
     """Whether there is a key to encrypt copies with."""
@@ -335,7 +335,7 @@ class Planning:
 
     @activity.defn(name="transfers.load_plan")
     @translate_failures
-    async def load_plan(self, order: LoadOrder) -> TransferPlan:
+    async def load_plan(self, order: PlanInput) -> TransferPlan:
         """The job of an event, with every name resolved.
 
         Raises:
@@ -357,7 +357,7 @@ class Planning:
                 await self._ports.turns.unreserve(file_job_id(order.job.transfer_id))
         return plan
 
-    async def _read_plan(self, order: LoadOrder) -> TransferPlan:
+    async def _read_plan(self, order: PlanInput) -> TransferPlan:
         job = order.job
         if job.queue not in self._ports.queues:
             raise RuleViolation(
@@ -384,7 +384,7 @@ class Planning:
                 plan = corrected(plan, job.event, order.index, order.action)
         return plan
 
-    async def _begun(self, order: LoadOrder, plan: TransferPlan) -> None:
+    async def _begun(self, order: PlanInput, plan: TransferPlan) -> None:
         job = order.job
         await self._ports.store.record(
             Transfer.of(
@@ -409,7 +409,7 @@ class Planning:
 
     @activity.defn(name="transfers.take_turn")
     @translate_failures
-    async def take_turn(self, order: TurnOrder) -> Turn:
+    async def take_turn(self, order: SequenceLockInput) -> SequencePosition:
         """Stand in line for a sequence key; ends when the position is another than is known.
 
         Raises:
@@ -422,7 +422,7 @@ class Planning:
                 type=NOT_YET,
                 next_retry_delay=delay(activity.info().attempt) / 5,
             )
-        return Turn(position=len(before), behind=before[0] if before else None)
+        return SequencePosition(position=len(before), behind=before[0] if before else None)
 
 
 def _writing_again(job: SettingsJob, partner: str | None) -> tuple[SettingsJob, Sequence[str]]:
@@ -460,7 +460,7 @@ class Firing:
 
     @activity.defn(name="transfers.fire_event")
     @translate_failures
-    async def fire_event(self, order: ActionOrder) -> ActionResult:
+    async def fire_event(self, order: ActionInput) -> ActionResult:
         """Send one event; one for each file where its templates name the file.
 
         An action that is done again sends the same events, which are carried out once.
@@ -486,7 +486,7 @@ class Firing:
             return await step.result(order.files, lines, fired=sent, remarks=remarks)
 
 
-def _without_files(order: ActionOrder) -> Sequence[str]:
+def _without_files(order: ActionInput) -> Sequence[str]:
     """One event where no template names a file; none where one does and a ReadFile found none.
 
     Raises:
@@ -500,4 +500,4 @@ def _without_files(order: ActionOrder) -> Sequence[str]:
 
 
 def _filled(templates: Mapping[str, str], name: str) -> Mapping[str, str]:
-    return {field: filled(text, name) for field, text in templates.items()}
+    return {field: fill_name(text, name) for field, text in templates.items()}

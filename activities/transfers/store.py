@@ -59,7 +59,7 @@ _RESERVED: Final = "watch "
 _turns: Final = transfer_turns.c
 
 
-class SqlTurns:
+class SqlSequenceLocks:
     """Who may work on a sequence key, in the order of arrival.
 
     All that a run has is given back by the state of its end in `SqlTransferStore`.

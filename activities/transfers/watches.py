@@ -18,7 +18,7 @@ from activities.transfers.operators_files import (
     sentence_of,
 )
 from activities.transfers.records import Transfer
-from activities.transfers.store import SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlSequenceLocks, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.errors import Denied, UnreadableDocument
@@ -34,45 +34,51 @@ from workflows.transfers.partners import (
     expiry_step,
     fingerprint,
 )
-from workflows.transfers.paths import divided, nearly_named, path_problem, printable, widened
+from workflows.transfers.paths import (
+    nearly_named,
+    path_problem,
+    printable,
+    split_matches,
+    widen_pattern,
+)
 from workflows.transfers.routes import RouteRule, matches, takes
 from workflows.transfers.runs import (
     WARNINGS,
     KeyWarning,
     KeyWarnings,
-    KeyWarningsOrder,
+    KeyWarningsInput,
     file_job_id,
 )
 from workflows.transfers.watches import (
     JUDGED,
     NAMED,
     Expectation,
+    ExpectationCheckInput,
     ExpectedDay,
     ExpectedDays,
-    ExpectedOrder,
     ExpectedResult,
     ExpectedState,
-    GapOrder,
-    LookFailure,
-    LookOrder,
-    LookResult,
+    GapInput,
     Period,
+    PollFailure,
+    PollWatchInput,
+    PollWatchResult,
     SeenFile,
     Version,
     Watch,
     WatchState,
-    all_back,
     check_watch,
-    concerns,
+    detect_change,
     event_id,
-    event_of,
-    in_turn,
+    file_event_body,
+    have_returned,
+    is_watched,
     never_sent,
     newest_day,
     periods,
-    said_of_gone,
-    said_of_return,
-    sighting,
+    returned_sentence,
+    send_order,
+    vanished_sentence,
 )
 
 _PAGE: Final = 500
@@ -93,7 +99,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class WatchPorts:
+class WatchPollDeps:
     """What looks of watches are given."""
 
     places: Places
@@ -101,7 +107,7 @@ class WatchPorts:
     store: SqlWatchStore
     sender: EventSender
     transfers: SqlTransferStore
-    turns: SqlTurns
+    turns: SqlSequenceLocks
     now: Callable[[], datetime] = now_utc
 
 
@@ -127,8 +133,8 @@ class _Look:
             self.problems.append(sentence[:500])
 
     @property
-    def result(self) -> LookResult:
-        return LookResult(
+    def result(self) -> PollWatchResult:
+        return PollWatchResult(
             files=self.files,
             sent=self.sent,
             settling=self.settling,
@@ -146,12 +152,12 @@ class Watching:
         ports: Endpoints, what was seen before, and who starts events.
     """
 
-    def __init__(self, ports: WatchPorts) -> None:
+    def __init__(self, ports: WatchPollDeps) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.look")
     @translate_failures
-    async def look(self, order: LookOrder) -> LookResult:
+    async def look(self, order: PollWatchInput) -> PollWatchResult:
         """List once; done again, it starts no event twice.
 
         Raises:
@@ -180,7 +186,7 @@ class Watching:
             for page in _pages(_possible(look, entries), _PAGE):
                 due += await self._page(look, page, before, markers)
                 beats.beat(look.result)
-            for some in _pages(sorted(due, key=in_turn), _SENT_TOGETHER):
+            for some in _pages(sorted(due, key=send_order), _SENT_TOGETHER):
                 sent = [await self._send(look, each) for each in some]
                 await self._ports.store.put(watch.name, sent)
                 beats.beat(look.result)
@@ -204,12 +210,12 @@ class Watching:
         watch = look.watch
         end = opened(self._ports.places, self._ports.partners, watch.partner)
         async with end as (partner, place):
-            widen = _same if partner.kind is PlaceKind.HTTPS else widened
+            widen = _same if partner.kind is PlaceKind.HTTPS else widen_pattern
             # First: a marker that is there is of a file that is complete when it is listed.
             markers = await self._markers(look, place, widen)
             found = await place.list(widen(watch.path), watch.most)
-        listed = {each.path: each for each in found[: watch.most] if concerns(watch, each.path)}
-        named, missed, unfinished = divided(watch.path, listed)
+        listed = {each.path: each for each in found[: watch.most] if is_watched(watch, each.path)}
+        named, missed, unfinished = split_matches(watch.path, listed)
         if watch.marker is not None:
             # The sender says itself that they are complete.
             named, unfinished = [*named, *unfinished], []
@@ -237,7 +243,7 @@ class Watching:
                 "markers are beyond are not sent; remove those of files that are gone, or let the "
                 "watch say `most`"
             )
-        named, missed, _ = divided(pattern, (each.path for each in found))
+        named, missed, _ = split_matches(pattern, (each.path for each in found))
         _name_missed(look, pattern, missed)
         return frozenset(named)
 
@@ -253,7 +259,7 @@ class Watching:
         due: list[SeenFile] = []
         for each in page:
             version, known = _version(each), before.pop(each.path, None)
-            seen = sighting(look.watch, version, known, markers, look.at)
+            seen = detect_change(look.watch, version, known, markers, look.at)
             if seen.is_new:
                 new.append(seen.file)
                 await self._never_sent(look.watch, known)
@@ -276,7 +282,7 @@ class Watching:
                 job = file_job_id(_transfer(watch, id))
                 await self._ports.turns.reserve(watch.name, watch.queue, job, look.place)
                 look.place += _NEXT
-            await self._ports.sender.send(event_of(watch, file, again=again), watch.queue)
+            await self._ports.sender.send(file_event_body(watch, file, again=again), watch.queue)
         except RuleViolation as refused:
             if job is not None:
                 await self._ports.turns.unreserve(job)
@@ -322,7 +328,7 @@ class Watching:
         if entries:
             look.gone_unsent += names
         elif names:
-            look.problem(said_of_gone(look.watch, names[:NAMED], known.unsure))
+            look.problem(vanished_sentence(look.watch, names[:NAMED], known.unsure))
 
     async def _returned(
         self, look: _Look, known: WatchState | None, entries: Sequence[Entry]
@@ -331,14 +337,14 @@ class Watching:
         if known is None or known.emptied is None or not entries:
             return {}
         gone = await self._ports.store.vanished(look.watch.name, known.emptied)
-        if not all_back(gone, map(_version, entries)):
+        if not have_returned(gone, map(_version, entries)):
             return {}
         back = [each.model_copy(update={"vanished": None}) for each in gone]
         look.returned, failed = len(back), 0
         for each in gone:
             failed += await self._has_failed(look.watch, each)
         if failed or known.looked != known.emptied:
-            look.problem(said_of_return(len(gone), failed, known.emptied))
+            look.problem(returned_sentence(len(gone), failed, known.emptied))
         for some in _pages(back, _PAGE):
             await self._ports.store.put(look.watch.name, some)
         return {each.path: each for each in back}
@@ -361,7 +367,7 @@ class Watching:
 
     @activity.defn(name="transfers.note_look")
     @translate_failures
-    async def note_look(self, failure: LookFailure) -> None:
+    async def note_look(self, failure: PollFailure) -> None:
         """Note why a look failed; what the one before came to stays."""
         known = await self._ports.store.state(failure.watch) or WatchState(watch=failure.watch)
         await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))
@@ -431,7 +437,7 @@ class Expecting:
 
     @activity.defn(name="transfers.check_expected")
     @translate_failures
-    async def check_expected(self, order: ExpectedOrder) -> ExpectedResult:
+    async def check_expected(self, order: ExpectationCheckInput) -> ExpectedResult:
         """Judge the days that are not over, and those that no check has seen; changes nothing.
 
         Raises:
@@ -444,7 +450,7 @@ class Expecting:
         rules = await self._rules(expected)
         recorded = {each.day: each for each in await self._ports.store.days(expected.name, _DAYS)}
         days: list[ExpectedDay] = []
-        gaps: list[GapOrder] = []
+        gaps: list[GapInput] = []
         arrived: list[ExpectedDay] = []
         for period in periods(expected, first_day(newest, tuple(recorded.values())), newest):
             before = recorded.get(period.day)
@@ -453,7 +459,7 @@ class Expecting:
             day = judge(expected, period, await self._arrivals(expected, rules, period, now), now)
             if needs_notice(before, day):
                 sentence = sentence_of(expected, day)[:500]
-                gaps.append(GapOrder(day=day, sentence=sentence, notices=order.notices))
+                gaps.append(GapInput(day=day, sentence=sentence, notices=order.notices))
             if has_arrived(before, day):
                 arrived.append(day)
             if day != before:
@@ -526,7 +532,7 @@ class KeyExpiry:
 
     @activity.defn(name="transfers.expiring_keys")
     @translate_failures
-    async def expiring_keys(self, order: KeyWarningsOrder) -> KeyWarnings:
+    async def expiring_keys(self, order: KeyWarningsInput) -> KeyWarnings:
         """Keys that need a notice: 30, 14 and 7 days before they expire, and afterwards.
 
         In the order of partners and of their records, so that the next call continues after them.

@@ -13,19 +13,26 @@ from activities.transfers.endpoints import (
     EndpointPorts,
     NotedNamings,
     StepFiles,
-    bounded,
     once,
     opened,
     progress_of,
     shown,
+    with_attempt_limit,
 )
 from adapters.ports.places import Calls, PartnerAway, Place, PlaceError, Progress, Written
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.paths import printable
 from workflows.transfers.receipts import ReceiptFile
-from workflows.transfers.runs import ActionOrder, ActionResult, StagedFile
-from workflows.transfers.settings import CallHttp, Overwrite, WriteFile, filled, names_file, plain
+from workflows.transfers.runs import ActionInput, ActionResult, StagedFile
+from workflows.transfers.settings import (
+    CallHttp,
+    Overwrite,
+    WriteFile,
+    fill_name,
+    names_file,
+    resolved_text,
+)
 
 
 class FileWriting:
@@ -40,7 +47,7 @@ class FileWriting:
 
     @activity.defn(name="transfers.write_file")
     @translate_failures
-    async def write_file(self, order: ActionOrder) -> ActionResult:
+    async def write_file(self, order: ActionInput) -> ActionResult:
         """Write every file of a run; what an earlier attempt has written is not written again.
 
         Raises:
@@ -49,10 +56,10 @@ class FileWriting:
             RuleViolation: Two files would get the same name.
             WorkersLost: It has lost too many workers in a row.
         """
-        async with bounded(order) as beats:
+        async with with_attempt_limit(order) as beats:
             return await self._write_all(order, beats)
 
-    async def _write_all(self, order: ActionOrder, beats: Heartbeater) -> ActionResult:
+    async def _write_all(self, order: ActionInput, beats: Heartbeater) -> ActionResult:
         action = _action(order)
         step = StepFiles(self._ports.staging, order)
         files = await step.files(order.files)
@@ -86,7 +93,7 @@ class FileWriting:
 
     async def _write(
         self,
-        order: ActionOrder,
+        order: ActionInput,
         place: Place,
         number: int,
         file: StagedFile,
@@ -114,7 +121,7 @@ class FileWriting:
 
 def _paths(action: WriteFile, template: str, files: Sequence[StagedFile]) -> Sequence[str]:
     """Where each file goes."""
-    paths = [filled(template, file.name) for file in files]
+    paths = [fill_name(template, file.name) for file in files]
     if len(set(paths)) < len(paths) and action.overwrite is not Overwrite.NUMBER:
         twice = next(path for path in paths if paths.count(path) > 1)
         raise RuleViolation(
@@ -151,7 +158,7 @@ def _line(partner: Partner, file: StagedFile, written: Written) -> ReceiptFile:
     )
 
 
-def _action(order: ActionOrder) -> WriteFile:
+def _action(order: ActionInput) -> WriteFile:
     assert isinstance(order.action, WriteFile)
     return order.action
 
@@ -173,7 +180,7 @@ class HttpCalling:
 
     @activity.defn(name="transfers.call_http")
     @translate_failures
-    async def call_http(self, order: ActionOrder) -> ActionResult:
+    async def call_http(self, order: ActionInput) -> ActionResult:
         """Send one request; every attempt has the same idempotency key.
 
         Raises:
@@ -182,10 +189,10 @@ class HttpCalling:
             RuleViolation: The partner is not a server, or the run has not the one file to be sent.
             WorkersLost: It has lost too many workers in a row.
         """
-        async with bounded(order):
+        async with with_attempt_limit(order):
             return await self._call(order)
 
-    async def _call(self, order: ActionOrder) -> ActionResult:
+    async def _call(self, order: ActionInput) -> ActionResult:
         action = _call(order)
         step = StepFiles(self._ports.staging, order)
         files = await step.files(order.files)
@@ -215,7 +222,7 @@ class HttpCalling:
         return await step.result(order.files, [line], self._ports.now())
 
     def _body(
-        self, order: ActionOrder, files: Sequence[StagedFile]
+        self, order: ActionInput, files: Sequence[StagedFile]
     ) -> tuple[AsyncIterator[bytes] | None, int]:
         """The bytes that are sent, and how many they are."""
         kind = _call(order).body
@@ -231,7 +238,7 @@ class HttpCalling:
         return once(text), len(text)
 
 
-def _summary(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, object]:
+def _summary(order: ActionInput, files: Sequence[StagedFile]) -> dict[str, object]:
     """What the partner is sent about a transfer."""
     event = order.job.event
     return {
@@ -251,7 +258,7 @@ def _summary(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, objec
     }
 
 
-def _names(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, str]:
+def _names(order: ActionInput, files: Sequence[StagedFile]) -> dict[str, str]:
     """Its templates, with the name of the file.
 
     Raises:
@@ -260,15 +267,15 @@ def _names(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, str]:
     if len(files) == 1:
         own = files[0].name
         return {
-            field: filled(text, quote(own, safe="") if field == "path" else own)
+            field: fill_name(text, quote(own, safe="") if field == "path" else own)
             for field, text in order.names.items()
         }
     if field := next((field for field, text in order.names.items() if names_file(text)), None):
         raise RuleViolation(f"{field} names the file, and the run has {len(files)}")
-    return {field: plain(text) for field, text in order.names.items()}
+    return {field: resolved_text(text) for field, text in order.names.items()}
 
 
-def _headers(order: ActionOrder, names: Mapping[str, str]) -> dict[str, str]:
+def _headers(order: ActionInput, names: Mapping[str, str]) -> dict[str, str]:
     action = _call(order)
     given = {
         name.removeprefix(_HEADERS): value
@@ -285,6 +292,6 @@ def _headers(order: ActionOrder, names: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _call(order: ActionOrder) -> CallHttp:
+def _call(order: ActionInput) -> CallHttp:
     assert isinstance(order.action, CallHttp)
     return order.action

@@ -58,7 +58,7 @@ def holds_top_level(file: BinaryIO, name: str) -> bool:
         raise DamagedCompound(str(error)) from error
 
 
-def stream(path: Path, names: Sequence[str]) -> Iterator[bytes]:
+def read_stream(path: Path, names: Sequence[str]) -> Iterator[bytes]:
     """A stream at the top, sector by sector.
 
     Args:
@@ -69,10 +69,10 @@ def stream(path: Path, names: Sequence[str]) -> Iterator[bytes]:
         DamagedCompound: The file is cut off or contradicts itself, or has no such stream.
     """
     with path.open("rb") as file:
-        yield from stream_of(file, names)
+        yield from read_open_stream(file, names)
 
 
-def stream_of(file: BinaryIO, names: Sequence[str]) -> Iterator[bytes]:
+def read_open_stream(file: BinaryIO, names: Sequence[str]) -> Iterator[bytes]:
     """The same of a file that is open."""
     try:
         yield from _Directory(file).stream(names)
@@ -87,7 +87,7 @@ def whole_stream(path: Path, *names: str) -> bytes:
         DamagedCompound: It is not there, or is damaged.
     """
     found = bytearray()
-    for sector in stream(path, names):
+    for sector in read_stream(path, names):
         found += sector
         if len(found) > limits.OFFICE_BYTES:
             raise DamagedCompound("a stream does not end")

@@ -1,4 +1,4 @@
-"""The port `Computing` over processes that are kept ready."""
+"""The port `SubprocessExecutor` over processes that are kept ready."""
 
 import inspect
 import sys
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from adapters.files import limits
 from adapters.files.failures import Wording
-from adapters.files.forks import Bounds, Forks, Order
+from adapters.files.forks import Bounds, ForkRequest, Forks
 from adapters.ports.spatial import Computation
 from workflows.shared.errors import RuleViolation
 
@@ -41,8 +41,8 @@ class Returned(BaseModel):
     violated: str = ""
 
 
-class ForkedComputing:
-    """Calls functions in forks; a `Computing`, and an async context manager, which ends them.
+class ForkingExecutor:
+    """Call functions in forks; an async context manager, which ends them.
 
     Args:
         at_once: Calls side by side; the others wait.
@@ -71,7 +71,7 @@ class ForkedComputing:
             function=function.__qualname__,
             argument=argument,
         )
-        order = Order(
+        order = ForkRequest(
             body=call.model_dump_json(),
             bounds=self._bounds,
             readable=(_package(function),),

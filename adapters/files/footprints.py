@@ -19,7 +19,7 @@ from pyproj.enums import TransformDirection
 from pyproj.exceptions import CRSError
 from shapely.affinity import translate
 
-from workflows.jobs.datasets import GridFacts
+from workflows.jobs.datasets import GridInfo
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
 _RADII: Final = (6_300_000.0, 6_450_000.0)
@@ -164,7 +164,7 @@ def of_ring(longitudes: Any, latitudes: Any, poles: Poles = (False, False)) -> A
     return found if found.is_valid and not found.is_empty else None
 
 
-def of_places(grid: GridFacts, system: CRS, poles: Poles) -> Any:
+def of_places(grid: GridInfo, system: CRS, poles: Poles) -> Any:
     """The polygon of the places of a raster that lie on the Earth, to half a degree at the most.
 
     For rasters that hold the edge of the Earth as their projection shows it: world maps, full
@@ -277,7 +277,7 @@ JsonObject = dict[str, Any]
 Box = tuple[float, float, float, float]
 
 
-def footprint(grid: GridFacts) -> JsonObject:
+def footprint(grid: GridInfo) -> JsonObject:
     """The outline of a raster as GeoJSON in degrees (longitude, latitude), cut where RFC 7946
     demands it.
 
@@ -309,7 +309,7 @@ def bounds(geometry: Mapping[str, Any]) -> Box:
     return west, south, east, north
 
 
-def check_footprint(geometry: Mapping[str, Any], grid: GridFacts) -> None:
+def check_footprint(geometry: Mapping[str, Any], grid: GridInfo) -> None:
     """See that a footprint is that of a raster, by the header of its file.
 
     It may be smaller, where it leaves out pixels without data; it may not reach beyond the raster
@@ -349,7 +349,7 @@ def read(geometry: Mapping[str, Any]) -> Any:
     return shape
 
 
-def _shape(grid: GridFacts) -> Any:
+def _shape(grid: GridInfo) -> Any:
     """The outline of a raster; None: it is not on the Earth."""
     system = _system(grid)
     xs, ys = _outline(grid)
@@ -368,13 +368,13 @@ def _shape(grid: GridFacts) -> Any:
     return of_places(grid, system, poles) if found is None else found
 
 
-def _overlap(grid: GridFacts, system: CRS) -> float:
+def _overlap(grid: GridInfo, system: CRS) -> float:
     """Degrees by which pixels whose centres lie on a pole reach beyond it."""
     _, _, _, d, e, _ = grid.transform
     return max(abs(d), abs(e)) if system.is_geographic else 0.0
 
 
-def _outline(grid: GridFacts) -> tuple[Any, Any]:
+def _outline(grid: GridInfo) -> tuple[Any, Any]:
     """Eastings and northings of the raster's edge, counter-clockwise as the pixels lie."""
     rows, columns = grid.shape
     share = np.arange(POINTS_PER_EDGE) / POINTS_PER_EDGE
@@ -385,14 +385,14 @@ def _outline(grid: GridFacts) -> tuple[Any, Any]:
     return a * across + b * down + c, d * across + e * down + f
 
 
-def _system(grid: GridFacts) -> CRS:
+def _system(grid: GridInfo) -> CRS:
     try:
         return CRS.from_user_input(grid.system)
     except CRSError as error:
         raise InvalidDocument(f"the reference system {_name(grid)} is not known") from error
 
 
-def _poles_within(grid: GridFacts) -> tuple[bool, bool]:
+def _poles_within(grid: GridInfo) -> tuple[bool, bool]:
     """Whether the north pole and the south pole lie in a raster."""
     a, b, c, d, e, f = grid.transform
     scale = a * e - b * d
@@ -429,7 +429,7 @@ def _crossing(shape: Any) -> tuple[float, float] | None:
     return min(box[0] for box in eastern), max(box[2] for box in western)
 
 
-def _pixel(header: Any, grid: GridFacts) -> float:
+def _pixel(header: Any, grid: GridInfo) -> float:
     """Degrees that a pixel covers at the most."""
     west, south, east, north = header.bounds
     if (crossing := _crossing(header)) is not None:
@@ -442,7 +442,7 @@ def _box(shape: Any) -> str:
     return "[" + ", ".join(f"{value:.5f}" for value in shape.bounds) + "]"
 
 
-def _name(grid: GridFacts) -> str:
+def _name(grid: GridInfo) -> str:
     return grid.code or "of its header"
 
 

@@ -43,7 +43,7 @@ Send = Callable[[bytes], None]
 """Sends a piece of the answer."""
 
 
-class Order(BaseModel):
+class ForkRequest(BaseModel):
     """One piece of work."""
 
     body: str
@@ -83,7 +83,7 @@ class Forks:
         # Of its own: who waits for processes must not keep others from the loop's few threads.
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="forks")
 
-    async def answer(self, order: Order) -> AsyncGenerator[bytes]:
+    async def answer(self, order: ForkRequest) -> AsyncGenerator[bytes]:
         """Have an order done; close the generator (`contextlib.aclosing`) to end it early.
 
         Yields:
@@ -157,7 +157,7 @@ class _Process:
     def __init__(self, module: str, environment: Mapping[str, str]) -> None:
         self._child = sandbox.start(module, talks=True, environment=environment)
 
-    def ask(self, order: Order) -> bytes | _End:
+    def ask(self, order: ForkRequest) -> bytes | _End:
         """Give an order; the first piece of its answer, or its end.
 
         Raises:
@@ -207,11 +207,13 @@ def serve(
     os.nice(niceness)
     readable = (*landlock.system_folders(), *libraries)
     while body := sandbox.read_frame(sys.stdin.buffer, _ORDER_BYTES):
-        code, fault = _in_a_fork(Order.model_validate_json(body), handle, readable)
+        code, fault = _in_a_fork(ForkRequest.model_validate_json(body), handle, readable)
         sandbox.write_frame(sys.stdout.buffer, _ENDED + _CODE.pack(code) + fault)
 
 
-def _in_a_fork(order: Order, handle: Callable[[str, Send], None], readable: Sequence[Path]) -> _End:
+def _in_a_fork(
+    order: ForkRequest, handle: Callable[[str, Send], None], readable: Sequence[Path]
+) -> _End:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -260,7 +262,7 @@ def _kill_without_caller(child: int, stopped: int) -> None:
 
 
 def _work(
-    order: Order, handle: Callable[[str, Send], None], readable: Sequence[Path], writing: int
+    order: ForkRequest, handle: Callable[[str, Send], None], readable: Sequence[Path], writing: int
 ) -> None:
     """Do one order and end the process."""
     code = os.EX_SOFTWARE

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Final
 
-from adapters.places.writing import WriteOrder, checked
+from adapters.places.writing import WriteRequest, checked
 from adapters.ports.errors import PortError
 from adapters.ports.places import (
     Entry,
@@ -152,7 +152,7 @@ class BasePlace(ABC):
         """
 
     @abstractmethod
-    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteRequest) -> Written:
         """Write one file."""
 
     async def ping(self) -> None:
@@ -218,7 +218,7 @@ class BasePlace(ABC):
         namings: Namings | None = None,
     ) -> Written:
         """Write a file so that it appears whole, as far as the protocol allows."""
-        order = WriteOrder(
+        order = WriteRequest(
             checked(path), size, sha256, overwrite, verify, owner, mode, changed, progress, namings
         )
         try:

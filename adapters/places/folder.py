@@ -19,7 +19,7 @@ from adapters.places.writing import (
     RENAMES,
     Probe,
     RenamedWrites,
-    WriteOrder,
+    WriteRequest,
     checked,
     checked_pattern,
     no_folder,
@@ -206,7 +206,7 @@ class FolderPlace(BasePlace):
             # Gone meanwhile, or a link that leads out or to no file that we may see.
             return None
 
-    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteRequest) -> Written:
         return await self._writes.write(chunks, order)
 
     async def move(self, entry: Entry, path: str) -> None:

@@ -16,7 +16,7 @@ from adapters.guarded_http import GuardedTransport
 from adapters.http import AddressRefused, literal, retry_after
 from adapters.places.base import BasePlace, Credentials, Pace, is_strong
 from adapters.places.egress import Egress
-from adapters.places.writing import WholeWrites, WriteOrder, checked, checked_pattern, taken
+from adapters.places.writing import WholeWrites, WriteRequest, checked, checked_pattern, taken
 from adapters.ports.errors import Denied, Throttled
 from adapters.ports.places import (
     Entry,
@@ -144,7 +144,7 @@ class HttpsPlace(BasePlace):
                     if kept:
                         yield kept
 
-    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteRequest) -> Written:
         return await _HttpsWrites(self).write(self._pace.of(chunks), order)
 
     async def put(
@@ -302,7 +302,7 @@ class _HttpsWrites(WholeWrites):
         super().__init__(place)
         self._place = place
 
-    async def _verified(self, order: WriteOrder, path: str) -> Written:
+    async def _verified(self, order: WriteRequest, path: str) -> Written:
         if not await self._place.is_readable(path):
             return Written(Entry(path, order.size), _UNVERIFIED)
         return await super()._verified(order, path)

@@ -48,7 +48,7 @@ from adapters.places.egress import Egress, Tunnel
 from adapters.places.writing import (
     BLOCK,
     WholeWrites,
-    WriteOrder,
+    WriteRequest,
     checked,
     checked_pattern,
     sha256_of,
@@ -386,7 +386,7 @@ class ObjectPlace(BasePlace):
             await self._pace(len(block))
             yield bytes(block)
 
-    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteRequest) -> Written:
         return await WholeWrites(self).write(self._pace.of(chunks), order)
 
     async def put(

@@ -18,7 +18,7 @@ from adapters.places.writing import (
     RENAMES,
     Probe,
     RenamedWrites,
-    WriteOrder,
+    WriteRequest,
     checked,
     checked_pattern,
     no_folder,
@@ -196,7 +196,7 @@ class SftpPlace(BasePlace):
                 return None
             raise
 
-    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteRequest) -> Written:
         if self._rename is None:
             await self.make_folders(order.path)
             # By names of this write: the next attempt removes what a killed worker leaves.

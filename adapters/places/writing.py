@@ -37,7 +37,7 @@ PICKED_UP = "picked up by the partner after it had its name"
 
 
 @dataclass(frozen=True)
-class WriteOrder:
+class WriteRequest:
     """One file that is to be written; fields as the arguments of `Place.write`."""
 
     path: str
@@ -78,7 +78,7 @@ class Found(Protocol):
         """SHA-256 of a file, read back."""
         ...
 
-    async def is_unnamed(self, order: WriteOrder) -> bool:
+    async def is_unnamed(self, order: WriteRequest) -> bool:
         """Whether a file that was about to get its name surely has not got it."""
         ...
 
@@ -92,7 +92,7 @@ class Target:
     """The file that has the name now."""
 
 
-async def target_of(far: Found, order: WriteOrder) -> Target | Written:
+async def target_of(far: Found, order: WriteRequest) -> Target | Written:
     """Find the name for a file, or that it is there already.
 
     Raises:
@@ -115,13 +115,13 @@ async def target_of(far: Found, order: WriteOrder) -> Target | Written:
     raise Denied(f"{printable(order.path)} and {NUMBERS} names with a number are taken")
 
 
-async def _after(far: Found, order: WriteOrder, last: Naming) -> Target | Written:
+async def _after(far: Found, order: WriteRequest, last: Naming) -> Target | Written:
     """What an earlier attempt left that got as far as giving the name."""
     entry = await far.entry(last.path)
     if entry is not None and await _is_same(far, entry, order):
         return existing(entry)
     if last.done or not await far.is_unnamed(order):
-        return picked_up(last.path, order.size)
+        return consumed_after_write(last.path, order.size)
     # What this attempt does to the temporary file must not look like a name that was given.
     await order.not_named()
     if entry is not None and not (far.writes_in_place or order.overwrite is Overwrite.REPLACE):
@@ -129,13 +129,13 @@ async def _after(far: Found, order: WriteOrder, last: Naming) -> Target | Writte
     return Target(last.path, entry)
 
 
-def _candidates(order: WriteOrder) -> list[str]:
+def _candidates(order: WriteRequest) -> list[str]:
     if order.overwrite is not Overwrite.NUMBER:
         return [order.path]
     return [order.path, *(numbered(order.path, each) for each in range(2, NUMBERS + 2))]
 
 
-async def _is_same(far: Found, entry: Entry, order: WriteOrder) -> bool:
+async def _is_same(far: Found, entry: Entry, order: WriteRequest) -> bool:
     # A server may state 0 for every file: only reading tells.
     return entry.size in (order.size, 0) and await far.digest(entry) == order.sha256
 
@@ -145,7 +145,7 @@ def existing(entry: Entry) -> Written:
     return Written(entry, "read back: the same bytes were there", existed=True)
 
 
-def picked_up(path: str, size: int) -> Written:
+def consumed_after_write(path: str, size: int) -> Written:
     """The file had its name, and the partner has taken it."""
     return Written(Entry(path, size), PICKED_UP, picked_up=True)
 
@@ -177,7 +177,7 @@ class Digest(Protocol):
 class Arriving:
     """Bytes on their way to an endpoint: counted, hashed, and checked at their end."""
 
-    order: WriteOrder
+    order: WriteRequest
     size: int = 0
     _digest: Digest = field(default_factory=hashlib.sha256)
 
@@ -317,13 +317,13 @@ class RenamedWrites(Found):
         """Its hash, read back."""
         return await sha256_of(self._folders.content(entry.path))
 
-    async def is_unnamed(self, order: WriteOrder) -> bool:
+    async def is_unnamed(self, order: WriteRequest) -> bool:
         """It still has its temporary name; where there is none, it is written again."""
         if self._rename is Rename.DIRECT:
             return True
         return await self._folders.entry(temporary(order.path, order.owner)) is not None
 
-    async def write(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+    async def write(self, chunks: AsyncIterator[bytes], order: WriteRequest) -> Written:
         """Write one file."""
         try:
             target = await target_of(self, order)
@@ -361,7 +361,7 @@ class RenamedWrites(Found):
             return
 
     async def _written(
-        self, chunks: AsyncIterator[bytes], order: WriteOrder, held: str
+        self, chunks: AsyncIterator[bytes], order: WriteRequest, held: str
     ) -> tuple[str, str | None]:
         """What was compared, in words, and a remark on the flush."""
         arriving = Arriving(order)
@@ -369,7 +369,7 @@ class RenamedWrites(Found):
         arriving.check()
         return await self._verified(order, held), flushed
 
-    async def _verified(self, order: WriteOrder, path: str) -> str:
+    async def _verified(self, order: WriteRequest, path: str) -> str:
         """Compare what stands at the endpoint; what was compared, in words."""
         if order.verify is Guarantee.SIZE:
             entry = await self._folders.entry(path)
@@ -384,7 +384,7 @@ class RenamedWrites(Found):
         return "read back"
 
     async def _attributes(
-        self, order: WriteOrder, path: str, flushed: str | None
+        self, order: WriteRequest, path: str, flushed: str | None
     ) -> tuple[str, ...]:
         """Set rights and time; remarks on them, behind that on the flush."""
         remarks = [flushed]
@@ -394,17 +394,19 @@ class RenamedWrites(Found):
             remarks.append(await self._folders.set_time(path, order.changed))
         return tuple(remark for remark in remarks if remark is not None)
 
-    async def _named(self, order: WriteOrder, target: Target, held: str, guarantee: str) -> Written:
+    async def _named(
+        self, order: WriteRequest, target: Target, held: str, guarantee: str
+    ) -> Written:
         path = await self._renamed(order, target, held)
         entry = await self._folders.entry(path)
         if entry is None:
-            return picked_up(path, order.size)
+            return consumed_after_write(path, order.size)
         how = "atomic rename" if self._rename is Rename.ATOMIC_REPLACE else "rename"
         if target.replaces is not None and self._rename is Rename.NON_ATOMIC:
             how = "rename after the earlier file was removed"
         return Written(entry, f"{guarantee}, {how}")
 
-    async def _renamed(self, order: WriteOrder, target: Target, held: str) -> str:
+    async def _renamed(self, order: WriteRequest, target: Target, held: str) -> str:
         """Give the file its name; which one it got."""
         path, replaces = target.path, target.replaces is not None
         for number in range(2, NUMBERS + 2):
@@ -436,7 +438,7 @@ class RenamedWrites(Found):
         raise taken(path)
 
     async def _direct(
-        self, chunks: AsyncIterator[bytes], order: WriteOrder, target: Target
+        self, chunks: AsyncIterator[bytes], order: WriteRequest, target: Target
     ) -> Written:
         """Write under the name itself: the partner may see the file before it is whole."""
         await order.note(target.path)
@@ -444,14 +446,14 @@ class RenamedWrites(Found):
         flushed = await self._folders.write_file(target.path, arriving.of(chunks))
         entry = await self._folders.entry(target.path)
         if entry is None:
-            return picked_up(target.path, order.size)
+            return consumed_after_write(target.path, order.size)
         if await sha256_of(self._folders.content(target.path)) != order.sha256:
             raise _differs(order, "read back, has other bytes")
         await order.note(target.path, done=True)
         remarks = await self._attributes(order, target.path, flushed)
         return Written(entry, "read back, written under its own name", remarks=remarks)
 
-    async def _unseen(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+    async def _unseen(self, chunks: AsyncIterator[bytes], order: WriteRequest) -> Written:
         """Write where nothing can be seen, as in a drop box: the server's word is all there is."""
         last = await order.namings.last() if order.namings is not None else None
         remarks: tuple[str, ...] = ()
@@ -463,7 +465,7 @@ class RenamedWrites(Found):
         return Written(Entry(order.path, order.size), _UNSEEN, remarks=remarks)
 
 
-def _differs(order: WriteOrder, how: str) -> PortError:
+def _differs(order: WriteRequest, how: str) -> PortError:
     return PlaceError(f"{printable(order.path)} {how}: it is not given its name")
 
 
@@ -523,11 +525,11 @@ class WholeWrites(Found):
         """Its hash, read back."""
         return await sha256_of(self._wholes.content(entry.path))
 
-    async def is_unnamed(self, order: WriteOrder) -> bool:
+    async def is_unnamed(self, order: WriteRequest) -> bool:
         """Nothing tells; it is written again, unless the endpoint had confirmed it."""
         return True
 
-    async def write(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+    async def write(self, chunks: AsyncIterator[bytes], order: WriteRequest) -> Written:
         """Write one file."""
         target = await target_of(self, order)
         if isinstance(target, Written):
@@ -541,7 +543,7 @@ class WholeWrites(Found):
         return replace(written, remarks=(*written.remarks, *remarks))
 
     async def _written(
-        self, chunks: AsyncIterator[bytes], order: WriteOrder, target: Target
+        self, chunks: AsyncIterator[bytes], order: WriteRequest, target: Target
     ) -> Written:
         await order.note(target.path)
         arriving = Arriving(order)
@@ -575,10 +577,10 @@ class WholeWrites(Found):
         if held is not None:
             yield held
 
-    async def _verified(self, order: WriteOrder, path: str) -> Written:
+    async def _verified(self, order: WriteRequest, path: str) -> Written:
         entry = await self._wholes.entry(path)
         if entry is None:
-            return picked_up(path, order.size)
+            return consumed_after_write(path, order.size)
         # A size of 0 may mean that the server does not know it: only reading tells.
         if order.verify is not Guarantee.READ_BACK and entry.size not in (order.size, 0):
             raise await self._removed(order, path, f"has {entry.size:,} bytes")
@@ -590,7 +592,7 @@ class WholeWrites(Found):
             raise await self._removed(order, path, "read back, has other bytes")
         return Written(entry, "read back, appeared whole")
 
-    async def _removed(self, order: WriteOrder, path: str, how: str) -> PortError:
+    async def _removed(self, order: WriteRequest, path: str, how: str) -> PortError:
         await self._wholes.remove(path)
         await order.not_named()
         return PlaceError(f"{printable(path)} {how} instead of those sent; it was removed")

@@ -13,7 +13,7 @@ from workflows.batches.names import LoaderStatus
 
 
 @dataclass(frozen=True, slots=True)
-class BatchFacts:
+class BatchInfo:
     """What the tables hold about a batch."""
 
     status: LoaderStatus

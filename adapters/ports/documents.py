@@ -14,7 +14,7 @@ from workflows.batches.loads import (
 )
 from workflows.batches.names import DocumentId
 from workflows.imports.schedules import ScheduleItem, ScheduleProject
-from workflows.shared.cells import Cell, Merge, SheetFacts
+from workflows.shared.cells import Cell, Merge, SheetInfo
 from workflows.shared.contracts import BlobRef
 
 Row = tuple[int, list[Cell]]
@@ -71,7 +71,7 @@ class Table:
 class Book:
     """A file with all of its tables."""
 
-    sheets: Sequence[SheetFacts]
+    sheets: Sequence[SheetInfo]
     """Worksheets in the file's order, hidden ones included; none for a text table."""
     _table: Callable[[str], Table]
 
@@ -163,7 +163,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadFacts:
+class LoadInfo:
     """What the tables hold about a document."""
 
     state: DocumentState | None
@@ -191,7 +191,7 @@ class WholeDocument:
     extracted: Extracted
     """It holds no files."""
     tags: Sequence[str]
-    seen: LoadFacts
+    seen: LoadInfo
     """As they were before its file was read."""
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from workflows.shared.dependencies import OutageOrder
-from workflows.shared.notices import Notice
+from workflows.shared.dependencies import OutageInput
+from workflows.shared.notifications import Notification
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class RejectedMessages(RejectionRecord, Protocol):
 class Outages(Protocol):
     """Shows operators what is down."""
 
-    async def begin(self, outage: OutageOrder, task_queue: str) -> None:
+    async def begin(self, outage: OutageInput, task_queue: str) -> None:
         """Show an outage; one that is shown already stays as it is.
 
         Args:
@@ -171,7 +171,7 @@ class Outages(Protocol):
 class Notifications(Protocol):
     """One way to notify people."""
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         """Send a notice.
 
         Args:

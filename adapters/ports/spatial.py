@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workflows.jobs.rasters import (
-    CogFacts,
-    GridOrder,
+    CogInfo,
+    GridInput,
     PixelRules,
-    RasterFacts,
+    RasterInfo,
     TargetGrid,
-    TileFacts,
+    TileInfo,
     TileWindow,
 )
 from workflows.jobs.vectors import SourceReport, VectorOptions, VectorTable
@@ -37,7 +37,7 @@ class Rasters(Protocol):
 
     async def inspect(
         self, path: Path, folder: Path, subdataset: int | None = None, name: str | None = None
-    ) -> RasterFacts:
+    ) -> RasterInfo:
         """Read what a raster says of itself, and decode all of it.
 
         Args:
@@ -48,20 +48,20 @@ class Rasters(Protocol):
         """
         ...
 
-    async def grid(self, order: GridOrder) -> TargetGrid:
+    async def grid(self, order: GridInput) -> TargetGrid:
         """The grid for a raster, in another reference system or resolution, or as it is."""
         ...
 
     async def prepare(
-        self, path: Path, facts: RasterFacts, target: Path, name: str | None = None
-    ) -> RasterFacts:
+        self, path: Path, facts: RasterInfo, target: Path, name: str | None = None
+    ) -> RasterInfo:
         """Rewrite a raster into a tiled TIFF, of which any window is read fast."""
         ...
 
     async def tile(
         self,
         path: Path,
-        facts: RasterFacts,
+        facts: RasterInfo,
         grid: TargetGrid,
         rules: PixelRules,
         window: TileWindow,
@@ -69,7 +69,7 @@ class Rasters(Protocol):
         *,
         overviews: bool,
         progress: Progress,
-    ) -> TileFacts:
+    ) -> TileInfo:
         """Write a window of the grid as a COG, and read it again."""
         ...
 
@@ -81,7 +81,7 @@ class Rasters(Protocol):
         target: Path,
         preview: Path,
         progress: Progress,
-    ) -> CogFacts:
+    ) -> CogInfo:
         """Put tiles together into one COG with overviews, and make its picture (PNG)."""
         ...
 
@@ -137,7 +137,7 @@ Computation = Callable[[dict[str, Any]], dict[str, Any]]
 """A function of a module; its argument and its result are what JSON can hold."""
 
 
-class Computing(Protocol):
+class SubprocessExecutor(Protocol):
     """Calls functions in processes of their own."""
 
     async def compute(

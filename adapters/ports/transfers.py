@@ -213,7 +213,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyFacts:
+class KeyInfo:
     """What an OpenPGP key says of itself."""
 
     fingerprint: str

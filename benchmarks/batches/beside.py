@@ -27,12 +27,12 @@ from workflows.batches.case_queue import BatchLifecycle, CaseQueue
 from workflows.batches.document_load import DocumentGroup, DocumentLoad
 from workflows.batches.events import JobStarted
 from workflows.batches.names import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey, Timings, names_of
-from workflows.batches.runs import CaseOrder
+from workflows.batches.runs import CaseInput
 
 SECONDS: Final = 2.0
 LARGE: Final = BatchKey(case_id=1, batch_id=1)
 TIMEOUT: Final = 3_600.0
-WATCH: Final[int] = CaseOrder.model_fields["watch"].default
+WATCH: Final[int] = CaseInput.model_fields["watch"].default
 """Seconds between two looks of a case at its batch, as shipped. Tests look every second: the cases
 that were new before would ask more of Temporal than the documents do."""
 

@@ -27,7 +27,7 @@ from workers.shared.connect import connect
 from workers.shared.register import activities_of
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.names import BatchKey, BatchPlan, Timings, names_of
-from workflows.batches.runs import BatchOrder
+from workflows.batches.runs import BatchInput
 
 T = TypeVar("T")
 
@@ -188,7 +188,7 @@ async def _by_workflow(installation: BatchInstallation, key: BatchKey) -> None:
     await installation.store.note(key.case_id, [started(key), finished(key), ended(key)])
     await installation.client.execute_workflow(
         BatchLifecycle.run,
-        BatchOrder(key=key, timings=QUICK, notify=False),
+        BatchInput(key=key, timings=QUICK, notify=False),
         id=key.workflow_id,
         task_queue="batches",
     )

@@ -19,7 +19,7 @@ from workflows.imports.runs import (
     Closing,
     HandlerInput,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportPlan,
     ImportState,
     Preparation,
@@ -44,7 +44,7 @@ class Steps:
 
     async def prepare(self, message: ImportMessage) -> Preparation:
         """The plan of an import, with its outcome where that is all."""
-        order = ImportOrder(message=message)
+        order = ImportInput(message=message)
         preparation = await _run(self._lifecycle.prepare, order, is_local=True)
         if preparation.unfinished:
             preparation = await _run(self._lifecycle.prepare, order)

@@ -13,7 +13,7 @@ QUEUE: Final = "bare"
 LIGHT: Final = "bare-light"
 
 
-class BareOrder(Contract):
+class BareInput(Contract):
     """Input of both workflows."""
 
     batches: int
@@ -45,7 +45,7 @@ class BareBatch:
     """A sliding window of activities."""
 
     @workflow.run
-    async def run(self, order: BareOrder) -> int:
+    async def run(self, order: BareInput) -> int:
         """How many were done."""
         window = asyncio.Semaphore(order.window)
 
@@ -68,7 +68,7 @@ class BareJob:
     """All batches side by side."""
 
     @workflow.run
-    async def run(self, order: BareOrder) -> int:
+    async def run(self, order: BareInput) -> int:
         """How many tasks were done."""
         own = workflow.info().workflow_id
         done = await asyncio.gather(

@@ -18,7 +18,7 @@ from activities.jobs.api import JobTypes
 from activities.jobs.store import SqlJobStore
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database.schema import upgrade
-from benchmarks.jobs.bare import LIGHT, QUEUE, BareBatch, BareJob, BareOrder, greet
+from benchmarks.jobs.bare import LIGHT, QUEUE, BareBatch, BareInput, BareJob, greet
 from benchmarks.report import Table, at_most, middle, percentile, spread
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
@@ -33,7 +33,7 @@ from workers.shared.settings.common import BlobSettings
 from workers.shared.worker_factory import build_lanes, build_worker
 from workflows.jobs.definitions import WorkflowDefinition
 from workflows.jobs.records import TaskStatus
-from workflows.jobs.runs import JobOrder, StageRef, job_workflow_id
+from workflows.jobs.runs import JobInput, StageRef, job_workflow_id
 from workflows.jobs.runs import stage_workflow_id as stage_id
 
 TASKS: Final = 10_000
@@ -57,7 +57,7 @@ class Installation:
     runs: JobRuns
     store: SqlJobStore
 
-    async def job(self, order: JobOrder) -> float:
+    async def job(self, order: JobInput) -> float:
         """Seconds that a job takes."""
         began = time.perf_counter()
         await self.runs.start(order)
@@ -69,18 +69,18 @@ class Installation:
         began = time.perf_counter()
         await self.client.execute_workflow(
             BareJob.run,
-            BareOrder(batches=BATCHES, tasks=TASKS // BATCHES, window=WINDOW),
+            BareInput(batches=BATCHES, tasks=TASKS // BATCHES, window=WINDOW),
             id=f"bare-{uuid.uuid4()}",
             task_queue=QUEUE,
         )
         return time.perf_counter() - began
 
-    async def completed(self, order: JobOrder) -> int:
+    async def completed(self, order: JobInput) -> int:
         """Tasks of a job that have completed so far."""
         counts = await self.store.counts(order.job_id, order.attempt)
         return sum(each.get(TaskStatus.COMPLETED, 0) for each in counts.values())
 
-    async def events(self, order: JobOrder) -> int:
+    async def events(self, order: JobInput) -> int:
         """Length of the longest history of a job and its stages."""
         stages = range(1, order.definition.total_stages + 1)
         refs = [StageRef(stage=stage, attempt=order.attempt) for stage in stages]
@@ -89,9 +89,9 @@ class Installation:
         return max(each.history_length for each in found)
 
 
-def an_order(definition: WorkflowDefinition, n: int, project: str) -> JobOrder:
+def an_order(definition: WorkflowDefinition, n: int, project: str) -> JobInput:
     """A job that was never run."""
-    return JobOrder(
+    return JobInput(
         job_id=(uuid.uuid4().hex + uuid.uuid4().hex),
         definition=definition,
         parameters={"n": n},

@@ -17,7 +17,7 @@ from benchmarks.report import Table, at_most, middle
 from workflows.jobs import rasters as rules
 from workflows.jobs.rasters import (
     PixelRules,
-    RasterFacts,
+    RasterInfo,
     RasterParameters,
     TargetGrid,
     TileWindow,
@@ -93,7 +93,7 @@ async def tiled(folder: Path, rounds: int) -> Table:
 async def _ours(
     rasters: FileRasters,
     source: Path,
-    facts: RasterFacts,
+    facts: RasterInfo,
     grid: TargetGrid,
     pixels: PixelRules,
     folder: Path,

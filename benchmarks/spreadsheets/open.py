@@ -13,7 +13,7 @@ from benchmarks.spreadsheets.stack import SheetStack
 from benchmarks.spreadsheets.workload import ORGANISATION
 from workflows.shared import attributes
 from workflows.shared.contracts import BlobRef
-from workflows.spreadsheets.runs import TASK_QUEUE, SpreadsheetOrder, workflow_id
+from workflows.spreadsheets.runs import TASK_QUEUE, SpreadsheetInput, workflow_id
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 UNKNOWN: Final = len(workload.HEADER) + 1
@@ -52,7 +52,7 @@ async def open_imports(stack: SheetStack, count: int) -> Sequence[str]:
 
 
 async def _start(stack: SheetStack, uuid: str, blob: BlobRef) -> None:
-    order = SpreadsheetOrder(
+    order = SpreadsheetInput(
         uuid=uuid,
         organisation_id=ORGANISATION,
         import_type="EVENT_PARTICIPANT",

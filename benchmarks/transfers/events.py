@@ -39,7 +39,7 @@ from workers.transfers.starts import TransferIntake
 from workflows.transfers.events import FILE_JOB, TransferStatus
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.routes import RouteRule
-from workflows.transfers.runs import ActionOrder, ActionResult, Manifest
+from workflows.transfers.runs import ActionInput, ActionResult, Manifest
 from workflows.transfers.settings import Actions, JobSettings, ReadFile, SettingsJob, WriteFile
 
 SHARE: Final = 0.7
@@ -54,12 +54,12 @@ class NoActions:
     """Endpoints that are there at once: what is measured is docflow around them."""
 
     @activity.defn(name="transfers.read_file")
-    async def read_file(self, order: ActionOrder) -> ActionResult:
+    async def read_file(self, order: ActionInput) -> ActionResult:
         """One file of ten bytes."""
         return ActionResult(files=Manifest(files=1, bytes=10))
 
     @activity.defn(name="transfers.write_file")
-    async def write_file(self, order: ActionOrder) -> ActionResult:
+    async def write_file(self, order: ActionInput) -> ActionResult:
         """It is written."""
         return ActionResult(files=order.files)
 

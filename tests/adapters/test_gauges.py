@@ -24,7 +24,7 @@ from workers.shared.metrics import process_runtime
 from workers.shared.plugin import docflow_plugin
 from workers.shared.services.runs import TemporalRuns
 from workflows.shared import attributes
-from workflows.shared.dependencies import Dependency, OutageOrder
+from workflows.shared.dependencies import Dependency, OutageInput
 
 
 @pytest_asyncio.fixture
@@ -104,7 +104,7 @@ async def test_outages_and_rejected_messages_have_their_age_and_return_to_zero(
     rejected, port = MemoryRejectedMessages(), free_port()
     await rejected.record("q", "m1", "Malformed", "not JSON", b"{")
     await start(client, "f", "waiting")
-    order = OutageOrder(dependency=Dependency.CLOUD, since=datetime.now(UTC), problem="refused")
+    order = OutageInput(dependency=Dependency.CLOUD, since=datetime.now(UTC), problem="refused")
     await TemporalOutages(client).begin(order, "none")
     runtime = process_runtime("127.0.0.1", port)
     with metrics.measuring(runtime.metric_meter):

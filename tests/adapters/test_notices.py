@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from adapters.http import secret_bytes
-from adapters.notices import LogNotices, check_webhook_url
+from adapters.log_notifications import LogNotifications, check_webhook_url
 from adapters.ports.errors import PortError, Throttled, Unavailable
-from adapters.webhook_notices import WebhookNotices
+from adapters.webhook_notifications import WebhookNotifications
 from stack.children import free_port
-from tests.support.notices import ID, SINCE, WORKFLOW_ID, a_notice
+from tests.support.notifications import ID, SINCE, WORKFLOW_ID, a_notice
 from tests.support.webhook import Receiver, receiving
 
 
@@ -28,7 +28,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 async def test_a_webhook_gets_the_notice_with_its_key_and_signature(receiver: Receiver) -> None:
     secret = b"a key of both"
-    await WebhookNotices(receiver.url, secret).send(a_notice())
+    await WebhookNotifications(receiver.url, secret).send(a_notice())
     ((request, headers, body),) = receiver.requests
     assert request == "POST /hook?token=hidden HTTP/1.1"
     assert headers["idempotency-key"] == headers["webhook-id"] == ID
@@ -53,7 +53,7 @@ async def test_a_webhook_gets_the_notice_with_its_key_and_signature(receiver: Re
 
 
 async def test_without_a_secret_nothing_is_signed(receiver: Receiver) -> None:
-    await WebhookNotices(receiver.url).send(a_notice())
+    await WebhookNotifications(receiver.url).send(a_notice())
     headers = receiver.requests[0][1]
     assert "webhook-signature" not in headers and headers["webhook-timestamp"].isdigit()
 
@@ -79,7 +79,7 @@ async def test_what_a_webhook_answers_decides_about_another_attempt(
 ) -> None:
     receiver.answers = [answer]
     with pytest.raises(PortError) as failure:
-        await WebhookNotices(receiver.url).send(a_notice())
+        await WebhookNotifications(receiver.url).send(a_notice())
     assert type(failure.value) is raised
     assert getattr(failure.value, "retry_after", None) == pause
     assert "hidden" not in str(failure.value)
@@ -88,10 +88,10 @@ async def test_what_a_webhook_answers_decides_about_another_attempt(
 async def test_a_silent_or_missing_webhook_is_a_transient_failure(receiver: Receiver) -> None:
     receiver.silent = True
     with pytest.raises(Unavailable, match=r"did not answer within 0\.2 s"):
-        await WebhookNotices(receiver.url, timeout=0.2).send(a_notice())
+        await WebhookNotifications(receiver.url, timeout=0.2).send(a_notice())
     await asyncio.wait_for(receiver.gone.wait(), 60)
     with pytest.raises(Unavailable, match="cannot be reached"):
-        await WebhookNotices(f"http://127.0.0.1:{free_port()}/").send(a_notice())
+        await WebhookNotifications(f"http://127.0.0.1:{free_port()}/").send(a_notice())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_secret_is_text_or_base64() -> None:
 
 
 async def test_the_log_holds_no_personal_data(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "adapters.notices"):
-        await LogNotices().send(a_notice())
+    with caplog.at_level(logging.INFO, "adapters.log_notifications"):
+        await LogNotifications().send(a_notice())
     assert "reminder due for spreadsheet/5f0c62b1" in caplog.text
     assert not any(word in caplog.text for word in ("lovelace", "Anmeldungen", "example.com"))

@@ -14,12 +14,12 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword
 
-from adapters.mail_notices import SmtpNotices
-from adapters.notices import MailServer
+from adapters.log_notifications import MailServer
+from adapters.mail_notifications import SmtpNotifications
 from adapters.ports.errors import PortError, Unavailable
 from stack.children import free_port
 from tests.support.certificates import Certificate, certificate_for
-from tests.support.notices import ID, WORKFLOW_ID, a_notice
+from tests.support.notifications import ID, WORKFLOW_ID, a_notice
 
 
 @dataclass
@@ -69,10 +69,10 @@ def certificate() -> Certificate:
     return certificate_for("127.0.0.1")
 
 
-def notices(port: int, scheme: str = "smtp", **options: Any) -> SmtpNotices:
+def notices(port: int, scheme: str = "smtp", **options: Any) -> SmtpNotifications:
     login = "" if scheme == "smtp" else "docflow:s3cret%3A%40%2F@"
     server = MailServer.parse(f"{scheme}://{login}127.0.0.1:{port}")
-    return SmtpNotices(server, "docflow@example.org", **options)
+    return SmtpNotifications(server, "docflow@example.org", **options)
 
 
 async def test_a_mail_names_what_waits_and_where_to_continue() -> None:
@@ -146,7 +146,7 @@ async def test_what_is_no_address_gets_no_mail_and_is_not_logged(
     address: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     inbox = Inbox()
-    with serving(inbox) as port, caplog.at_level(logging.WARNING, "adapters.notices"):
+    with serving(inbox) as port, caplog.at_level(logging.WARNING, "adapters.log_notifications"):
         await notices(port).send(a_notice(recipients=(address,) if address else ()))
     assert inbox.mails == []
     assert "has no recipient" in caplog.text

@@ -39,8 +39,8 @@ from workflows.batches.runs import Closing
 from workflows.imports.runs import Closing as ImportClosing
 from workflows.imports.runs import HandlerOutcome, ImportState
 from workflows.shared.contracts import BlobRef, Problem
-from workflows.shared.notices import NoticePolicies
-from workflows.shared.records import RemovedRows, RowRetentionOrder
+from workflows.shared.notifications import NotificationPolicies
+from workflows.shared.records import RemovedRows, RowRetentionInput
 from workflows.shared.runs import RunFilter
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import file_job_id
@@ -59,12 +59,12 @@ async def removed(
     """What the retention of a pipeline removes, kinds without a row left out."""
     unused: Any = None
     resources = Resources(
-        *(database, unused, blobs, {}, NoticePolicies(), Path()),
+        *(database, unused, blobs, {}, NotificationPolicies(), Path()),
         keeps=RetentionSettings.read(keeps),
     )
     [register] = [each for each in catalogue.PIPELINES if each.name == pipeline]
     removal = row_removal(resources, register)
-    ordered = RowRetentionOrder(pipeline=pipeline, **order)
+    ordered = RowRetentionInput(pipeline=pipeline, **order)
     result = await ActivityEnvironment().run(removal.remove_old, ordered)
     return [kind for kind in result.kinds if kind.rows]
 

@@ -30,7 +30,7 @@ from tests.support.spreadsheets.rules import SHIRTS, surroundings
 from workflows.imports.findings import changed
 from workflows.imports.messages import TableMessage
 from workflows.imports.runs import Retry
-from workflows.shared.cells import guarded, unguarded
+from workflows.shared.cells import escape_formula, unescape_formula
 from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import ColumnKind, FieldSpec
@@ -51,8 +51,8 @@ def utc(date: str) -> str:
 
 def exported(written: str) -> str:
     """A text of an exported table, from which it comes back as it was."""
-    assert unguarded(guarded(written)) == written
-    return guarded(written)
+    assert unescape_formula(escape_formula(written)) == written
+    return escape_formula(written)
 
 
 def schedule_number(raw: str) -> str:

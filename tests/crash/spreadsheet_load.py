@@ -31,8 +31,8 @@ from workflows.spreadsheets.mappings import (
 )
 from workflows.spreadsheets.runs import (
     Confirmation,
-    SpreadsheetOrder,
-    UndoOrder,
+    SpreadsheetInput,
+    UndoInput,
     UndoResult,
     undo_id,
 )
@@ -179,7 +179,7 @@ class SpreadsheetLoad:
             file, f"spreadsheets/{sheet.uuid}/x"
         )
         await self._runs.start(
-            SpreadsheetOrder(
+            SpreadsheetInput(
                 uuid=sheet.uuid,
                 organisation_id=self.installation.club.organisation_id,
                 import_type="EVENT_PARTICIPANT",
@@ -207,7 +207,7 @@ class SpreadsheetLoad:
 
     async def _undo(self, sheet: Sheet) -> None:
         await self._runs.undo(
-            UndoOrder(
+            UndoInput(
                 uuid=sheet.uuid,
                 organisation_id=self.installation.club.organisation_id,
                 by=_BY,

@@ -37,7 +37,7 @@ from workflows.batches.case_queue import CaseQueue
 from workflows.batches.events import BatchEndFinished, ImportCancelled, JobFinished, JobStarted
 from workflows.batches.loads import DocumentProcessed, DocumentState
 from workflows.batches.names import TASK_QUEUE, BatchKey, LoaderStatus, Phase, Resource, Timings
-from workflows.batches.runs import BatchResult, CaseOrder, DocumentCounts, SweepOrder, Swept
+from workflows.batches.runs import BatchResult, CaseInput, DocumentCounts, SweepInput, Swept
 from workflows.batches.sweeper import BatchSweeper
 from workflows.batches.validation import FoundResource
 from workflows.shared import attributes
@@ -120,7 +120,7 @@ class Installation:
         )
         await self.client.start_workflow(
             CaseQueue.run,
-            CaseOrder(case_id=key.case_id, timings=QUICK, inbox=events),
+            CaseInput(case_id=key.case_id, timings=QUICK, inbox=events),
             id=key.case_workflow_id,
             task_queue=TASK_QUEUE,
         )
@@ -279,7 +279,7 @@ async def test_what_a_terminated_run_left_is_gone_after_the_sweeper(
     await installation.client.get_workflow_handle(key.workflow_id).terminate()
     assert Counter(found.resource for found in await installation.found()) == ONE_OF_EACH
     swept = await installation.client.execute_workflow(
-        BatchSweeper.run, SweepOrder(grace=0), id="sweep", task_queue=TASK_QUEUE
+        BatchSweeper.run, SweepInput(grace=0), id="sweep", task_queue=TASK_QUEUE
     )
     assert swept == Swept(batches=1)
     assert await installation.found() == []

@@ -25,7 +25,12 @@ from tests.support.forks import FORKS, ended
 from tests.support.fresh_database import fresh_url
 from workers.shared.connect import connect
 from workers.shared.resources import open_resources
-from workflows.batches.loads import DocumentEvent, GroupOrder, GroupStatus, LoadOrder
+from workflows.batches.loads import (
+    DocumentEvent,
+    DocumentGroupInput,
+    DocumentLoadInput,
+    GroupStatus,
+)
 from workflows.batches.names import TASK_QUEUE
 
 pytestmark = pytest.mark.chaos(alone=True)
@@ -88,7 +93,9 @@ async def _load_pass(client: Client, groups: Sequence[Sequence[DocumentEvent]]) 
         async with room:
             done: GroupStatus = await client.execute_workflow(
                 "DocumentGroup",
-                GroupOrder(key=KEY, loads=tuple(LoadOrder(event=event) for event in events)),
+                DocumentGroupInput(
+                    key=KEY, loads=tuple(DocumentLoadInput(event=event) for event in events)
+                ),
                 id=f"{KEY.group_prefix}{uuid.uuid4().hex}",
                 task_queue=TASK_QUEUE,
                 result_type=GroupStatus,

@@ -41,7 +41,7 @@ from workflows.imports.messages import (
     ImportMessage,
     ScheduleUploadMessage,
 )
-from workflows.imports.runs import ImportOrder, ImportResult, ImportState
+from workflows.imports.runs import ImportInput, ImportResult, ImportState
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -112,7 +112,7 @@ class Place:
         client = await connect(self.address)
         return await client.start_workflow(
             DocumentImport.run,
-            ImportOrder(message=case.message),
+            ImportInput(message=case.message),
             id=f"import/{name}",
             task_queue=name,
             task_timeout=TASK_TIMEOUT,

@@ -12,7 +12,7 @@ from adapters.database.models.spreadsheets import spreadsheet_imports
 from tests.support.imports.scripted import import_message
 from tests.support.pages import PagesSetup, people
 from tests.support.waiting import eventually
-from workflows.imports.runs import TASK_QUEUE, ImportOrder
+from workflows.imports.runs import TASK_QUEUE, ImportInput
 from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -96,7 +96,7 @@ async def test_the_inbox_shows_whatever_waits_in_any_pipeline(site: PagesSetup) 
         message = import_message(blob_name="uploads/missing.csv")
         await site.client.start_workflow(
             "DocumentImport",
-            ImportOrder(message=message, park_for_seconds=3600),
+            ImportInput(message=message, park_for_seconds=3600),
             id=message.workflow_id,
             task_queue=TASK_QUEUE,
             search_attributes=attributes.at_start("imports", "equipment", "p1"),

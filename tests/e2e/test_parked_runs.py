@@ -42,11 +42,11 @@ from workers.shared.resources import open_resources
 from workers.shared.worker_factory import build_worker
 from workers.spreadsheets.register import SPREADSHEETS
 from workers.spreadsheets.resources import spreadsheet_resources
-from workflows.batches.runs import SweepOrder
+from workflows.batches.runs import SweepInput
 from workflows.batches.sweeper import BatchSweeper
 from workflows.shared import attributes
 from workflows.shared.record_workflows import RunSweeper
-from workflows.shared.records import RunSweepOrder
+from workflows.shared.records import RunSweepInput
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -261,12 +261,12 @@ async def test_terminated_runs_are_swept_whichever_pipeline_they_are_of(terminal
     rows = [each.get("import") or each["batch"] for each in shown]
     assert {(row.get("state") or row["status"]).lower() for row in rows} == {"terminated"}
     sweeps = [
-        (RunSweeper.run, RunSweepOrder(pipeline=each.name, closed_for=0), each.task_queue)
+        (RunSweeper.run, RunSweepInput(pipeline=each.name, closed_for=0), each.task_queue)
         for each in catalogue.PIPELINES
         if any(each.recognise(id) for id in parked)
     ]
     assert len(sweeps) == len(parked)
-    for run, order, queue in [*sweeps, (BatchSweeper.run, SweepOrder(grace=0), BATCHES.task_queue)]:
+    for run, order, queue in [*sweeps, (BatchSweeper.run, SweepInput(grace=0), BATCHES.task_queue)]:
         id = f"sweep-{uuid.uuid4().hex}"
         await terminal.client.execute_workflow(run, order, id=id, task_queue=queue)
     assert await terminal.listed("--state", "terminated") == parked

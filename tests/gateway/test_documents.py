@@ -18,7 +18,7 @@ from workers.imports.settings import RunSettings
 from workers.shared.worker_factory import build_worker
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.messages import IMPORT_MESSAGE
-from workflows.imports.runs import ImportOrder, ImportState
+from workflows.imports.runs import ImportInput, ImportState
 from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -50,7 +50,7 @@ async def parked(stack: Stack, **fields: Any) -> str:
     )
     await stack.client.start_workflow(
         DocumentImport.run,
-        ImportOrder(message=message),
+        ImportInput(message=message),
         id=message.workflow_id,
         task_queue=IMPORTS.task_queue,
         search_attributes=attributes.at_start("imports", message.document_type, "P1"),

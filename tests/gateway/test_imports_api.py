@@ -119,7 +119,7 @@ async def no_room(name: str, target: Path) -> None:
 async def test_results_report_and_undo(
     stack: Stack, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "adapters.notices")
+    caplog.set_level(logging.INFO, "adapters.log_notifications")
     bad = ("Dora", "Novak", "dora at example.org", "Senior (18+)")
     async with stack.browser(token("ria")) as ria:
         uuid = await import_in(

@@ -11,7 +11,7 @@ from workflows.batches.names import BatchKey, LoaderStatus, Purpose, ValidationO
 from workflows.batches.runs import (
     DocumentCounts,
     NoteEvents,
-    SweepFacts,
+    SweepInfo,
     Validation,
     WaitingBatch,
     WaitingBatches,
@@ -60,10 +60,10 @@ async def _none_counted(handle: Handle, script: ScriptedBatch) -> None:
     await reach_the_end(handle, script)
 
 
-_FULL = SweepFacts(processing=True, cancelled=CancelMode.FULL)
+_FULL = SweepInfo(processing=True, cancelled=CancelMode.FULL)
 
 
-def _sweep(*facts: SweepFacts) -> Case:
+def _sweep(*facts: SweepInfo) -> Case:
     script = ScriptedBatch()
     script.facts = list(facts)
     return Case(script, nothing, Purpose.SWEEP)
@@ -78,12 +78,12 @@ def _prepared(*, leased: bool) -> Case:
 CASES = {
     "swept-after-a-cancel": _sweep(_FULL),
     "cancelled-while-swept": _sweep(
-        SweepFacts(processing=True), SweepFacts(cancelled=CancelMode.FULL)
+        SweepInfo(processing=True), SweepInfo(cancelled=CancelMode.FULL)
     ),
-    "swept-without-a-cancel": _sweep(SweepFacts(processing=True)),
-    "swept-after-its-end": _sweep(SweepFacts(unannounced=LoaderStatus.COMPLETE, not_loaded=1)),
+    "swept-without-a-cancel": _sweep(SweepInfo(processing=True)),
+    "swept-after-its-end": _sweep(SweepInfo(unannounced=LoaderStatus.COMPLETE, not_loaded=1)),
     "recorded-as-cancelled-while-swept": _sweep(
-        SweepFacts(processing=True), SweepFacts(unannounced=LoaderStatus.CANCELLED)
+        SweepInfo(processing=True), SweepInfo(unannounced=LoaderStatus.CANCELLED)
     ),
     "prepared": _prepared(leased=True),
     "prepared-without-room": _prepared(leased=False),

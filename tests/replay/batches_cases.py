@@ -28,15 +28,15 @@ from workflows.batches.events import CancelMode
 from workflows.batches.names import BatchKey, Phase, Purpose, Timings, ValidationOutcome
 from workflows.batches.runs import (
     BatchAnswer,
-    BatchOrder,
+    BatchInput,
     BatchProgress,
-    CaseOrder,
-    DeliveryOrder,
+    CanaryCheckInput,
+    CaseInput,
     DeliverySeen,
     DocumentCounts,
     PolledDepth,
     StepInput,
-    SweepOrder,
+    SweepInput,
     Validation,
 )
 from workflows.batches.sweeper import BatchSweeper
@@ -134,7 +134,7 @@ class Case:
         key = BatchKey(case_id=1, batch_id=1)
         return await client.start_workflow(
             BatchLifecycle.run,
-            BatchOrder(
+            BatchInput(
                 key=key,
                 purpose=self.purpose,
                 timings=self.timings,
@@ -171,7 +171,7 @@ class CaseCase:
         """Start the run."""
         return await client.start_workflow(
             CaseQueue.run,
-            CaseOrder(case_id=1, timings=QUICK, idle=2, watch=1),
+            CaseInput(case_id=1, timings=QUICK, idle=2, watch=1),
             id="case/1",
             task_queue=task_queue,
             search_attributes=attributes.at_start("batches", "case", "1"),
@@ -251,7 +251,7 @@ class SweeperCase:
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
         return await client.start_workflow(
-            BatchSweeper.run, SweepOrder(), id=f"sweep/{name}", task_queue=task_queue
+            BatchSweeper.run, SweepInput(), id=f"sweep/{name}", task_queue=task_queue
         )
 
     async def go(self, handle: Handle) -> None:
@@ -313,7 +313,7 @@ def _late_canary() -> ScriptedBatch:
     """The second look finds the canary."""
     script = _of_today()
 
-    def look(order: DeliveryOrder) -> DeliverySeen:
+    def look(order: CanaryCheckInput) -> DeliverySeen:
         return DeliverySeen(arrived=script.made("look_for_delivery") > 1)
 
     script.results["look_for_delivery"] = look

@@ -18,7 +18,7 @@ from tests.support.batches.scripted_group import (
 from tests.support.batches.scripted_load import unreadable
 from tests.support.scripted import unavailable
 from workflows.batches.document_load import DocumentGroup, DocumentLoad
-from workflows.batches.loads import GroupOrder, LoadOrder
+from workflows.batches.loads import DocumentGroupInput, DocumentLoadInput
 from workflows.shared import attributes
 from workflows.shared.dependencies import Recovery
 
@@ -30,7 +30,7 @@ class Case:
     """One way a group can go."""
 
     script: ScriptedGroup = field(default_factory=ScriptedGroup)
-    order: GroupOrder = field(default_factory=lambda: group_of("A", "B", "C"))
+    order: DocumentGroupInput = field(default_factory=lambda: group_of("A", "B", "C"))
     cancel: bool = False
     occupied: bool = False
     """Another message of the document B is being loaded when the group begins."""
@@ -46,7 +46,7 @@ class Case:
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
         if self.occupied:
-            load = LoadOrder(event=self.order.loads[1].event)
+            load = DocumentLoadInput(event=self.order.loads[1].event)
             await client.start_workflow(
                 DocumentLoad.run, load, id=load.event.workflow_id, task_queue=task_queue
             )

@@ -22,7 +22,7 @@ from tests.support.imports.scripted import (
 from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
 from workflows.imports.document_import import DocumentImport
-from workflows.imports.runs import Choice, HandlerOutcome, ImportOrder, Preparation, Question, Retry
+from workflows.imports.runs import Choice, HandlerOutcome, ImportInput, Preparation, Question, Retry
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
 from workflows.shared.dependencies import Dependency
@@ -185,7 +185,7 @@ class Case:
         message = import_message(task_id=name, **self.message)
         return await client.start_workflow(
             DocumentImport.run,
-            ImportOrder(
+            ImportInput(
                 message=message,
                 park_for_seconds=int(self.park.total_seconds()),
                 notices=self.notices,

@@ -16,7 +16,6 @@ from activities.shared.dependencies import Dependencies
 from tests.support.jobs.scripted import ScriptedJob
 from tests.support.scripted import ScriptedActivities, unavailable
 from tests.support.waiting import eventually
-from workflows.jobs.aftercare import JobRetention, WebhookDelivery
 from workflows.jobs.batch_work import TaskBatch
 from workflows.jobs.definitions import Lane, OnFailure, StageDefinition, WorkflowDefinition
 from workflows.jobs.job import Job
@@ -25,12 +24,13 @@ from workflows.jobs.records import (
     JobRecorded,
     JobStatus,
     WebhookAttempt,
-    WebhookOrder,
+    WebhookInput,
     WebhookReceiver,
 )
+from workflows.jobs.retention_and_webhooks import JobRetention, WebhookDelivery
 from workflows.jobs.runs import (
-    JobOrder,
-    JobRetentionOrder,
+    JobInput,
+    JobRetentionInput,
     JobRetentionResult,
     JobRetry,
     Question,
@@ -140,7 +140,7 @@ class Case:
         """Start the job, and a worker of its tasks."""
         tasks = Worker(client, task_queue=Lane.LIGHT.value, activities=self.script.activities())
         self._tasks = asyncio.create_task(tasks.run())
-        order = JobOrder(
+        order = JobInput(
             job_id=ID,
             definition=self.definition,
             parameters={"pieces": 3},
@@ -169,7 +169,7 @@ class Case:
 
 
 @activity.defn(name=DELIVER_WEBHOOK)
-async def _delivered(order: WebhookOrder) -> WebhookAttempt:
+async def _delivered(order: WebhookInput) -> WebhookAttempt:
     """The receiver takes the message."""
     return WebhookAttempt(delivered=True)
 
@@ -220,14 +220,14 @@ class WebhookCase:
         left = list(self.attempts)
 
         @activity.defn(name=DELIVER_WEBHOOK)
-        async def deliver(order: WebhookOrder) -> WebhookAttempt:
+        async def deliver(order: WebhookInput) -> WebhookAttempt:
             return left.pop(0)
 
         return [deliver]
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the delivery."""
-        order = WebhookOrder(
+        order = WebhookInput(
             job_id=ID,
             attempt=1,
             status=JobStatus.COMPLETED,
@@ -261,7 +261,7 @@ class RetentionCase:
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start it."""
         return await client.start_workflow(
-            JobRetention.run, JobRetentionOrder(), id="job-retention/1", task_queue=task_queue
+            JobRetention.run, JobRetentionInput(), id="job-retention/1", task_queue=task_queue
         )
 
     async def go(self, handle: Handle) -> None:

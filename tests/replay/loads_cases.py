@@ -16,7 +16,7 @@ from tests.support.batches.scripted_load import (
 )
 from tests.support.scripted import unavailable
 from workflows.batches.document_load import DocumentLoad
-from workflows.batches.loads import DocumentEvent, LoadOrder, LoadStep, StepOutcome
+from workflows.batches.loads import DocumentEvent, DocumentLoadInput, LoadStep, StepOutcome
 from workflows.shared import attributes
 
 Handle = WorkflowHandle[Any, Any]
@@ -40,7 +40,7 @@ class Case:
         """Start the run."""
         return await client.start_workflow(
             DocumentLoad.run,
-            LoadOrder(event=self.event),
+            DocumentLoadInput(event=self.event),
             id=self.event.workflow_id,
             task_queue=task_queue,
             search_attributes=attributes.at_start("batches", self.event.event_type, "7"),

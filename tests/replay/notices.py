@@ -8,7 +8,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from tests.replay import (
     batches_cases,
     batches_parked_cases,
@@ -17,17 +17,17 @@ from tests.replay import (
     spreadsheets_cases,
 )
 from tests.support.imports.scripted import ScriptedImport, done, permanent
-from tests.support.notices import an_order
+from tests.support.notifications import an_order
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.spreadsheets.scripted import ScriptedSpreadsheet, scripted_undo, transient
-from workers.shared.worker_factory import NoticeInterceptor
-from workflows.shared.notices import NoticeKind, NoticeReceipt, delivery_id
-from workflows.shared.run_notices import NoticeDelivery
+from workers.shared.worker_factory import NotificationInterceptor
+from workflows.shared.notifications import NotificationKind, NotificationReceipt, delivery_id
+from workflows.shared.run_notifications import NoticeDelivery
 
 Handle = WorkflowHandle[Any, Any]
 
 
-def _all_wanted(workflow_id: str, kind: NoticeKind) -> bool:
+def _all_wanted(workflow_id: str, kind: NotificationKind) -> bool:
     return True
 
 
@@ -39,9 +39,9 @@ class Notified:
         reminds: When a parked run reminds them.
     """
 
-    interceptors = (NoticeInterceptor(_all_wanted),)
+    interceptors = (NotificationInterceptor(_all_wanted),)
 
-    def __init__(self, case: Any, reminds: NoticeReceipt | None = None) -> None:
+    def __init__(self, case: Any, reminds: NotificationReceipt | None = None) -> None:
         case.notices = True
         self._case = case
         self.workflows = [case.workflow, NoticeDelivery]
@@ -66,7 +66,7 @@ class DeliveryCase:
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
-        order = an_order("import/p1/t1", NoticeKind.FAILED)
+        order = an_order("import/p1/t1", NotificationKind.FAILED)
         return await client.start_workflow(
             NoticeDelivery.run, order, id=delivery_id(order.id), task_queue=task_queue
         )
@@ -86,10 +86,10 @@ def _unprepared() -> ScriptedImport:
 
 
 def _delivery(*failures: BaseException) -> DeliveryCase:
-    return DeliveryCase(scripted(NoticeSending, fails={"send": failures}))
+    return DeliveryCase(scripted(NotificationSending, fails={"send": failures}))
 
 
-SOON = NoticeReceipt(remind_after=1, remind_every=1)
+SOON = NotificationReceipt(remind_after=1, remind_every=1)
 _RETRY = imports_cases.CASES["parked-and-retried"].act
 _SKIP_IMPORT = imports_cases.CASES["parked-and-skipped-by-update"].act
 _GIVE_UP = imports_cases.CASES["parked-and-failed-by-update"].act
@@ -140,7 +140,7 @@ CASES_OF: Mapping[str, Mapping[str, Any]] = {
         "notified": Notified(
             outages.Case(
                 scripted(
-                    *(Dependencies, NoticeSending),
+                    *(Dependencies, NotificationSending),
                     fails={"wait": [still_down(timedelta(minutes=20))]},
                 ),
                 timedelta(minutes=21),

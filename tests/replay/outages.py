@@ -9,7 +9,7 @@ from temporalio.client import Client, WorkflowHandle
 
 from activities.shared.dependencies import Dependencies
 from tests.support.scripted import ScriptedActivities, next_of, scripted, still_down
-from workflows.shared.dependencies import Dependency, OutageOrder, Recovery, outage_id
+from workflows.shared.dependencies import Dependency, OutageInput, Recovery, outage_id
 from workflows.shared.waiting import Outage
 
 Handle = WorkflowHandle[Any, Any]
@@ -31,7 +31,7 @@ class Case:
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
-        order = OutageOrder(
+        order = OutageInput(
             dependency=Dependency.DATABASE,
             since=datetime.now(UTC),
             problem="connection refused",

@@ -24,7 +24,6 @@ from tests.support.waiting import eventually
 from workflows.shared import attributes
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import PERMANENT
-from workflows.spreadsheets.aftercare import SpreadsheetRetention, SpreadsheetUndo
 from workflows.spreadsheets.mappings import (
     CellDecision,
     CellDecisions,
@@ -40,13 +39,14 @@ from workflows.spreadsheets.runs import (
     Confirmation,
     Patience,
     Reassignment,
-    RetentionOrder,
+    RetentionInput,
     SpreadsheetProgress,
-    UndoOrder,
+    UndoInput,
     undo_id,
     workflow_id,
 )
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo_and_retention import SpreadsheetRetention, SpreadsheetUndo
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedSpreadsheet], Awaitable[None]]
@@ -292,7 +292,7 @@ class UndoCase:
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
-        order = UndoOrder(
+        order = UndoInput(
             uuid=_uuid(name),
             organisation_id=1,
             by="ann",
@@ -363,7 +363,7 @@ class RetentionCase:
         """Start the run."""
         return await client.start_workflow(
             SpreadsheetRetention.run,
-            RetentionOrder(page=2),
+            RetentionInput(page=2),
             id=f"retention-{name}",
             task_queue=task_queue,
         )

@@ -14,16 +14,16 @@ from workflows.shared.contracts import Contract
 from workflows.shared.record_workflows import RowRetention, RunSweeper
 from workflows.shared.records import (
     RemovedRows,
-    RowRetentionOrder,
+    RowRetentionInput,
     RowRetentionResult,
     RunsSwept,
-    RunSweepOrder,
+    RunSweepInput,
 )
 
 Handle = WorkflowHandle[Any, Any]
 SWEPT = RunsSwept(terminated=1, runs=("import/P1/T1",), folders=2)
 
-_SWEEP = RunSweepOrder(pipeline="imports")
+_SWEEP = RunSweepInput(pipeline="imports")
 _SOON = timedelta(milliseconds=100)
 
 
@@ -57,7 +57,7 @@ def _removal(**options: Any) -> Case:
     removed = RemovedRows(what="status rows of imports", days=365, rows=7, blobs=2)
     result = RowRetentionResult(kinds=(removed,))
     script = scripted(RowRemoval, Dependencies, results={"remove_old": result}, **options)
-    return Case(script, RowRetention, RowRetentionOrder(pipeline="imports"))
+    return Case(script, RowRetention, RowRetentionInput(pipeline="imports"))
 
 
 CASES_OF: dict[str, dict[str, Case]] = {

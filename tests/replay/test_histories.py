@@ -23,7 +23,7 @@ from workers import catalogue
 from workers.shared.plugin import docflow_plugin
 from workers.shared.worker_factory import COMMON_WORKFLOWS
 from workflows.imports.document_import import DocumentImport
-from workflows.imports.runs import ImportOrder, ImportResult
+from workflows.imports.runs import ImportInput, ImportResult
 
 ROOT = Path(__file__).parents[2]
 HISTORIES = sorted(FOLDER.glob("*/*.json"))
@@ -156,7 +156,7 @@ async def test_the_sandbox_refuses_a_workflow_that_reads_the_clock() -> None:
 @workflow.defn(name="DocumentImport")
 class _Diverging:
     @workflow.run
-    async def run(self, order: ImportOrder) -> ImportResult | None:
+    async def run(self, order: ImportInput) -> ImportResult | None:
         await workflow.sleep(1)
         return None
 
@@ -164,11 +164,11 @@ class _Diverging:
 @workflow.defn(name="DocumentImport")
 class _ReadingClock(DocumentImport):
     @workflow.init
-    def __init__(self, order: ImportOrder) -> None:
+    def __init__(self, order: ImportInput) -> None:
         super().__init__(order)
 
     @workflow.run
-    async def run(self, order: ImportOrder) -> ImportResult:
+    async def run(self, order: ImportInput) -> ImportResult:
         datetime.datetime.now(datetime.UTC)
         return await super().run(order)
 
@@ -188,11 +188,11 @@ class _Last:
 @workflow.defn(name="DocumentImport")
 class _Sharing(DocumentImport):
     @workflow.init
-    def __init__(self, order: ImportOrder) -> None:
+    def __init__(self, order: ImportInput) -> None:
         super().__init__(order)
 
     @workflow.run
-    async def run(self, order: ImportOrder) -> ImportResult:
+    async def run(self, order: ImportInput) -> ImportResult:
         own = _Last.run = object()
         result = await super().run(order)
         if _Last.run is not own:

@@ -9,7 +9,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.watches import Expecting, Watching
 from tests.support.scripted import ScriptedActivities, scripted
 from tests.support.waiting import eventually
@@ -21,13 +21,13 @@ from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
 from workflows.transfers.scheduled import WatchLook
 from workflows.transfers.watches import (
     Expectation,
+    ExpectationCheckInput,
     ExpectedDay,
-    ExpectedOrder,
     ExpectedResult,
     ExpectedState,
-    GapOrder,
-    LookOrder,
-    LookResult,
+    GapInput,
+    PollWatchInput,
+    PollWatchResult,
     Watch,
     gap_id,
 )
@@ -41,9 +41,11 @@ DAY = ExpectedDay(
     deadline=datetime(2026, 3, 2, 6, tzinfo=UTC),
 )
 LATE = DAY.model_copy(update={"state": ExpectedState.LATE, "count": 1})
-GAP = GapOrder(day=DAY, sentence="orders: 0 of 1 files came")
-LOOK = LookOrder(watch=Watch(name="orders", partner="acme", path="out/*", account_id="ACME"))
-CHECK = ExpectedOrder(expectation=Expectation(name="orders", queue="jobs", deadline=time(6)))
+GAP = GapInput(day=DAY, sentence="orders: 0 of 1 files came")
+LOOK = PollWatchInput(watch=Watch(name="orders", partner="acme", path="out/*", account_id="ACME"))
+CHECK = ExpectationCheckInput(
+    expectation=Expectation(name="orders", queue="jobs", deadline=time(6))
+)
 
 
 async def _nothing(handle: Handle) -> None:
@@ -69,7 +71,9 @@ async def _closed(handle: Handle) -> None:
 
 def _script(**fields: Any) -> ScriptedActivities:
     results = {"note_look": None, "record_expected": None, **fields.pop("results", {})}
-    return scripted(Watching, Expecting, NoticeSending, Dependencies, results=results, **fields)
+    return scripted(
+        Watching, Expecting, NotificationSending, Dependencies, results=results, **fields
+    )
 
 
 def _fails(step: str, *details: Any, type: str) -> dict[str, list[BaseException]]:
@@ -92,7 +96,7 @@ class Case:
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start it."""
         id = f"schedule/transfer-watch-orders-{name}"
-        if isinstance(self.order, GapOrder):
+        if isinstance(self.order, GapInput):
             day = self.order.day
             id = gap_id(day.name, day.day, day.state)
         return await client.start_workflow(
@@ -113,13 +117,15 @@ class Case:
 
 
 _AWAY = _fails("look", Dependency.PARTNER.value, 0, "acme", type=UNAVAILABLE)
-_PROBLEM = LookResult(files=1, problems=("'a': its event is refused",))
+_PROBLEM = PollWatchResult(files=1, problems=("'a': its event is refused",))
 
 CASES_OF: dict[str, dict[str, Any]] = {
     "WatchLook": {
-        "happy": Case(WatchLook, LOOK, _script(results={"look": LookResult(files=1, sent=1)})),
+        "happy": Case(WatchLook, LOOK, _script(results={"look": PollWatchResult(files=1, sent=1)})),
         "problem": Case(WatchLook, LOOK, _script(results={"look": _PROBLEM})),
-        "partner-away": Case(WatchLook, LOOK, _script(results={"look": LookResult()}, fails=_AWAY)),
+        "partner-away": Case(
+            WatchLook, LOOK, _script(results={"look": PollWatchResult()}, fails=_AWAY)
+        ),
         "failed": Case(WatchLook, LOOK, _script(fails=_fails("look", type=PERMANENT))),
     },
     "ExpectedFilesCheck": {

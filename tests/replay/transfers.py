@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.receipt import CopyRemoval
 from activities.transfers.watches import KeyExpiry
 from tests.replay import transfer_clocks
@@ -32,25 +32,25 @@ from workflows.shared import attributes
 from workflows.shared.contracts import Answer, Contract, Retry
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import PERMANENT, UNAVAILABLE
-from workflows.shared.notices import NoticeReceipt
+from workflows.shared.notifications import NotificationReceipt
 from workflows.transfers.events import TransferStatus, queue_task_queue, visit_of
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
 from workflows.transfers.routes import RouteRemark
 from workflows.transfers.runs import (
     ActionResult,
-    CopyRetentionOrder,
+    CopyRetentionInput,
     CopyRetentionResult,
     EventRoute,
-    FileJobOrder,
+    FileJobInput,
     KeyWarning,
     KeyWarnings,
-    KeyWarningsOrder,
+    KeyWarningsInput,
     Manifest,
     Reception,
+    SequencePosition,
     TransferAssign,
     TransferRetry,
-    Turn,
     file_job_id,
     transfer_workflow_id,
 )
@@ -166,7 +166,7 @@ class JobCase:
 
     script: ScriptedTransfer = field(default_factory=ScriptedTransfer)
     act: Act = _nothing
-    order: FileJobOrder = field(default_factory=lambda: a_job_order(notices=True))
+    order: FileJobInput = field(default_factory=lambda: a_job_order(notices=True))
 
     workflow = FileJob
 
@@ -240,18 +240,18 @@ def _key_warnings(*found: KeyWarning, fails: int = 0) -> ScheduledCase:
     """A look at the keys of partners."""
     script = scripted(
         KeyExpiry,
-        NoticeSending,
+        NotificationSending,
         Dependencies,
         results={
             "expiring_keys": lambda order: KeyWarnings(warnings=found[order.skip :][:1]),
-            "send": NoticeReceipt(),
+            "send": NotificationReceipt(),
         },
         fails={"expiring_keys": [unavailable() for _ in range(fails)]},
     )
-    return ScheduledCase(PartnerKeyWarnings, KeyWarningsOrder(), script)
+    return ScheduledCase(PartnerKeyWarnings, KeyWarningsInput(), script)
 
 
-def _round_trip() -> FileJobOrder:
+def _round_trip() -> FileJobInput:
     """An event that its own job has led to."""
     order = a_job_order(notices=True)
     visited = (visit_of("jobs", "orders", order.event.subject),)
@@ -351,7 +351,10 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "sequence": JobCase(
             ScriptedTransfer(
                 job=a_job(SequenceKey="ftp/{accountId}"),
-                turns=[Turn(position=1, behind="transfer/a/job"), Turn(position=0)],
+                turns=[
+                    SequencePosition(position=1, behind="transfer/a/job"),
+                    SequencePosition(position=0),
+                ],
             )
         ),
         "wrong-settings": JobCase(
@@ -383,7 +386,7 @@ CASES_OF: dict[str, dict[str, Any]] = {
     "TransferCopyRetention": {
         "removed": ScheduledCase(
             TransferCopyRetention,
-            CopyRetentionOrder(),
+            CopyRetentionInput(),
             scripted(CopyRemoval, results={"remove_copies": CopyRetentionResult(removed=2)}),
         ),
     },

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tests.sixth.contracts import ParcelOrder
+from tests.sixth.contracts import ParcelInput
 from tests.sixth.register import NAME
 from tests.sixth.workflows import ParcelDelivery
 from workers.shared.bridges.consumer import BridgeTotals
@@ -20,7 +20,7 @@ async def receive(
         for file in sorted(settings.iterdir()):
             await context.client.start_workflow(
                 ParcelDelivery.run,
-                ParcelOrder(parcel=file.name),
+                ParcelInput(parcel=file.name),
                 id=f"parcel/{file.name}",
                 task_queue=NAME,
                 search_attributes=attributes.at_start(NAME, "parcel", "P1"),

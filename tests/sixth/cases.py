@@ -6,7 +6,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 
 from tests.sixth.activities.weighing import ParcelWeighing
-from tests.sixth.contracts import ParcelAnswer, ParcelOrder
+from tests.sixth.contracts import ParcelAnswer, ParcelInput
 from tests.sixth.register import NAME
 from tests.sixth.workflows import ParcelDelivery
 from workers.shared.register import activities_of
@@ -26,7 +26,7 @@ class Case:
         """Start the run."""
         return await client.start_workflow(
             ParcelDelivery.run,
-            ParcelOrder(parcel=name),
+            ParcelInput(parcel=name),
             id=f"parcel/{name}",
             task_queue=task_queue,
             search_attributes=attributes.at_start(NAME, "parcel", "P1"),

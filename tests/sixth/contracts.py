@@ -9,7 +9,7 @@ from workflows.shared.contracts import Contract
 Name = Annotated[str, Field(max_length=100)]
 
 
-class ParcelOrder(Contract):
+class ParcelInput(Contract):
     """Input of the run of one parcel."""
 
     parcel: Name

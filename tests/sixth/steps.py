@@ -2,11 +2,11 @@
 
 from temporalio import activity
 
-from tests.sixth.contracts import ParcelOrder, ParcelWeight
+from tests.sixth.contracts import ParcelInput, ParcelWeight
 
 
 class ParcelWeighing:
     """Weighs parcels."""
 
     @activity.defn(name="parcels.weigh")
-    async def weigh(self, order: ParcelOrder) -> ParcelWeight: ...
+    async def weigh(self, order: ParcelInput) -> ParcelWeight: ...

@@ -21,10 +21,10 @@ from adapters.database.schema import upgrade
 from stack.temporal import temporal_server
 from tests.replay.record import cases, record
 from tests.replay.test_contracts import changes, every_contract, schemas
-from tests.sixth.contracts import ParcelAnswer, ParcelOrder
+from tests.sixth.contracts import ParcelAnswer, ParcelInput
 from tests.sixth.register import NAME, PARCELS
 from tests.support.fresh_database import fresh_url
-from tests.support.notices import an_order
+from tests.support.notifications import an_order
 from tests.support.processes import ROOT, says
 from tests.support.waiting import eventually
 from tests.unit.test_contract_bounds import largest, results
@@ -35,8 +35,8 @@ from workers.shared.plugin import docflow_plugin, passthrough
 from workers.shared.register import recognise
 from workers.shared.services.identity import OPERATOR, VIEWER, Identity
 from workers.shared.services.inbox import Inbox
-from workers.shared.services.run_notices import NoticeComposer
-from workflows.shared.notices import NoticePolicies
+from workers.shared.services.run_notifications import NotificationComposer
+from workflows.shared.notifications import NotificationPolicies
 
 OLGA = Identity("olga", (), frozenset({OPERATOR}))
 ANNA = Identity("anna", (1,), frozenset({VIEWER}))
@@ -150,13 +150,13 @@ def test_its_contracts_are_locked() -> None:
     locked = every_contract()
     assert {name for name in locked if name.startswith("parcels.")} == {
         f"parcels.{name}"
-        for name in ("ParcelAnswer", "ParcelCount", "ParcelOrder", "ParcelStatus", "ParcelWeight")
+        for name in ("ParcelAnswer", "ParcelCount", "ParcelInput", "ParcelStatus", "ParcelWeight")
     }
     planted = create_model(
-        "ParcelOrder", __base__=ParcelOrder, __module__=ParcelOrder.__module__, planted=(int, ...)
+        "ParcelInput", __base__=ParcelInput, __module__=ParcelInput.__module__, planted=(int, ...)
     )
     found = {**locked, **schemas(NAME, [planted])}
-    assert changes(locked, found) == ["parcels.ParcelOrder.planted needs a default"]
+    assert changes(locked, found) == ["parcels.ParcelInput.planted needs a default"]
 
 
 def test_its_results_are_bounded() -> None:
@@ -170,7 +170,9 @@ def test_its_answers_are_what_its_workflow_takes() -> None:
 
 
 def test_a_notice_names_its_run_and_the_answers_that_it_takes() -> None:
-    compose = NoticeComposer(NoticePolicies(("ops@example.org",)), None, "http://ui", "n").compose
+    compose = NotificationComposer(
+        NotificationPolicies(("ops@example.org",)), None, "http://ui", "n"
+    ).compose
     notice = compose(an_order("parcel/p1", answers=("retry",)))
     assert (notice.pipeline, notice.recipients) == (NAME, ("ops@example.org",))
     assert notice.link == "http://ui/namespaces/n/workflows/parcel%2Fp1/0190"

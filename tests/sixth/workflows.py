@@ -7,7 +7,7 @@ from temporalio import workflow
 from tests.sixth.contracts import (
     ParcelAnswer,
     ParcelCount,
-    ParcelOrder,
+    ParcelInput,
     ParcelStatus,
     ParcelWeight,
 )
@@ -23,7 +23,7 @@ class ParcelDelivery:
         self._answered = False
 
     @workflow.run
-    async def run(self, order: ParcelOrder) -> ParcelWeight:
+    async def run(self, order: ParcelInput) -> ParcelWeight:
         """Weigh the parcel and wait for an operator."""
         weight = await workflow.execute_activity_method(
             ParcelWeighing.weigh, order, start_to_close_timeout=timedelta(seconds=10)

@@ -4,14 +4,14 @@ import asyncio
 import sys
 from contextlib import aclosing
 
-from adapters.files.forks import Bounds, Forks, Order
+from adapters.files.forks import Bounds, ForkRequest, Forks
 
 
 async def main(module: str) -> None:
     """Wait for an answer without an end."""
     async with (
         Forks(module, 1) as forks,
-        aclosing(forks.answer(Order(body="pid", bounds=Bounds()))) as pieces,
+        aclosing(forks.answer(ForkRequest(body="pid", bounds=Bounds()))) as pieces,
     ):
         async for piece in pieces:
             print(piece.decode(), flush=True)

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 
 from workflows.shared.dependencies import Dependency, Recovery
 from workflows.shared.errors import UNAVAILABLE
-from workflows.shared.notices import NoticeOrder, NoticeReceipt
+from workflows.shared.notifications import NotificationInput, NotificationReceipt
 
 _Attempt = tuple[str | None, str, int, str, str]
 
@@ -42,7 +42,7 @@ class ScriptedActivities:
         held: Iterable[str] = (),
     ) -> None:
         self.classes = classes
-        given = {"wait": Recovery(was_down=True), "send": NoticeReceipt()}
+        given = {"wait": Recovery(was_down=True), "send": NotificationReceipt()}
         self.results: dict[str, Any] = {**given, **(results or {})}
         self.fails: dict[str, list[BaseException]] = defaultdict(list)
         for name, failures in (fails or {}).items():
@@ -73,7 +73,7 @@ class ScriptedActivities:
         return self.calls.count(name)
 
     @property
-    def notices(self) -> list[NoticeOrder]:
+    def notices(self) -> list[NotificationInput]:
         """Notices that were to be sent, every attempt."""
         return self.received["send"]
 

@@ -21,7 +21,7 @@ from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import ActivityPorts, environment, message_of
 from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.memory.runs import MemoryRuns
-from workflows.imports.runs import HandlerInput, HandlerOutcome, ImportOrder
+from workflows.imports.runs import HandlerInput, HandlerOutcome, ImportInput
 from workflows.shared.declared_types import DeclaredType
 
 FILES = Path(__file__).parent / "files"
@@ -52,7 +52,7 @@ class Installation:
             *(store, ports.blobs, MemoryRuns(), MemoryRejectedMessages()),
             tables=SmallTables(store, ports.blobs, ports.documents, ports.scratch),
         )
-        order = ImportOrder(message=given)
+        order = ImportInput(message=given)
         preparation = await environment(is_local=True).run(lifecycle.prepare, order)
         if preparation.outcome is not None:
             return preparation.outcome

@@ -118,7 +118,7 @@ def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
     [
         ("contracts", "workflows.missing"),
         ("activities_package", "activities.missing"),
-        ("verbs", "workers.shared.services.verbs:MISSING"),
+        ("verbs", "workers.shared.services.run_actions:MISSING"),
         ("show", "workers.shared.cli.runs:missing"),
         ("submit", "workers.shared.cli.missing:app"),
         ("commands", {"missing": "workers.shared.cli.missing:app"}),

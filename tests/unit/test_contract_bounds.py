@@ -20,7 +20,7 @@ from workflows.batches.runs import BatchProgress, DocumentCounts, WaitingBatches
 from workflows.imports.runs import Preparation
 from workflows.shared.contracts import Contract
 from workflows.shared.dependencies import OutageStatus, Recovery
-from workflows.shared.notices import NoticeReceipt
+from workflows.shared.notifications import NotificationReceipt
 from workflows.shared.records import RowRetentionResult, RunsSwept
 from workflows.spreadsheets.mappings import CandidateLists, CellSummary, MappingsAnswer
 from workflows.spreadsheets.runs import (
@@ -179,7 +179,7 @@ def matching(pattern: str, most: int | None) -> str:
 
 def test_every_pipeline_returns_something() -> None:
     assert all(map(results, catalogue.PIPELINES))
-    common = {Recovery, NoticeReceipt, OutageStatus, RowRetentionResult, RunsSwept}
+    common = {Recovery, NotificationReceipt, OutageStatus, RowRetentionResult, RunsSwept}
     assert common <= common_results(), "what every worker serves"
     assert WIDER <= RESULTS
 

@@ -15,10 +15,10 @@ from activities.shared.dependencies import Dependencies, delay, scratch_probe
 from adapters.ports.errors import Denied, Unavailable
 from tests.support.imports.activities import environment
 from workers.shared.logs import bound, facts
-from workflows.shared.dependencies import Awaited, Dependency, OutageOrder, Recovery, outage_id
+from workflows.shared.dependencies import Dependency, OutageInput, Recovery, WaitInput, outage_id
 from workflows.shared.errors import UNAVAILABLE
 
-DATABASE = Awaited(dependency=Dependency.DATABASE)
+DATABASE = WaitInput(dependency=Dependency.DATABASE)
 RUNS = 320
 
 
@@ -33,7 +33,7 @@ class Setup:
     """What the probe of a partner raises."""
     free: int | None = None
     """Bytes that partners have room for."""
-    outages: list[OutageOrder] = field(default_factory=list[OutageOrder])
+    outages: list[OutageInput] = field(default_factory=list[OutageInput])
     proceed: asyncio.Event = field(default_factory=asyncio.Event)
     runs: AsyncMock = field(default_factory=AsyncMock)
     """Keeps what was noted of runs."""
@@ -62,17 +62,17 @@ class Setup:
         if failure is not None:
             raise failure
 
-    async def begin(self, outage: OutageOrder, task_queue: str) -> None:
+    async def begin(self, outage: OutageInput, task_queue: str) -> None:
         self.outages.append(outage)
         self.record()
 
     def record(self) -> None:
         """For a test that looks at where an outage is begun."""
 
-    async def wait(self, attempt: int = 1, awaited: Awaited = DATABASE) -> Recovery:
+    async def wait(self, attempt: int = 1, awaited: WaitInput = DATABASE) -> Recovery:
         return await environment(attempt=attempt).run(self.dependencies.wait, awaited)
 
-    async def fails(self, attempt: int = 1, awaited: Awaited = DATABASE) -> ApplicationError:
+    async def fails(self, attempt: int = 1, awaited: WaitInput = DATABASE) -> ApplicationError:
         with pytest.raises(ApplicationError) as raised:
             await self.wait(attempt, awaited)
         assert (raised.value.type, raised.value.non_retryable) == (UNAVAILABLE, False)
@@ -95,7 +95,7 @@ async def test_what_a_run_waits_for_is_noted_when_it_begins_and_when_it_is_over(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = environment().info.workflow_id
-    acme = Awaited(dependency=Dependency.PARTNER, name="acme")
+    acme = WaitInput(dependency=Dependency.PARTNER, name="acme")
     monkeypatch.setattr(dependencies, "FAILURE_COUNTS_SECONDS", 0.0)
     setup.named["acme"] = Unavailable("refused", Dependency.PARTNER, name="acme")
     for attempt in (1, 2):
@@ -189,7 +189,7 @@ async def test_an_outage_is_about_no_message_and_no_run(
     monkeypatch.setattr(setup, "record", lambda: seen.append(facts()))
     monkeypatch.setattr(dependencies.shutil, "disk_usage", _disk(free=0))
     setup.failure = Unavailable("refused", Dependency.DATABASE)
-    room = Awaited(dependency=Dependency.SCRATCH_DISK, room=5 << 20)
+    room = WaitInput(dependency=Dependency.SCRATCH_DISK, room=5 << 20)
     with bound(message_id="m-1"):
         for awaited in (DATABASE, room):
             await setup.fails(awaited=awaited)
@@ -204,7 +204,7 @@ async def test_a_wrong_setting_is_named(setup: Setup) -> None:
 
 
 async def test_another_problem_than_the_one_known_ends_the_wait(setup: Setup) -> None:
-    known = Awaited(dependency=Dependency.DATABASE, problem="connection refused")
+    known = WaitInput(dependency=Dependency.DATABASE, problem="connection refused")
     setup.failure = Unavailable("connection refused", Dependency.DATABASE)
     await setup.fails(awaited=known)
     setup = Setup(setup.scratch)
@@ -240,7 +240,7 @@ async def test_the_server_asks_again_in_5_to_60_seconds() -> None:
 async def test_a_wait_for_room_ends_when_there_is_room(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needed = Awaited(dependency=Dependency.SCRATCH_DISK, room=5 << 20)
+    needed = WaitInput(dependency=Dependency.SCRATCH_DISK, room=5 << 20)
     assert await setup.wait(awaited=needed) == Recovery(was_down=False)
     monkeypatch.setattr(dependencies.shutil, "disk_usage", _disk(free=(5 << 20) - 1))
     assert (
@@ -262,8 +262,8 @@ async def test_each_of_many_is_probed_by_its_name_and_has_an_outage_of_its_own(
     setup: Setup,
 ) -> None:
     setup.named = {"acme": Unavailable("no route", Dependency.PARTNER, name="acme"), "other": None}
-    acme = Awaited(dependency=Dependency.PARTNER, name="acme")
-    other = Awaited(dependency=Dependency.PARTNER, name="other")
+    acme = WaitInput(dependency=Dependency.PARTNER, name="acme")
+    other = WaitInput(dependency=Dependency.PARTNER, name="other")
     for _ in range(2):
         assert (await setup.fails(awaited=acme)).message == "no route"
     assert await setup.wait(awaited=other) == Recovery(was_down=False)
@@ -273,7 +273,7 @@ async def test_each_of_many_is_probed_by_its_name_and_has_an_outage_of_its_own(
 
 
 def test_what_older_releases_have_written_still_decodes() -> None:
-    awaited = Awaited.model_validate_json('{"dependency": "database", "room": 5}')
+    awaited = WaitInput.model_validate_json('{"dependency": "database", "room": 5}')
     assert (awaited.name, awaited.label) == (None, "database")
     assert outage_id(Dependency.DATABASE) == "outage/database"
 
@@ -281,10 +281,10 @@ def test_what_older_releases_have_written_still_decodes() -> None:
 async def test_room_at_a_partner_is_waited_for_by_those_who_need_it(setup: Setup) -> None:
     setup.named = {"acme": None}
     setup.free = 1 << 20
-    needed = Awaited(dependency=Dependency.PARTNER, name="acme", room=5 << 20)
+    needed = WaitInput(dependency=Dependency.PARTNER, name="acme", room=5 << 20)
     assert "acme has no room for 5,242,880 bytes" in str(await setup.fails(awaited=needed))
     assert (setup.outages[0].name, setup.outages[0].room) == ("acme", 5 << 20)
-    reads = Awaited(dependency=Dependency.PARTNER, name="acme")
+    reads = WaitInput(dependency=Dependency.PARTNER, name="acme")
     assert not (await setup.wait(awaited=reads)).was_down
     setup.free = 5 << 20
     assert (await setup.wait(2, needed)).was_down

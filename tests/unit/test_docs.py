@@ -247,6 +247,15 @@ def test_settings_that_a_page_names_are_in_the_reference() -> None:
             assert known or f"`{name.removesuffix('_FILE')}`" in REFERENCE, f"{page.name}: {name}"
 
 
+def test_terms_of_the_glossary_are_sorted_and_unique() -> None:
+    rows = re.findall(
+        r"^\| ([a-z][^|]*) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE
+    )
+    terms = [term for term in rows if term != "term"]
+    assert len(terms) >= 40
+    assert terms == sorted(set(terms))
+
+
 def test_every_decision_is_in_the_list() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = re.findall(r"^- \[(.+)\]\((.+)\)$", (folder / "README.md").read_text(), re.MULTILINE)

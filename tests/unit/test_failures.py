@@ -24,7 +24,7 @@ from adapters.ports.errors import BlobNotFound, Throttled, Unavailable, Unreadab
 from adapters.ports.places import PartnerAway
 from tests.support.imports.activities import environment
 from workflows.shared import errors, policies
-from workflows.shared.dependencies import Awaited, Dependency
+from workflows.shared.dependencies import Dependency, WaitInput
 from workflows.shared.errors import (
     INVALID_DOCUMENT,
     MISSING_BLOB,
@@ -73,7 +73,7 @@ def test_the_run_learns_what_is_unavailable_after_one_quick_attempt_more() -> No
     assert first.next_retry_delay <= policies.SHORT["local_retry_threshold"]
     assert second.non_retryable
     assert tuple(second.details) == ("scratch-disk", 7)
-    assert awaited_by(second) == Awaited(dependency=Dependency.SCRATCH_DISK, room=7)
+    assert awaited_by(second) == WaitInput(dependency=Dependency.SCRATCH_DISK, room=7)
 
 
 def test_other_failures_are_no_outages() -> None:
@@ -154,7 +154,7 @@ def test_a_partner_that_is_unavailable_is_an_outage_with_a_name() -> None:
     assert (error.type, error.non_retryable) == (UNAVAILABLE, True)
     assert error.details == ("partner", 0, "acme")
     awaited = awaited_by(error)
-    assert awaited == Awaited(dependency=Dependency.PARTNER, name="acme")
+    assert awaited == WaitInput(dependency=Dependency.PARTNER, name="acme")
 
 
 async def test_a_text_that_cannot_be_encoded_reaches_the_workflow_without_it() -> None:

@@ -6,23 +6,23 @@ from datetime import timedelta
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from tests.support.imports.activities import environment
-from tests.support.memory.notices import MemoryNotices
-from tests.support.notices import an_order
-from workers.shared.services.run_notices import NoticeComposer
-from workflows.shared.notices import (
+from tests.support.memory.notifications import MemoryNotifications
+from tests.support.notifications import an_order
+from workers.shared.services.run_notifications import NotificationComposer
+from workflows.shared.notifications import (
     ALONE,
     HELD,
     Due,
     Held,
-    NoticeGroups,
-    NoticeKind,
-    NoticeOrder,
-    NoticePolicies,
+    NotificationGroups,
+    NotificationInput,
+    NotificationKind,
+    NotificationPolicies,
 )
 
-COMPOSER = NoticeComposer(NoticePolicies(), None, None, "default")
+COMPOSER = NotificationComposer(NotificationPolicies(), None, None, "default")
 WINDOW = HELD.total_seconds()
 
 
@@ -34,21 +34,23 @@ class Clock:
         return self.seconds
 
 
-def parked(number: int, kind: NoticeKind = NoticeKind.PARKED, **fields: object) -> NoticeOrder:
+def parked(
+    number: int, kind: NotificationKind = NotificationKind.PARKED, **fields: object
+) -> NotificationInput:
     reason = f"1. ReadFile: acme refuses 'in/{number}.csv': it answered 403"
     order = an_order(f"transfer/{number:064x}/job", kind)
     return order.model_copy(update={"id": f"notice_{kind}_{number}", "reason": reason, **fields})
 
 
-def sending() -> tuple[NoticeSending, MemoryNotices, Clock]:
-    memory, clock = MemoryNotices(), Clock()
-    made = NoticeSending(
-        {"memory": memory}, NoticePolicies(), COMPOSER.compose, COMPOSER.cause, clock
+def sending() -> tuple[NotificationSending, MemoryNotifications, Clock]:
+    memory, clock = MemoryNotifications(), Clock()
+    made = NotificationSending(
+        {"memory": memory}, NotificationPolicies(), COMPOSER.compose, COMPOSER.cause, clock
     )
     return made, memory, clock
 
 
-async def held(made: NoticeSending, order: NoticeOrder) -> timedelta:
+async def held(made: NotificationSending, order: NotificationInput) -> timedelta:
     with pytest.raises(ApplicationError, match="held, to be sent as one") as raised:
         await environment().run(made.send, order)
     assert raised.value.next_retry_delay is not None and not raised.value.non_retryable
@@ -79,19 +81,19 @@ async def test_other_causes_kinds_and_pipelines_are_not_held() -> None:
         reason = f"1. ReadFile: partner{number} refuses 'a': 403"
         order = parked(number, reason=reason, id=f"partner {number}")
         await environment().run(made.send, order)
-    for kind in (NoticeKind.PARKED, NoticeKind.REMINDER):
+    for kind in (NotificationKind.PARKED, NotificationKind.REMINDER):
         for number in range(ALONE):
             await environment().run(made.send, parked(number, kind))
     for number in range(ALONE + 1):
         order = parked(number, workflow_id=f"batch/{number + 1}/1", id=f"batch {number}")
         await environment().run(made.send, order)
     for number in range(ALONE + 1):
-        await environment().run(made.send, parked(number, NoticeKind.FAILED))
+        await environment().run(made.send, parked(number, NotificationKind.FAILED))
     assert len(memory.sent) == 2 * (ALONE + 1) + 2 * ALONE + ALONE + 1
 
 
 def test_what_was_not_sent_is_decided_again() -> None:
-    groups = NoticeGroups()
+    groups = NotificationGroups()
     assert [groups.decide("c", f"{n}", 0) for n in range(ALONE)] == [Due()] * ALONE
     # A retry of one that a channel has not accepted.
     assert groups.decide("c", "0", 1) == Due()
@@ -109,7 +111,7 @@ def test_what_was_not_sent_is_decided_again() -> None:
 
 
 def test_a_notice_alone_of_those_that_were_held_says_nothing_of_others() -> None:
-    groups = NoticeGroups()
+    groups = NotificationGroups()
     for number in range(ALONE):
         groups.decide("c", f"{number}", 0)
     assert groups.decide("c", "late", 0) == Held(HELD)

@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.shared.notices import AT_ONCE, NoticeSending, deliver
-from adapters.notices import LogNotices
+from activities.shared.notifications import AT_ONCE, NotificationSending, deliver
+from adapters.log_notifications import LogNotifications
 from adapters.ports.errors import PortError, Throttled, Unavailable
 from tests.support.imports.activities import environment
-from tests.support.memory.notices import MemoryNotices
-from tests.support.notices import ID, a_notice, an_order
+from tests.support.memory.notifications import MemoryNotifications
+from tests.support.notifications import ID, a_notice, an_order
 from workers import catalogue
 from workers.shared.errors import SettingsError
-from workers.shared.services.run_notices import NoticeComposer, read_addresses
-from workers.shared.settings.common import NoticeSettings
-from workers.shared.worker_factory import wanted_by
+from workers.shared.services.run_notifications import NotificationComposer, read_addresses
+from workers.shared.settings.common import NotificationSettings
+from workers.shared.worker_factory import is_notification_enabled
 from workflows.shared.dependencies import Dependency, outage_id
 from workflows.shared.errors import PERMANENT, TRANSIENT
-from workflows.shared.notices import (
-    NoticeKind,
-    NoticePolicies,
-    NoticePolicy,
-    NoticeReceipt,
+from workflows.shared.notifications import (
+    NotificationKind,
+    NotificationPolicies,
+    NotificationPolicy,
+    NotificationReceipt,
     Reminded,
     clean,
     next_reminder,
@@ -43,9 +43,9 @@ def days(number: float) -> timedelta:
     return timedelta(days=number)
 
 
-def composer(policies: NoticePolicies | None = None) -> NoticeComposer:
-    return NoticeComposer(
-        policies or NoticePolicies((OPS,)),
+def composer(policies: NotificationPolicies | None = None) -> NotificationComposer:
+    return NotificationComposer(
+        policies or NotificationPolicies((OPS,)),
         "https://docflow.example.org",
         "https://temporal.example.org",
         "default",
@@ -55,58 +55,63 @@ def composer(policies: NoticePolicies | None = None) -> NoticeComposer:
 @pytest.mark.parametrize(
     ("kind", "notify", "to"),
     [
-        (NoticeKind.NEEDS_YOU, ANN, (ANN,)),
-        (NoticeKind.NEEDS_YOU, None, (OPS,)),
-        (NoticeKind.REMINDER, ANN, (ANN,)),
-        (NoticeKind.ABANDONED, ANN, (ANN,)),
-        (NoticeKind.ESCALATION, ANN, (ANN, OPS)),
-        (NoticeKind.FAILED, ANN, (ANN, OPS)),
-        (NoticeKind.PARKED, None, (OPS,)),
-        (NoticeKind.PARKED, OPS, (OPS,)),
-        (NoticeKind.OUTAGE, None, (OPS,)),
+        (NotificationKind.NEEDS_YOU, ANN, (ANN,)),
+        (NotificationKind.NEEDS_YOU, None, (OPS,)),
+        (NotificationKind.REMINDER, ANN, (ANN,)),
+        (NotificationKind.ABANDONED, ANN, (ANN,)),
+        (NotificationKind.ESCALATION, ANN, (ANN, OPS)),
+        (NotificationKind.FAILED, ANN, (ANN, OPS)),
+        (NotificationKind.PARKED, None, (OPS,)),
+        (NotificationKind.PARKED, OPS, (OPS,)),
+        (NotificationKind.OUTAGE, None, (OPS,)),
     ],
 )
-def test_recipients_of_each_kind(kind: NoticeKind, notify: str | None, to: tuple[str]) -> None:
-    assert NoticePolicies((OPS,)).recipients("imports", kind, notify) == to
+def test_recipients_of_each_kind(
+    kind: NotificationKind, notify: str | None, to: tuple[str]
+) -> None:
+    assert NotificationPolicies((OPS,)).recipients("imports", kind, notify) == to
 
 
 def test_a_pipeline_with_a_policy_of_its_own_has_its_own_recipients() -> None:
-    policies = NoticePolicies(
+    policies = NotificationPolicies(
         (OPS,),
-        NoticePolicy(to=("all@example.org",)),
-        {"imports": NoticePolicy(to=("imports@example.org",)), "batches": NoticePolicy(to=())},
+        NotificationPolicy(to=("all@example.org",)),
+        {
+            "imports": NotificationPolicy(to=("imports@example.org",)),
+            "batches": NotificationPolicy(to=()),
+        },
     )
-    sent = [policies.recipients(each, NoticeKind.PARKED, None) for each in IDS]
+    sent = [policies.recipients(each, NotificationKind.PARKED, None) for each in IDS]
     assert sent == [("imports@example.org",), ("all@example.org",), ()]
 
 
 @pytest.mark.parametrize(
     ("reminded", "receipt", "due"),
     [
-        (Reminded(), NoticeReceipt(), days(15)),
-        (Reminded(1, days(15)), NoticeReceipt(), days(27)),
-        (Reminded(2, days(27)), NoticeReceipt(), None),
-        (Reminded(), NoticeReceipt(remind_after=24 * HOUR), days(1)),
-        (Reminded(1, days(1)), NoticeReceipt(remind_after=24 * HOUR), days(27)),
+        (Reminded(), NotificationReceipt(), days(15)),
+        (Reminded(1, days(15)), NotificationReceipt(), days(27)),
+        (Reminded(2, days(27)), NotificationReceipt(), None),
+        (Reminded(), NotificationReceipt(remind_after=24 * HOUR), days(1)),
+        (Reminded(1, days(1)), NotificationReceipt(remind_after=24 * HOUR), days(27)),
         (
             Reminded(1, days(1)),
-            NoticeReceipt(remind_after=24 * HOUR, remind_every=HOUR),
+            NotificationReceipt(remind_after=24 * HOUR, remind_every=HOUR),
             days(25 / 24),
         ),
         (
             Reminded(9, days(20.5)),
-            NoticeReceipt(remind_after=24 * HOUR, remind_every=24 * HOUR),
+            NotificationReceipt(remind_after=24 * HOUR, remind_every=24 * HOUR),
             days(21),
         ),
         (
             Reminded(1, days(15)),
-            NoticeReceipt(remind_after=900 * HOUR, remind_every=HOUR),
+            NotificationReceipt(remind_after=900 * HOUR, remind_every=HOUR),
             days(27),
         ),
     ],
 )
 def test_a_run_that_waits_for_30_days_reminds_people(
-    reminded: Reminded, receipt: NoticeReceipt, due: timedelta | None
+    reminded: Reminded, receipt: NotificationReceipt, due: timedelta | None
 ) -> None:
     assert next_reminder(days(30), reminded, receipt) == due
 
@@ -149,7 +154,7 @@ def test_a_notice_of_a_file_is_named_after_it_and_its_id_is_quoted_for_the_shell
     named = composer().compose(an_order(id, about={"filename": "a\nb.xlsx"}))
     assert named.title == "Spreadsheet a b.xlsx"
     assert named.link == f"https://docflow.example.org/imports/{id.partition('/')[2]}"
-    outage = composer().compose(an_order(outage_id(Dependency.DATABASE), NoticeKind.OUTAGE))
+    outage = composer().compose(an_order(outage_id(Dependency.DATABASE), NotificationKind.OUTAGE))
     assert (outage.pipeline, outage.title) == ("outages", "Outage: database")
     assert outage.link == (
         "https://temporal.example.org/namespaces/default/workflows/outage%2Fdatabase/0190"
@@ -157,17 +162,21 @@ def test_a_notice_of_a_file_is_named_after_it_and_its_id_is_quoted_for_the_shell
 
 
 async def test_a_notice_that_the_policy_does_not_want_is_not_sent() -> None:
-    named = {"imports": NoticePolicy(kinds=frozenset({NoticeKind.FAILED}), remind_after_hours=2)}
-    memory, policies = MemoryNotices(), NoticePolicies((), NoticePolicy(), named)
-    sending = NoticeSending({"memory": memory}, policies, composer(policies).compose)
+    named = {
+        "imports": NotificationPolicy(
+            kinds=frozenset({NotificationKind.FAILED}), remind_after_hours=2
+        )
+    }
+    memory, policies = MemoryNotifications(), NotificationPolicies((), NotificationPolicy(), named)
+    sending = NotificationSending({"memory": memory}, policies, composer(policies).compose)
     receipts = [await environment().run(sending.send, an_order(IDS[each])) for each in IDS]
     assert [notice.pipeline for notice in memory.sent.values()] == ["spreadsheets", "batches"]
-    assert receipts[0] == NoticeReceipt(remind_after=2 * HOUR)
-    assert receipts[1] == NoticeReceipt()
+    assert receipts[0] == NotificationReceipt(remind_after=2 * HOUR)
+    assert receipts[1] == NotificationReceipt()
 
 
 async def test_a_channel_that_fails_delays_no_other_and_none_is_sent_a_notice_twice() -> None:
-    down, well = MemoryNotices(), MemoryNotices()
+    down, well = MemoryNotifications(), MemoryNotifications()
     down.failure = Unavailable("later")
     channels = {"down": down, "well": well}
     env, beats = environment(), list[tuple[Any, ...]]()
@@ -192,7 +201,7 @@ async def test_a_channel_that_fails_delays_no_other_and_none_is_sent_a_notice_tw
 async def test_the_failure_of_a_channel_decides_about_another_attempt(
     failure: PortError, type: str, retried: bool, pause: timedelta | None
 ) -> None:
-    memory = MemoryNotices()
+    memory = MemoryNotifications()
     memory.failure = failure
     with pytest.raises(ApplicationError) as raised:
         await environment(attempt=50).run(deliver, {"memory": memory}, a_notice())
@@ -201,13 +210,13 @@ async def test_the_failure_of_a_channel_decides_about_another_attempt(
 
 
 async def test_a_slow_receiver_occupies_some_slots_of_a_worker_only() -> None:
-    class Slow(MemoryNotices):
+    class Slow(MemoryNotifications):
         async def send(self, notice: Any) -> None:
             self.calls += 1
             await answered.wait()
 
     answered, slow = asyncio.Event(), Slow()
-    sending = NoticeSending({"slow": slow}, NoticePolicies(), composer().compose)
+    sending = NotificationSending({"slow": slow}, NotificationPolicies(), composer().compose)
     order = an_order(IDS["imports"])
     busy = [asyncio.create_task(environment().run(sending.send, order)) for _ in range(AT_ONCE)]
     while slow.calls < AT_ONCE:
@@ -220,13 +229,23 @@ async def test_a_slow_receiver_occupies_some_slots_of_a_worker_only() -> None:
 
 
 def test_the_end_of_a_run_is_notified_where_its_policy_and_a_channel_allow_it() -> None:
-    ended = NoticePolicy(kinds=frozenset({NoticeKind.ENDED}))
-    policies, ways = NoticePolicies((), NoticePolicy(), {"batches": ended}), {"mail": 1}
-    is_wanted = wanted_by(policies, ways)
-    assert [is_wanted(each, NoticeKind.ENDED) for each in IDS.values()] == [False, False, True]
-    assert [is_wanted(each, NoticeKind.FAILED) for each in IDS.values()] == [True, True, False]
-    assert is_wanted(outage_id(Dependency.CLOUD), NoticeKind.OUTAGE)
-    assert not wanted_by(policies, {"log": LogNotices()})(IDS["imports"], NoticeKind.FAILED)
+    ended = NotificationPolicy(kinds=frozenset({NotificationKind.ENDED}))
+    policies, ways = NotificationPolicies((), NotificationPolicy(), {"batches": ended}), {"mail": 1}
+    is_wanted = is_notification_enabled(policies, ways)
+    assert [is_wanted(each, NotificationKind.ENDED) for each in IDS.values()] == [
+        False,
+        False,
+        True,
+    ]
+    assert [is_wanted(each, NotificationKind.FAILED) for each in IDS.values()] == [
+        True,
+        True,
+        False,
+    ]
+    assert is_wanted(outage_id(Dependency.CLOUD), NotificationKind.OUTAGE)
+    assert not is_notification_enabled(policies, {"log": LogNotifications()})(
+        IDS["imports"], NotificationKind.FAILED
+    )
 
 
 def test_policies_are_read_by_pipeline() -> None:
@@ -236,14 +255,14 @@ def test_policies_are_read_by_pipeline() -> None:
     )
     environment = {"DOCFLOW_NOTIFY_POLICY": text, "DOCFLOW_ESCALATE_TO": OPS}
     read_addresses(environment)
-    policies = NoticeSettings.read(environment).policies
+    policies = NotificationSettings.read(environment).policies
     assert policies.operators == (OPS,)
     assert policies.default.to == ("all@example.org",)
-    assert policies.of("imports").kinds == {NoticeKind.PARKED, NoticeKind.ENDED}
-    assert policies.of("imports").receipt == NoticeReceipt(
+    assert policies.of("imports").kinds == {NotificationKind.PARKED, NotificationKind.ENDED}
+    assert policies.of("imports").receipt == NotificationReceipt(
         remind_after=24 * HOUR, remind_every=48 * HOUR
     )
-    assert NoticeKind.ENDED not in policies.of("batches").kinds
+    assert NotificationKind.ENDED not in policies.of("batches").kinds
 
 
 def test_a_policy_of_no_pipeline_is_refused_at_the_start() -> None:

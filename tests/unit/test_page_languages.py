@@ -22,7 +22,7 @@ from workers.shared.gateway.pages.renderer import (
     localised,
     negotiated,
     number,
-    speaking,
+    use_locale,
 )
 
 WORKERS = Path(__file__).parents[2] / "workers"
@@ -150,7 +150,7 @@ async def test_two_requests_at_a_time_keep_their_languages() -> None:
     meet = asyncio.Barrier(2)
 
     async def ask(header: str) -> str:
-        with speaking(negotiated(header)):
+        with use_locale(negotiated(header)):
             await meet.wait()
             return await asyncio.to_thread(gettext, "Save")
 
@@ -167,7 +167,7 @@ def test_numbers_times_and_plurals_follow_the_language() -> None:
     assert renderer.ago(three_days, now) == "3 days"
     assert renderer.before_now(five_minutes, now) == "5 minutes ago"
     assert [counted(*rows, count) for count in (1, 2000)] == ["1 row", "2,000 rows"]
-    with speaking(languages()["de"]):
+    with use_locale(languages()["de"]):
         assert number(12345) == "12.345"
         assert renderer.stamp(now) == "23.11.2026, 17:05 UTC"
         assert renderer.ago(three_days, now) == "3 Tage"

@@ -16,11 +16,11 @@ from workflows.imports.document_import import DocumentImport
 from workflows.imports.runs import ImportStatus, Retry
 from workflows.shared.contracts import Answer
 from workflows.shared.parking import Parkable, Parking
-from workflows.shared.run_notices import Notices
-from workflows.spreadsheets.aftercare import SpreadsheetUndo
+from workflows.shared.run_notifications import Notifications
 from workflows.spreadsheets.mappings import MappingsAnswer
 from workflows.spreadsheets.runs import Answer as SpreadsheetAnswer
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo_and_retention import SpreadsheetUndo
 
 ANSWERS = {"retry", "skip", "fail"}
 OFFERED: list[tuple[type, dict[str, type], Any]] = [
@@ -56,7 +56,7 @@ def test_the_mixin_itself_has_no_handlers() -> None:
 
 
 def test_the_mixin_holds_its_parking_and_nothing_else() -> None:
-    parking = Parking(timedelta(days=1), Notices(enabled=False))
+    parking = Parking(timedelta(days=1), Notifications(enabled=False))
     assert vars(Parkable(parking)) == {"_parking": parking}
 
 

@@ -339,7 +339,7 @@ def test_no_file_is_listed_for_a_pipeline_without_need() -> None:
         ("workers/batches/register.py", 'NAME = "batches"', []),
         ("workers/batches/register.py", 'NAME = "imports"', [1]),
         ("workers/batches/bridges.py", "from workflows.batches.names import BatchKey", []),
-        ("workers/batches/bridges.py", "from workflows.imports.runs import ImportOrder", [1]),
+        ("workers/batches/bridges.py", "from workflows.imports.runs import ImportInput", [1]),
         ("workflows/batches/sweeper.py", 'start("batches")', []),
         ("workers/shared/process.py", '"""Runs imports."""\nname = "import"', []),
         (

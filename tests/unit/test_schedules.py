@@ -30,12 +30,12 @@ from workers.shared.register import Pipeline
 from workers.shared.schedules import Change, declared_schedules, look, reconcile
 from workers.shared.worker_factory import COMMON_WORKFLOWS
 from workflows.shared import attributes
-from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER, RowRetentionOrder, RunSweepOrder
-from workflows.spreadsheets.runs import RetentionOrder
+from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER, RowRetentionInput, RunSweepInput
+from workflows.spreadsheets.runs import RetentionInput
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-NIGHTLY = Declared("imports", "Sweep", "imports", RetentionOrder(page=7), daily(3, 15))
+NIGHTLY = Declared("imports", "Sweep", "imports", RetentionInput(page=7), daily(3, 15))
 TABLE: Mapping[str, Declared] = {"sweep": NIGHTLY, "other": replace(NIGHTLY, pipeline="batches")}
 
 
@@ -86,7 +86,7 @@ async def test_a_schedule_is_made_once_and_left_alone_then(client: Client) -> No
     [
         replace(NIGHTLY, at=daily(4)),
         replace(NIGHTLY, at=every(20)),
-        replace(NIGHTLY, input=RetentionOrder(page=8)),
+        replace(NIGHTLY, input=RetentionInput(page=8)),
         replace(NIGHTLY, workflow="OtherSweep"),
         replace(NIGHTLY, task_queue="elsewhere"),
         replace(NIGHTLY, catch_up=timedelta(hours=1)),
@@ -178,7 +178,7 @@ async def test_runs_of_every_pipeline_are_swept(pipeline: Pipeline) -> None:
     assert pipeline.sweep_id is not None
     declared = declared_schedules([pipeline.name])[pipeline.sweep_id]
     assert declared.workflow == RUN_SWEEPER
-    assert declared.input == RunSweepOrder(pipeline=pipeline.name)
+    assert declared.input == RunSweepInput(pipeline=pipeline.name)
     assert declared.at == every(15)
     run = pipeline.recognise(f"schedule/{pipeline.sweep_id}-2026-11-22T02:00:00Z")
     assert run is not None
@@ -194,7 +194,7 @@ async def test_old_rows_of_a_pipeline_that_keeps_some_are_removed_every_night(
         return
     declared = declared_schedules([pipeline.name])[pipeline.retention_id]
     assert declared.workflow == ROW_RETENTION
-    assert declared.input == RowRetentionOrder(pipeline=pipeline.name)
+    assert declared.input == RowRetentionInput(pipeline=pipeline.name)
     assert declared.at == daily(4)
     run = pipeline.recognise(f"schedule/{pipeline.retention_id}-2026-11-22T04:00:00Z")
     assert run is not None

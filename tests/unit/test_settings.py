@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from adapters.aws.blobs import Bucket, S3Blobs
-from adapters.mail_notices import SmtpNotices
-from adapters.notices import LogNotices, MailServer
-from adapters.webhook_notices import WebhookNotices
+from adapters.log_notifications import LogNotifications, MailServer
+from adapters.mail_notifications import SmtpNotifications
+from adapters.webhook_notifications import WebhookNotifications
 from workers.imports.settings import QueueSettings, RunSettings
 from workers.shared.errors import SettingsError
 from workers.shared.resources import open_notices
 from workers.shared.settings.common import (
     BlobSettings,
     DatabaseSettings,
-    NoticeSettings,
+    NotificationSettings,
     ScratchSettings,
 )
 from workers.shared.tables import open_blobs
@@ -120,7 +120,7 @@ NOTICES = {
 
 
 def test_every_notice_setting_is_read() -> None:
-    settings = NoticeSettings.read(NOTICES)
+    settings = NotificationSettings.read(NOTICES)
     assert settings.webhook_url == "https://hooks.example.com/docflow"
     assert settings.webhook_secret == b"\x00\x01\x02"
     assert settings.mail_server == MailServer("mail.example.com", 465, "smtps", "docflow", "p@ss")
@@ -147,23 +147,23 @@ def test_every_notice_setting_is_read() -> None:
 )
 def test_a_notice_setting_that_makes_no_sense_is_named(named: str, value: str) -> None:
     with pytest.raises(SettingsError, match=named) as failure:
-        NoticeSettings.read({**NOTICES, named: value})
+        NotificationSettings.read({**NOTICES, named: value})
     assert "hidden" not in str(failure.value)
 
 
 def test_secrets_are_not_shown_with_the_settings() -> None:
-    shown = repr(NoticeSettings.read(NOTICES))
+    shown = repr(NotificationSettings.read(NOTICES))
     assert "p@ss" not in shown and "x01" not in shown
 
 
 @pytest.mark.parametrize(
     ("settings", "channels"),
     [
-        (NOTICES, [WebhookNotices, SmtpNotices]),
-        ({"DOCFLOW_NOTIFY_WEBHOOK_URL": "http://hook.local/"}, [WebhookNotices]),
-        ({"DOCFLOW_ESCALATE_TO": "ops@example.com"}, [LogNotices]),
+        (NOTICES, [WebhookNotifications, SmtpNotifications]),
+        ({"DOCFLOW_NOTIFY_WEBHOOK_URL": "http://hook.local/"}, [WebhookNotifications]),
+        ({"DOCFLOW_ESCALATE_TO": "ops@example.com"}, [LogNotifications]),
     ],
 )
 def test_notices_go_every_way_that_is_set(settings: dict[str, str], channels: list[type]) -> None:
-    opened = open_notices(NoticeSettings.read(settings))
+    opened = open_notices(NotificationSettings.read(settings))
     assert [type(channel) for channel in opened.values()] == channels

@@ -26,7 +26,7 @@ from workers.shared.settings.check import (
 from workers.shared.settings.common import (
     BlobSettings,
     DatabaseSettings,
-    NoticeSettings,
+    NotificationSettings,
     ScratchSettings,
 )
 from workers.shared.settings.gateway import GatewaySettings
@@ -52,7 +52,9 @@ def test_all_problems_of_one_group_are_named_together() -> None:
 
 def test_rules_between_settings_are_named_together_with_the_rest() -> None:
     with pytest.raises(SettingsError) as failure:
-        NoticeSettings.read({"DOCFLOW_SMTP_URL": "smtps://mail", "DOCFLOW_ESCALATE_TO": "ops"})
+        NotificationSettings.read(
+            {"DOCFLOW_SMTP_URL": "smtps://mail", "DOCFLOW_ESCALATE_TO": "ops"}
+        )
     assert [problem.partition(";")[0] for problem in failure.value.problems] == [
         "missing setting: DOCFLOW_NOTIFY_FROM",
         "DOCFLOW_ESCALATE_TO 'ops' is not a mail address",
@@ -236,7 +238,7 @@ def test_the_repr_of_settings_that_are_right_holds_no_secret() -> None:
             {"AZURE_STORAGE_CONNECTION_STRING": f"AccountName=a;SharedAccessSignature={PLANTED}"}
         ),
         GatewaySettings.read({"DOCFLOW_JWT_KEY": PLANTED * 3}),
-        NoticeSettings.read(
+        NotificationSettings.read(
             {
                 "DOCFLOW_SMTP_URL": f"smtps://a:{PLANTED}@mail",
                 "DOCFLOW_NOTIFY_FROM": "a@example.org",

@@ -23,8 +23,8 @@ from workflows.transfers.events import TransferStatus
     ("states", "standing"),
     [
         (LoaderStatus, labels.standing),
-        (SpreadsheetState, spreadsheets.standing),
-        (TransferStatus, transfers.standing),
+        (SpreadsheetState, spreadsheets.status_label),
+        (TransferStatus, transfers.status_label),
         (WorkflowExecutionStatus, runs.standing),
     ],
 )

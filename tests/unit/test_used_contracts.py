@@ -43,7 +43,7 @@ def test_a_worker_builds_the_contracts_of_its_pipelines_and_no_others() -> None:
     assert len(before) < len(known) / 2
     assert left == []
     built = {module for module in after if module not in before}
-    assert {"workflows.imports.messages", "workflows.shared.notices"} <= built
+    assert {"workflows.imports.messages", "workflows.shared.notifications"} <= built
     words = {module.split(".")[1] for module in built}
     assert "imports" in words
     assert not words & {"batches", "jobs", "transfers"}

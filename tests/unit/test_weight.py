@@ -9,7 +9,7 @@ from benchmarks.weight.__main__ import Weight, table
 def test_each_tracked_file_counts_once_in_its_group(tmp_path: Path) -> None:
     files = {
         "activities/imports/rows.py": '"""A rule."""\n\nLIMIT = 1\n',
-        "workflows/imports/lines.py": "\n",
+        "workflows/imports/row_classification.py": "\n",
         "workers/page.html": "<p>\n</p>\n",
         "stack/part.py": "START = True\n",
         "emulators/tests/test_queue.py": "START = True\n",

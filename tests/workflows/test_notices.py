@@ -15,7 +15,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from adapters.temporal import TemporalOutages
 from tests.support.batches.runs import QUICK
 from tests.support.batches.scripted import ScriptedBatch, denied, depth, ended
@@ -23,18 +23,23 @@ from tests.support.imports.scripted import ScriptedImport, import_message, perma
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.waiting import eventually
 from workers.shared.plugin import docflow_plugin
-from workers.shared.worker_factory import NoticeInterceptor
+from workers.shared.worker_factory import NotificationInterceptor
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.names import BatchKey, Purpose, ValidationOutcome
-from workflows.batches.runs import BatchOrder, BatchResult, Validation
+from workflows.batches.runs import BatchInput, BatchResult, Validation
 from workflows.imports.document_import import DocumentImport
-from workflows.imports.runs import ImportOrder, Retry
+from workflows.imports.runs import ImportInput, Retry
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
-from workflows.shared.dependencies import Dependency, OutageOrder, outage_id
+from workflows.shared.dependencies import Dependency, OutageInput, outage_id
 from workflows.shared.errors import TRANSIENT
-from workflows.shared.notices import NoticeKind, NoticeOrder, NoticeReceipt, delivery_id
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.notifications import (
+    NotificationInput,
+    NotificationKind,
+    NotificationReceipt,
+    delivery_id,
+)
+from workflows.shared.run_notifications import NoticeDelivery
 from workflows.shared.waiting import Outage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -44,7 +49,7 @@ HOUR = 3_600
 Handle = WorkflowHandle[Any, Any]
 
 
-def all_wanted(workflow_id: str, kind: NoticeKind) -> bool:
+def all_wanted(workflow_id: str, kind: NotificationKind) -> bool:
     return True
 
 
@@ -61,7 +66,7 @@ class Runs:
     ) -> AsyncIterator[str]:
         queue = f"notices-{uuid.uuid4().hex}"
         workflows = [DocumentImport, BatchLifecycle, Outage, NoticeDelivery]
-        interceptors = [NoticeInterceptor(wanted)] if wanted else []
+        interceptors = [NotificationInterceptor(wanted)] if wanted else []
         async with self.run_worker(
             queue, workflows, script.activities(), interceptors=interceptors
         ):
@@ -71,7 +76,7 @@ class Runs:
         message = import_message()
         return await self.server.client.start_workflow(
             DocumentImport.run,
-            ImportOrder(
+            ImportInput(
                 message=message, park_for_seconds=int(PATIENCE.total_seconds()), notices=notices
             ),
             id=message.workflow_id,
@@ -96,7 +101,7 @@ def _parked_import() -> ScriptedImport:
     return ScriptedImport(failures=[permanent("no such file")])
 
 
-async def sent(script: ScriptedActivities, count: int) -> Sequence[NoticeOrder]:
+async def sent(script: ScriptedActivities, count: int) -> Sequence[NotificationInput]:
     """Wait until so many notices were sent."""
 
     async def are_sent() -> bool:
@@ -137,7 +142,7 @@ async def test_a_parked_run_says_so_at_once_and_twice_before_it_fails(
 
 
 async def test_reminders_come_as_the_policy_says(runs: Runs, server: Any) -> None:
-    receipt = NoticeReceipt(remind_after=24 * HOUR, remind_every=48 * HOUR)
+    receipt = NotificationReceipt(remind_after=24 * HOUR, remind_every=48 * HOUR)
     script = _parked_import()
     script.results["send"] = receipt
     async with runs.running(script) as handle:
@@ -215,8 +220,8 @@ async def test_the_end_of_a_run_is_notified_by_a_run_of_its_own(runs: Runs, serv
 
 
 async def test_a_run_that_needs_no_person_has_not_one_event_more(runs: Runs) -> None:
-    def not_ended(workflow_id: str, kind: NoticeKind) -> bool:
-        return kind is not NoticeKind.ENDED
+    def not_ended(workflow_id: str, kind: NotificationKind) -> bool:
+        return kind is not NotificationKind.ENDED
 
     found: list[list[str]] = []
     for wanted in (None, not_ended):
@@ -230,7 +235,7 @@ async def test_settings_that_change_do_not_change_how_a_run_replays(runs: Runs) 
     async with runs.running(ScriptedImport()) as handle:
         await handle.result()
     history = await handle.fetch_history()
-    for interceptors in ([], [NoticeInterceptor(lambda *_: False)]):
+    for interceptors in ([], [NotificationInterceptor(lambda *_: False)]):
         replayer = Replayer(
             workflows=[DocumentImport],
             plugins=[docflow_plugin()],
@@ -260,8 +265,8 @@ async def test_an_outage_is_notified_after_two_minutes_and_at_its_end(
 ) -> None:
     # The server asks again whenever time passes for the run.
     down = [still_down(timedelta(hours=1))] * 3
-    script = scripted(Dependencies, NoticeSending, fails={"wait": down})
-    order = OutageOrder(
+    script = scripted(Dependencies, NotificationSending, fails={"wait": down})
+    order = OutageInput(
         dependency=Dependency.CLOUD,
         since=datetime.now(UTC),
         problem="connection refused",
@@ -292,7 +297,7 @@ async def test_an_outage_is_notified_after_two_minutes_and_at_its_end(
 async def _batch(runs: Runs, queue: str, key: BatchKey, purpose: Purpose) -> BatchResult:
     return await runs.server.client.execute_workflow(
         BatchLifecycle.run,
-        BatchOrder(
+        BatchInput(
             key=key,
             purpose=purpose,
             timings=QUICK.model_copy(update={"max_redrives": 0}),

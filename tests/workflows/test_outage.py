@@ -31,11 +31,11 @@ from workflows.shared.dependencies import (
     PROBLEM,
     SETTINGS,
     WAITING,
-    Awaited,
     Dependency,
-    OutageOrder,
+    OutageInput,
     OutageStatus,
     Recovery,
+    WaitInput,
     outage_id,
 )
 from workflows.shared.waiting import CHANGES_SHOWN, Outage
@@ -45,8 +45,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 Handle = WorkflowHandle[Any, OutageStatus]
 
 
-def _outage(**fields: Any) -> OutageOrder:
-    return OutageOrder(
+def _outage(**fields: Any) -> OutageInput:
+    return OutageInput(
         dependency=Dependency.DATABASE,
         since=datetime.now(UTC),
         problem="connection refused",
@@ -63,7 +63,7 @@ class Outages:
 
     @asynccontextmanager
     async def running(
-        self, script: ScriptedActivities, order: OutageOrder
+        self, script: ScriptedActivities, order: OutageInput
     ) -> AsyncIterator[Handle]:
         queue = f"outage-{uuid.uuid4().hex}"
         client: Client = self.server.client
@@ -192,7 +192,7 @@ async def test_a_problem_that_comes_and_goes_is_shown_a_bounded_number_of_times(
     ]
 
 
-def _other_problem(known: Awaited) -> Recovery:
+def _other_problem(known: WaitInput) -> Recovery:
     other = known.problem and f"not {known.problem}"
     return Recovery(was_down=True, problem=other)
 
@@ -290,7 +290,7 @@ async def test_an_open_outage_is_shown_without_a_worker(
 ) -> None:
     client: Client = server.client
     monkeypatch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
-    order = OutageOrder(
+    order = OutageInput(
         dependency=Dependency.CLOUD, since=datetime.now(UTC), problem="throttled for hours"
     )
     await TemporalOutages(client).begin(order, "nowhere")

@@ -11,7 +11,7 @@ from tests.support.scripted import scripted
 from workers import catalogue
 from workflows.imports.runs import TASK_QUEUE
 from workflows.shared.record_workflows import RowRetention
-from workflows.shared.records import RemovedRows, RowRetentionOrder, RowRetentionResult
+from workflows.shared.records import RemovedRows, RowRetentionInput, RowRetentionResult
 
 KINDS = (
     RemovedRows(what="status rows of imports", days=365, rows=12_345, blobs=6, more=True),
@@ -36,5 +36,5 @@ async def test_clean_removes_what_is_due(
     assert "ever" in said.stdout and "would be removed" in said.stdout
     assert json.loads(done.stdout) == [kind.model_dump() for kind in KINDS]
     assert script.received["remove_old"] == [
-        RowRetentionOrder(pipeline="imports", dry_run=is_dry) for is_dry in (True, False)
+        RowRetentionInput(pipeline="imports", dry_run=is_dry) for is_dry in (True, False)
     ]

@@ -16,11 +16,11 @@ from tests.support.scripted import scripted
 from tests.support.waiting import eventually
 from workers.shared.connect import connect
 from workflows.imports.document_import import DocumentImport
-from workflows.imports.runs import ImportOrder
+from workflows.imports.runs import ImportInput
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
 from workflows.shared.record_workflows import RunSweeper
-from workflows.shared.records import DOCUMENTS, RunsSwept, RunSweepOrder
+from workflows.shared.records import DOCUMENTS, RunsSwept, RunSweepInput
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def test_every_way_to_end_is_logged_and_counted_once(server: Any, ends: An
         ):
             handle = await client.start_workflow(
                 DocumentImport.run,
-                ImportOrder(message=message),
+                ImportInput(message=message),
                 id=message.workflow_id,
                 task_queue=task,
                 search_attributes=attributes.at_start("imports", "equipment", "p1"),
@@ -103,7 +103,7 @@ async def test_a_sweep_is_logged_and_is_no_document(server: Any, ends: Any) -> N
     ):
         await client.execute_workflow(
             RunSweeper.run,
-            RunSweepOrder(pipeline="imports"),
+            RunSweepInput(pipeline="imports"),
             id="ends-sweep",
             task_queue="ends-sweep",
             search_attributes=attributes.at_start("imports", "sweep", "p1"),

@@ -35,7 +35,7 @@ from workflows.batches.names import BatchKey
 from workflows.jobs.records import JobStatus
 from workflows.jobs.runs import job_workflow_id
 from workflows.shared.record_workflows import RunSweeper
-from workflows.shared.records import DOCUMENTS, RunsSwept, RunSweepOrder
+from workflows.shared.records import DOCUMENTS, RunsSwept, RunSweepInput
 from workflows.spreadsheets.runs import workflow_id
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import file_job_id
@@ -149,7 +149,7 @@ async def test_rows_of_terminated_and_unknown_runs_are_closed_and_no_others(
         async def swept(**order: int) -> RunsSwept:
             return await client.execute_workflow(
                 RunSweeper.run,
-                RunSweepOrder(pipeline=pipeline, **order),
+                RunSweepInput(pipeline=pipeline, **order),
                 id=f"sweep-{uuid.uuid4().hex}",
                 task_queue=queue,
             )
@@ -196,7 +196,7 @@ async def test_a_row_that_has_changed_meanwhile_is_left_alone(
     rows, runs = Rows(row), MemoryRuns()
     runs.ends[id] = RunEnd("terminated", now)
     sweep = RunSweep({"imports": [rows]}, runs, tmp_path)
-    order = RunSweepOrder(pipeline="imports", closed_for=0)
+    order = RunSweepInput(pipeline="imports", closed_for=0)
     assert await environment().run(sweep.sweep, order) == RunsSwept()
     assert rows.asked == ([(id, now)] if asks else [])
 
@@ -219,7 +219,7 @@ async def test_a_run_that_no_worker_sees_end_is_counted_as_terminated(
     swept = environment()
     swept.metric_meter = Runtime(telemetry=TelemetryConfig(metrics=buffer)).metric_meter
     sweep = RunSweep({"imports": [rows]}, runs, tmp_path)
-    await swept.run(sweep.sweep, RunSweepOrder(pipeline="imports", closed_for=0))
+    await swept.run(sweep.sweep, RunSweepInput(pipeline="imports", closed_for=0))
     seen = [
         (update.attributes["type"], update.attributes["state"], update.value)
         for update in buffer.retrieve_updates()

@@ -16,7 +16,7 @@ from tests.support.scripted import still_down, unavailable
 from tests.support.waiting import eventually
 from workers.shared.services.runs import TemporalRuns
 from workflows.imports.document_import import DocumentImport
-from workflows.imports.runs import ImportOrder, ImportState, Retry
+from workflows.imports.runs import ImportInput, ImportState, Retry
 from workflows.jobs.job import Job
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
@@ -49,7 +49,7 @@ class Imports:
         message = import_message()
         return await self._server.client.start_workflow(
             DocumentImport.run,
-            ImportOrder(message=message),
+            ImportInput(message=message),
             id=message.workflow_id,
             task_queue=self._queue,
             search_attributes=attributes.at_start("imports", "equipment", "p1"),

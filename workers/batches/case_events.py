@@ -27,7 +27,7 @@ from workers.shared.services.intake import START_TIMEOUT, both_answer, given_bac
 from workflows.batches.case_queue import CaseQueue
 from workflows.batches.events import CaseEvent
 from workflows.batches.names import TASK_QUEUE, Timings
-from workflows.batches.runs import CaseOrder
+from workflows.batches.runs import CaseInput
 from workflows.shared import attributes
 from workflows.shared.contracts import digest_of
 
@@ -79,7 +79,7 @@ class CaseRuns:
     def _start(self, event: CaseEvent) -> WithStartWorkflowOperation[CaseQueue, object]:
         return WithStartWorkflowOperation(
             CaseQueue.run,
-            CaseOrder(case_id=event.case_id, timings=self._timings),
+            CaseInput(case_id=event.case_id, timings=self._timings),
             id=event.key.case_workflow_id,
             task_queue=TASK_QUEUE,
             # Its batches and their steps inherit it.

@@ -25,8 +25,8 @@ from workers.shared.cli.runs import outage_pairs, show_in_temporal
 from workers.shared.register import Run
 from workers.shared.text import one_line
 from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, BatchKey, LoaderStatus
-from workflows.batches.runs import BatchStatus, PolledDepth, SweepOrder, WaitingBatch
-from workflows.batches.validation import granted
+from workflows.batches.runs import BatchStatus, PolledDepth, SweepInput, WaitingBatch
+from workflows.batches.validation import effective_concurrency
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -91,7 +91,7 @@ async def _concurrency(
         own = await store.concurrency(case)
         # What is being built or loaded has read its plan already.
         loading = await store.list(case, status=LoaderStatus.PROCESSING) if changes else ()
-    runs_with = installation if own is None else granted(own)
+    runs_with = installation if own is None else effective_concurrency(own)
     keep = sorted(view.key.batch_id for view in loading)
     if as_json:
         print_json(
@@ -181,7 +181,7 @@ def _claim(
     key: BatchKey, found: "Sequence[FoundResource]", *, is_open: bool, now: datetime
 ) -> tuple[str, str]:
     """Its owner, by the rules of the sweeper: in a word, and for people."""
-    from workflows.batches.validation import is_strange, is_young, only_dead_letters
+    from workflows.batches.validation import is_strange, is_young, remaining_dlq
 
     if not found:
         return "gone", f"nothing of {key} exists"
@@ -189,10 +189,10 @@ def _claim(
         return "in use", f"in use by {key.workflow_id}"
     if any(is_strange(one) for one in found):
         return "foreign", f"not all of it was made by {key.workflow_id}: nothing is removed"
-    alone = only_dead_letters(found)
+    alone = remaining_dlq(found)
     if alone is not None and alone.details.get("messages") != "0":
         return "kept", f"kept for its dead letters: `docflow batches redrive {name_of(key)}`"
-    grace = SweepOrder().grace
+    grace = SweepInput().grace
     if is_young(found, now, timedelta(seconds=grace)):
         soon = f"the sweeper removes it when it is {grace // 60} min old"
         return "orphaned", f"orphaned: no run of {key} is open; {soon}"

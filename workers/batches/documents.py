@@ -25,9 +25,9 @@ from workflows.batches.loads import (
     GROUP_BYTES,
     GROUP_MESSAGES,
     DocumentEvent,
+    DocumentGroupInput,
+    DocumentLoadInput,
     DocumentProcessed,
-    GroupOrder,
-    LoadOrder,
     message_key,
 )
 from workflows.batches.names import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey
@@ -42,12 +42,12 @@ class _Group:
     """Messages whose run is not started yet."""
 
     def __init__(self) -> None:
-        self.loads: list[LoadOrder] = []
+        self.loads: list[DocumentLoadInput] = []
         self.full = asyncio.Event()
         self.started: asyncio.Task[Settle | Abandon]
         self._size = 0
 
-    def add(self, load: LoadOrder, size: int) -> bool:
+    def add(self, load: DocumentLoadInput, size: int) -> bool:
         """Add a message; False: there is no room for it."""
         if self.loads and self._size + size > GROUP_BYTES:
             self.full.set()
@@ -72,7 +72,7 @@ class GroupStarts:
         self._key = key
         self._open: _Group | None = None
 
-    async def start(self, load: LoadOrder, size: int) -> Settle | Abandon:
+    async def start(self, load: DocumentLoadInput, size: int) -> Settle | Abandon:
         """Start a load, together with those that come at the same moment.
 
         A message that was abandoned may be in a group nevertheless: it is loaded once.
@@ -100,7 +100,7 @@ class GroupStarts:
                 # By its name: the function that comes through here is packed without the
                 # libraries that loading takes.
                 "DocumentGroup",
-                GroupOrder(key=self._key, loads=tuple(group.loads)),
+                DocumentGroupInput(key=self._key, loads=tuple(group.loads)),
                 id=workflow_id,
                 task_queue=LOADING_TASK_QUEUE,
                 priority=Priority(fairness_key=self._key.fairness_key),
@@ -167,7 +167,7 @@ class DocumentIntake:
         origin = Origin(queue=self._queue, message_id=message_id, digest=message_key(event))
         if isinstance(event, DocumentProcessed):
             event = _dated(event, sent_at or datetime.now(UTC))
-        return await self._groups.start(LoadOrder(event=event, origin=origin), len(raw))
+        return await self._groups.start(DocumentLoadInput(event=event, origin=origin), len(raw))
 
     async def ready(self) -> bool:
         """Whether Temporal takes starts."""

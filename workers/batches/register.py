@@ -25,7 +25,7 @@ from workflows.batches.names import (
     Phase,
     key_of,
 )
-from workflows.batches.runs import BatchAnswer, BatchStatus, CaseStatus, SweepOrder
+from workflows.batches.runs import BatchAnswer, BatchStatus, CaseStatus, SweepInput
 from workflows.shared.dependencies import WAITING, Dependency
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _schedules() -> Mapping[str, "Declared"]:
             pipeline=NAME,
             workflow="BatchSweeper",
             task_queue=TASK_QUEUE,
-            input=SweepOrder(),
+            input=SweepInput(),
             at=every(15),
             # The next one finds whatever one that was missed would have found.
             catch_up=timedelta(minutes=15),
@@ -323,7 +323,7 @@ BATCHES = Pipeline(
     ),
     schedules=_schedules,
     requirements="workers.batches.setup:worker_requirements",
-    verbs="workers.batches.verbs:VERBS",
+    verbs="workers.batches.run_actions:RUN_ACTIONS",
     gateway="workers.batches.pages:open_part",
     show="workers.batches.commands:show_run",
     commands={NAME: "workers.batches.commands:app"},

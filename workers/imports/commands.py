@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import typer
 
 from adapters.ports.errors import Unavailable
-from workers.imports.verbs import name_of
+from workers.imports.run_actions import name_of
 from workers.shared.cli.context import CliContext
 from workers.shared.cli.errors import CommandError, ExitCode, Failure, attempt
 from workers.shared.cli.output import (

@@ -39,7 +39,7 @@ from workflows.imports.messages import (
     ScheduleUploadMessage,
     TableMessage,
 )
-from workflows.imports.runs import TASK_QUEUE, ImportOrder
+from workflows.imports.runs import TASK_QUEUE, ImportInput
 from workflows.shared import attributes
 from workflows.shared.contracts import MEMO, Origin, digest_of
 
@@ -131,7 +131,7 @@ class ImportIntake:
         try:
             await self._client.start_workflow(
                 DocumentImport.run,
-                ImportOrder(
+                ImportInput(
                     message=message,
                     park_for_seconds=self._park_for_seconds,
                     notices=True,

@@ -11,9 +11,9 @@ from fastapi.responses import RedirectResponse
 from activities.imports.views import SqlImportTasks
 from workers.imports import api
 from workers.imports.api import any_file, changes_of, take_file
+from workers.imports.run_actions import name_of
 from workers.imports.runs import ImportRuns
 from workers.imports.service import LARGEST_FILE, ImportService, RunAnswer
-from workers.imports.verbs import name_of
 from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site

@@ -177,7 +177,7 @@ IMPORTS = Pipeline(
         ),
     ),
     gateway="workers.imports.pages:open_part",
-    verbs="workers.imports.verbs:VERBS",
+    verbs="workers.imports.run_actions:RUN_ACTIONS",
     show="workers.imports.commands:show_run",
     commands={"types": "workers.imports.type_commands:app"},
     submit="workers.imports.submit_command:app",

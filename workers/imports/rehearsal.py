@@ -39,7 +39,7 @@ from workflows.imports.runs import (
     HandlerInput,
     HandlerOutcome,
     ImportPlan,
-    TypeFacts,
+    TypeInfo,
 )
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import UNAVAILABLE
@@ -112,7 +112,7 @@ async def rehearsed(
             yield await _tried(store, blobs, folder, message, facts, file)
 
 
-async def _copy(session: Database, schema: str, message: ImportMessage, facts: TypeFacts) -> None:
+async def _copy(session: Database, schema: str, message: ImportMessage, facts: TypeInfo) -> None:
     """Make an empty copy of every table, and fill those that decide with the project's rows.
 
     If the message has a service, only the rows of the service are copied.
@@ -147,7 +147,7 @@ async def _tried(
     blobs: FolderBlobs,
     folder: Path,
     message: ImportMessage,
-    facts: TypeFacts,
+    facts: TypeInfo,
     file: Path | None,
 ) -> Rehearsal:
     source = None
@@ -192,7 +192,7 @@ def _handler(handler: Handler, store: SqlImportStore, blobs: FolderBlobs, folder
             return DeleteImports(store).delete_service
 
 
-def _met_by(message: ImportMessage, facts: TypeFacts) -> Sequence[Table]:
+def _met_by(message: ImportMessage, facts: TypeInfo) -> Sequence[Table]:
     """Tables whose rows decide what an import does."""
     name = facts.table
     if isinstance(message, ScheduleUploadMessage):

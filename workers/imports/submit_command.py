@@ -23,7 +23,7 @@ from workers.imports.commands import (
     open_runs,
 )
 from workers.imports.messages import upload_name
-from workers.imports.verbs import name_of
+from workers.imports.run_actions import name_of
 from workers.shared.cli.answers import (
     DateOrderOption,
     DecimalOption,

@@ -24,7 +24,7 @@ from workflows.jobs.runs import (
     JOB_RETENTION_SCHEDULE,
     STAGE,
     TASK_BATCH,
-    JobRetentionOrder,
+    JobRetentionInput,
     JobRetry,
     JobView,
     StageView,
@@ -45,9 +45,9 @@ _STAGE: Final = rf"job/{_JOB}/[0-9]+/[0-9]+(?:\.[0-9]+)?"
 
 
 def _workflows() -> Sequence[type]:
-    from workflows.jobs.aftercare import JobRetention, WebhookDelivery
     from workflows.jobs.batch_work import TaskBatch
     from workflows.jobs.job import Job
+    from workflows.jobs.retention_and_webhooks import JobRetention, WebhookDelivery
     from workflows.jobs.stage import Stage
 
     return (Job, Stage, TaskBatch, WebhookDelivery, JobRetention)
@@ -63,9 +63,9 @@ def _settings(environment: Mapping[str, str]) -> "JobSettings":
 
 @asynccontextmanager
 async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["JobsOpened"]:
-    from adapters.files.computation import ForkedComputing
+    from adapters.files.computation import ForkingExecutor
     from adapters.files.rasters.pool import FileRasters
-    from adapters.ports.spatial import Computing, Rasters
+    from adapters.ports.spatial import Rasters, SubprocessExecutor
     from workers.jobs.resources import job_resources
     from workers.jobs.settings import WebhookSettings
     from workers.shared.settings.common import BlobSettings
@@ -74,7 +74,7 @@ async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["Jo
     memory = settings.heavy_memory
     async with (
         FileRasters(settings.heavy, memory_bytes=memory) as rasters,
-        ForkedComputing(settings.heavy, HEAVY_MEMORY, memory) as computing,
+        ForkingExecutor(settings.heavy, HEAVY_MEMORY, memory) as computing,
     ):
         yield job_resources(
             settings,
@@ -82,7 +82,7 @@ async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["Jo
             common.blobs,
             common.database,
             common.scratch,
-            more={Rasters: rasters, Computing: computing},
+            more={Rasters: rasters, SubprocessExecutor: computing},
             webhooks=WebhookSettings.read(context.environment),
         )
 
@@ -137,7 +137,7 @@ def _schedules() -> Mapping[str, "Declared"]:
             pipeline=NAME,
             workflow=JOB_RETENTION,
             task_queue=TASK_QUEUE,
-            input=JobRetentionOrder(),
+            input=JobRetentionInput(),
             at=daily(3),
         )
     }
@@ -244,6 +244,6 @@ JOBS = Pipeline(
             ),
         ),
     ),
-    verbs="workers.jobs.verbs:VERBS",
+    verbs="workers.jobs.run_actions:RUN_ACTIONS",
     show="workers.jobs.commands:show_run",
 )

@@ -35,7 +35,7 @@ from workflows.jobs.definitions import TASK_QUEUE, WorkflowDefinition
 from workflows.jobs.job import Job
 from workflows.jobs.records import JobRecord, JobStatus, TaskStatus
 from workflows.jobs.runs import (
-    JobOrder,
+    JobInput,
     JobResult,
     JobRetry,
     JobView,
@@ -188,7 +188,7 @@ class JobRuns:
         self._store = store
         self._folders = folders
 
-    async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
+    async def start(self, order: JobInput, *, rerun: bool = False) -> StartedJob:
         """Start a job, unless it was started before.
 
         Args:
@@ -231,7 +231,7 @@ class JobRuns:
         attempt = await _attempt_of(found)
         return StartedJob(job_id=job_id, attempt=attempt, created=False, notes=notes, alias=alias)
 
-    async def _start_forgotten(self, order: JobOrder, *, rerun: bool) -> StartedJob:
+    async def _start_forgotten(self, order: JobInput, *, rerun: bool) -> StartedJob:
         """Start a job of which Temporal knows no run (any more)."""
         record = None if self._store is None else await self._store.job(order.job_id)
         if record is None:
@@ -245,7 +245,7 @@ class JobRuns:
 
     async def _begin(
         self,
-        order: JobOrder,
+        order: JobInput,
         reuse: WorkflowIDReusePolicy = WorkflowIDReusePolicy.ALLOW_DUPLICATE,
     ) -> StartedJob:
         job_type = order.definition.job_type
@@ -300,7 +300,7 @@ class JobRuns:
         handle = self._client.get_workflow_handle(found.id, run_id=found.run_id)
         with temporal_errors():
             stages = await _stages(handle, found)
-            order = await started_with(self._client, found.id, JobOrder)
+            order = await started_with(self._client, found.id, JobInput)
         first = _first(stages, from_stage, job_id)
         kept = [view for view in stages if view.stage < first and view.ref is not None]
         redo = stages[first - 1]
@@ -389,7 +389,7 @@ class JobRuns:
                     return None
                 raise
 
-    async def _newest(self, order: JobOrder, stages: Sequence[StageView]) -> JobOrder:
+    async def _newest(self, order: JobInput, stages: Sequence[StageView]) -> JobInput:
         """The order with the parameters that people have given since."""
         for view in reversed(stages):
             if self._folders is None or view.ref is None:

@@ -40,7 +40,7 @@ from workflows.jobs.runs import (
     JOB_RETENTION,
     JOB_RETENTION_SCHEDULE,
     JobRequest,
-    JobRetentionOrder,
+    JobRetentionInput,
     JobRetentionResult,
     JobRetry,
     JobView,
@@ -265,7 +265,7 @@ async def clean_jobs(environment: Mapping[str, str], *, dry_run: bool) -> JobRet
     with temporal_errors():
         return await runs.client.execute_workflow(
             JOB_RETENTION,
-            JobRetentionOrder(dry_run=dry_run),
+            JobRetentionInput(dry_run=dry_run),
             # Named as the schedule names its runs.
             id=f"schedule/{JOB_RETENTION_SCHEDULE}-{datetime.now(UTC).isoformat()}",
             task_queue=TASK_QUEUE,

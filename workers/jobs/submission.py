@@ -22,7 +22,7 @@ from workers.shared.services.bodies import printable
 from workers.shared.services.errors import Refused
 from workflows.jobs.definitions import unkept
 from workflows.jobs.records import InputIdentity, JobRecord, JsonObject, WebhookReceiver
-from workflows.jobs.runs import WEBHOOK_URLS, JobOrder, JobRequest, WebhookParameters, job_id
+from workflows.jobs.runs import WEBHOOK_URLS, JobInput, JobRequest, WebhookParameters, job_id
 from workflows.jobs.webhooks import InvalidReceiver, check_receiver
 from workflows.shared.contracts import BlobName, BlobRef, Contract, problem_text
 from workflows.shared.errors import RuleViolation
@@ -394,7 +394,7 @@ _LIMIT: Final = "--limit"
 class PreparedJob:
     """A request whose every field has been checked."""
 
-    order: JobOrder
+    order: JobInput
     """Without receivers of webhooks: their secret is not kept yet."""
     webhooks: WebhookParameters
     rerun: bool
@@ -449,7 +449,7 @@ class JobSubmission:
             id = job_id(job_type.definition, _identifying(content, request.limit), inputs)
         except RuleViolation as error:
             raise InvalidJob([FieldError("parameters", str(error))]) from error
-        order = JobOrder(
+        order = JobInput(
             job_id=id,
             definition=job_type.definition,
             parameters=content,

@@ -53,7 +53,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from workers import catalogue
 from workers.shared.message_context import MessageContext
 from workflows.shared.contracts import Contract
-from workflows.shared.run_notices import RunEnds
+from workflows.shared.run_notifications import RunEnds
 
 _Result = TypeVar("_Result")
 

@@ -27,7 +27,7 @@ from workers.shared.resources import CommonSettings, make_folders, open_resource
 from workers.shared.schedules import Change, declared_schedules, delete_undeclared, reconcile
 from workers.shared.services.accepted import noting_starts
 from workers.shared.services.readiness import Readiness
-from workers.shared.services.run_notices import read_addresses
+from workers.shared.services.run_notifications import read_addresses
 from workers.shared.services.setup import open_requirements
 from workers.shared.services.temporal_requirements import Connection
 from workers.shared.settings.check import unread_names

@@ -207,7 +207,7 @@ class RunGroup:
     runs: Sequence[RunKind]
     audience: Audience = Audience.OPERATORS
     verbs: str | None = None
-    """Entry point of its `RunVerbs`; None: what follows from the register itself."""
+    """Entry point of its `RunActions`; None: what follows from the register itself."""
     show: str | None = None
     """Entry point of what `docflow show` does with its runs.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from adapters.database.engine import Database
 from adapters.database.records import SqlRejectedMessages
-from adapters.notices import LogNotices
+from adapters.log_notifications import LogNotifications
 from adapters.ports.blobs import Blobs
 from adapters.ports.records import Notifications
 from workers.shared.errors import SettingsError
@@ -17,12 +17,12 @@ from workers.shared.settings.check import check_settings
 from workers.shared.settings.common import (
     BlobSettings,
     DatabaseSettings,
-    NoticeSettings,
+    NotificationSettings,
     RetentionSettings,
     ScratchSettings,
 )
 from workers.shared.tables import open_blobs, open_tables
-from workflows.shared.notices import NoticePolicies
+from workflows.shared.notifications import NotificationPolicies
 
 if TYPE_CHECKING:
     from adapters.files.documents import FileDocuments
@@ -35,7 +35,7 @@ class CommonSettings:
 
     blobs: BlobSettings
     database: DatabaseSettings
-    notices: NoticeSettings
+    notices: NotificationSettings
     scratch: ScratchSettings
     keeps: RetentionSettings
 
@@ -50,14 +50,14 @@ class CommonSettings:
         return cls(
             BlobSettings.read(environment),
             DatabaseSettings.read(environment),
-            NoticeSettings.read(environment),
+            NotificationSettings.read(environment),
             ScratchSettings.read(environment),
             RetentionSettings.read(environment),
         )
 
 
 RESOURCE_SETTINGS: Final = (
-    *(BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings),
+    *(BlobSettings, DatabaseSettings, NotificationSettings, ScratchSettings),
     RetentionSettings,
 )
 """What `open_resources` reads."""
@@ -74,7 +74,7 @@ class Resources:
     blobs: Blobs
     notices: Mapping[str, Notifications]
     """Ways to reach people, by name."""
-    policies: NoticePolicies
+    policies: NotificationPolicies
     """Who is sent which notices."""
     scratch: Path
     """Folder for files while they are read."""
@@ -98,19 +98,19 @@ class Resources:
         return XlsxReportWriter()
 
 
-def open_notices(settings: NoticeSettings) -> Mapping[str, Notifications]:
+def open_notices(settings: NotificationSettings) -> Mapping[str, Notifications]:
     """Every way to reach people that the settings name, by its name; the log when there is none."""
     channels: dict[str, Notifications] = {}
     if settings.webhook_url is not None:
-        from adapters.webhook_notices import WebhookNotices
+        from adapters.webhook_notifications import WebhookNotifications
 
-        channels["webhook"] = WebhookNotices(settings.webhook_url, settings.webhook_secret)
+        channels["webhook"] = WebhookNotifications(settings.webhook_url, settings.webhook_secret)
     if settings.mail_server is not None:
         assert settings.sender is not None
-        from adapters.mail_notices import SmtpNotices
+        from adapters.mail_notifications import SmtpNotifications
 
-        channels["mail"] = SmtpNotices(settings.mail_server, settings.sender)
-    return channels or {LOG: LogNotices()}
+        channels["mail"] = SmtpNotifications(settings.mail_server, settings.sender)
+    return channels or {LOG: LogNotifications()}
 
 
 def make_folders(settings: CommonSettings) -> None:

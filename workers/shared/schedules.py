@@ -29,7 +29,7 @@ from workers.shared.declared_schedules import Declared, daily, every
 from workers.shared.errors import TemporalUnreachable
 from workers.shared.register import Pipeline
 from workflows.shared import attributes
-from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER, RowRetentionOrder, RunSweepOrder
+from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER, RowRetentionInput, RunSweepInput
 
 
 def declared_schedules(
@@ -64,7 +64,7 @@ def _sweeps(pipeline: Pipeline) -> Sequence[tuple[str, Declared]]:
         pipeline=pipeline.name,
         workflow=RUN_SWEEPER,
         task_queue=pipeline.task_queue,
-        input=RunSweepOrder(pipeline=pipeline.name),
+        input=RunSweepInput(pipeline=pipeline.name),
         at=every(15),
         # The next one finds whatever one that was missed would have found.
         catch_up=timedelta(minutes=15),
@@ -79,7 +79,7 @@ def _retention(pipeline: Pipeline) -> Sequence[tuple[str, Declared]]:
         pipeline=pipeline.name,
         workflow=ROW_RETENTION,
         task_queue=pipeline.task_queue,
-        input=RowRetentionOrder(pipeline=pipeline.name),
+        input=RowRetentionInput(pipeline=pipeline.name),
         at=daily(4),
         # The next run removes what one that was missed would have.
         catch_up=timedelta(hours=12),

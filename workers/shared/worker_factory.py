@@ -20,7 +20,7 @@ from temporalio.worker import (
 )
 
 from activities.shared.dependencies import Dependencies, NamedProbe, Probe, scratch_probe
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.shared.records import Rejections, RowRemoval, RunSweep
 from adapters.database.runs import AcceptedRows, SqlRuns
 from adapters.ports.records import OpenRows
@@ -28,31 +28,31 @@ from adapters.temporal import TemporalOutages, TemporalRunEnds
 from workers.shared.machine import Slots
 from workers.shared.register import Lane, Pipeline, activities_of
 from workers.shared.resources import LOG, Resources
-from workers.shared.services.run_notices import NoticeComposer, pipeline_of
+from workers.shared.services.run_notifications import NotificationComposer, pipeline_of
 from workers.shared.settings.common import AddressSettings
 from workflows.shared.dependencies import Dependency
-from workflows.shared.notices import WANTED, NoticeKind, NoticePolicies
+from workflows.shared.notifications import WANTED, NotificationKind, NotificationPolicies
 from workflows.shared.record_workflows import RejectionRecord, RowRetention, RunSweeper
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 from workflows.shared.waiting import Outage
 
 
 @dataclass(frozen=True)
-class OpenNotices:
+class OpenNotifications:
     """What every worker of a process is given."""
 
-    activities: NoticeSending
-    interceptor: "NoticeInterceptor"
+    activities: NotificationSending
+    interceptor: "NotificationInterceptor"
 
 
-class NoticeInterceptor(Interceptor):
+class NotificationInterceptor(Interceptor):
     """Lets workflows ask whether a notice of the end of a run is wanted.
 
     Args:
         is_wanted: Of a kind, by the id of the run.
     """
 
-    def __init__(self, is_wanted: Callable[[str, NoticeKind], bool]) -> None:
+    def __init__(self, is_wanted: Callable[[str, NotificationKind], bool]) -> None:
         self._is_wanted = is_wanted
 
     def workflow_interceptor_class(
@@ -63,22 +63,26 @@ class NoticeInterceptor(Interceptor):
         return None
 
 
-def open_notices(common: Resources, addresses: AddressSettings, namespace: str) -> OpenNotices:
+def open_notices(
+    common: Resources, addresses: AddressSettings, namespace: str
+) -> OpenNotifications:
     """What sends the notices of a process, once for all of its workers."""
     policies, channels = common.policies, common.notices
-    composer = NoticeComposer(policies, addresses.public_url, addresses.temporal_ui, namespace)
-    return OpenNotices(
-        NoticeSending(channels, policies, composer.compose, composer.cause),
-        NoticeInterceptor(wanted_by(policies, channels)),
+    composer = NotificationComposer(
+        policies, addresses.public_url, addresses.temporal_ui, namespace
+    )
+    return OpenNotifications(
+        NotificationSending(channels, policies, composer.compose, composer.cause),
+        NotificationInterceptor(is_notification_enabled(policies, channels)),
     )
 
 
-def wanted_by(
-    policies: NoticePolicies, channels: Mapping[str, Any]
-) -> Callable[[str, NoticeKind], bool]:
+def is_notification_enabled(
+    policies: NotificationPolicies, channels: Mapping[str, Any]
+) -> Callable[[str, NotificationKind], bool]:
     """Whether the policy of a run's pipeline wants a kind of notice, and there is a way for it."""
 
-    def is_wanted(workflow_id: str, kind: NoticeKind) -> bool:
+    def is_wanted(workflow_id: str, kind: NotificationKind) -> bool:
         return LOG not in channels and kind in policies.of(pipeline_of(workflow_id)).kinds
 
     return is_wanted
@@ -169,7 +173,7 @@ class Shared:
     """What the workers of a process share."""
 
     dependencies: Dependencies
-    notices: OpenNotices
+    notices: OpenNotifications
 
 
 def _shared(client: Client, common: Resources, opened: Sequence[tuple[Pipeline, Any]]) -> Shared:

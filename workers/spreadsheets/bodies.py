@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 from activities.spreadsheets.records import mapping_status
 from workers.shared.services.bodies import Body
 from workflows.shared.contracts import Person, served
-from workflows.spreadsheets.decisions import CHOICES, has_one_choice, malformed
+from workflows.spreadsheets.decisions import CHOICES, has_one_choice, rule_problem
 from workflows.spreadsheets.mappings import (
     COLUMNS,
     DECISIONS,
@@ -249,7 +249,7 @@ class CellRuleBody(CellRule):
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
-        if reason := malformed(self):
+        if reason := rule_problem(self):
             raise ValueError(reason)
         return self
 

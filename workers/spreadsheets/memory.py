@@ -40,7 +40,7 @@ from workflows.spreadsheets.mappings import (
 )
 from workflows.spreadsheets.names import QUESTIONS, SAME_BIB
 from workflows.spreadsheets.people import PERSON
-from workflows.spreadsheets.runs import standing
+from workflows.spreadsheets.runs import status_label
 
 
 class SpreadsheetMemory:
@@ -329,7 +329,7 @@ class SpreadsheetValueFiles:
         row = await self._answers.kept(who, uuid)
         if row.state in _BEFORE_VALUES:
             raise WrongState(
-                f"values have not been collected yet; the import {standing(row.state)}"
+                f"values have not been collected yet; the import {status_label(row.state)}"
             )
         fields = {each.name: each for each in await self._answers.fields(who, uuid)}
         path = self._scratch / f"values-{uuids.uuid4().hex}.xlsx"
@@ -356,7 +356,7 @@ class SpreadsheetValueFiles:
         """
         row = await self._answers.writable(who, uuid)
         if row.state is not SpreadsheetState.CELL_MAPPING:
-            raise WrongState(f"values are not being mapped; the import {standing(row.state)}")
+            raise WrongState(f"values are not being mapped; the import {status_label(row.state)}")
         path = self._scratch / f"values-{uuids.uuid4().hex}"
         try:
             await upload.open()

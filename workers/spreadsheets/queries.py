@@ -65,7 +65,7 @@ from workflows.spreadsheets.mappings import (
 )
 from workflows.spreadsheets.names import SAME_BIB
 from workflows.spreadsheets.people import PERSON
-from workflows.spreadsheets.runs import standing
+from workflows.spreadsheets.runs import status_label
 
 
 class Choices:
@@ -270,7 +270,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         row = await self.kept(who, uuid)
         if row.report is None:
             if row.state not in FINAL:
-                said = standing(row.state)
+                said = status_label(row.state)
                 raise WrongState(f"the report is written at the end; the import {said}")
             raise NotFound("there is no error report: no row was refused")
         path = self.scratch / f"report-{uuids.uuid4().hex}.xlsx"

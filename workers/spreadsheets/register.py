@@ -11,7 +11,7 @@ from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import (
     TASK_QUEUE,
     Answer,
-    RetentionOrder,
+    RetentionInput,
     SpreadsheetStatus,
     undo_id,
     workflow_id,
@@ -28,8 +28,8 @@ _UUID = "(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 
 def _workflows() -> Sequence[type]:
-    from workflows.spreadsheets.aftercare import SpreadsheetRetention, SpreadsheetUndo
     from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+    from workflows.spreadsheets.undo_and_retention import SpreadsheetRetention, SpreadsheetUndo
 
     return (SpreadsheetImport, SpreadsheetUndo, SpreadsheetRetention)
 
@@ -54,7 +54,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
     from activities.spreadsheets.analysis import SpreadsheetAnalysis
     from activities.spreadsheets.lifecycle import (
         SpreadsheetLifecycle,
-        SpreadsheetNotices,
+        SpreadsheetNotifications,
         SpreadsheetRetentionSteps,
     )
     from activities.spreadsheets.review import SpreadsheetReview
@@ -77,7 +77,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
         SpreadsheetReports(store, blobs, common.reports, scratch),
         SpreadsheetUndoSteps(store),
         SpreadsheetRetentionSteps(store, blobs),
-        SpreadsheetNotices(common.notices, common.policies),
+        SpreadsheetNotifications(common.notices, common.policies),
     )
 
 
@@ -89,7 +89,7 @@ def _schedules() -> Mapping[str, "Declared"]:
             pipeline=NAME,
             workflow="SpreadsheetRetention",
             task_queue=TASK_QUEUE,
-            input=RetentionOrder(),
+            input=RetentionInput(),
             at=daily(2),
         )
     }
@@ -157,7 +157,7 @@ SPREADSHEETS = Pipeline(
     cached_runs=50,
     schedules=_schedules,
     audience=Audience.ORGANISATION,
-    verbs="workers.spreadsheets.verbs:VERBS",
+    verbs="workers.spreadsheets.run_actions:RUN_ACTIONS",
     show="workers.spreadsheets.commands:show_run",
     commands={NAME: "workers.spreadsheets.commands:app"},
     gateway="workers.spreadsheets.part:open_part",

@@ -53,9 +53,9 @@ from workflows.spreadsheets.reviews import (
     ReviewOperation,
     SetCells,
     described,
-    undone,
+    undone_versions,
 )
-from workflows.spreadsheets.runs import Confirmation, standing
+from workflows.spreadsheets.runs import Confirmation, status_label
 
 NAMED: Final = 3
 """Changes of others that a refusal names."""
@@ -150,7 +150,7 @@ class ReviewChanges:
         if stored is None or not stored.operation.version:
             return None
         version = stored.operation.version
-        if version in undone(await self._reviews.operations(uuid)):
+        if version in undone_versions(await self._reviews.operations(uuid)):
             raise Refused(
                 f"this change was made, as version {version}, and taken back since; request it "
                 "as a new one to make it again"
@@ -198,7 +198,8 @@ class ReviewChanges:
         state = await self._reviews.state(row.uuid)
         if state is None:
             raise WrongState(
-                f"the rows of this import are not reviewed, or not yet; it {standing(row.state)}"
+                "the rows of this import are not reviewed, or not yet; "
+                f"it {status_label(row.state)}"
             )
         # Rows are stored before they are checked; a step that failed in between has to be repeated.
         return replace(state, is_open=False) if has_stopped(row) else state

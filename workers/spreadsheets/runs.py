@@ -33,17 +33,17 @@ from workers.shared.services.intake import short
 from workers.shared.services.runs import TemporalRuns, temporal_errors
 from workflows.shared import attributes, errors
 from workflows.shared.contracts import Contract
-from workflows.spreadsheets.aftercare import SpreadsheetUndo
 from workflows.spreadsheets.mappings import FINAL, MappingsAnswer
 from workflows.spreadsheets.runs import (
     TASK_QUEUE,
-    SpreadsheetOrder,
-    UndoOrder,
-    standing,
+    SpreadsheetInput,
+    UndoInput,
+    status_label,
     undo_id,
     workflow_id,
 )
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo_and_retention import SpreadsheetUndo
 
 
 class StillOpen(ServiceError):
@@ -94,7 +94,7 @@ class SpreadsheetRuns:
         self._runs = TemporalRuns(client, {}, seconds_to_answer=_ANSWER_SECONDS)
         self.ends: Runs = TemporalRunEnds(client)
 
-    async def start(self, order: SpreadsheetOrder) -> None:
+    async def start(self, order: SpreadsheetInput) -> None:
         """Start an import.
 
         Raises:
@@ -173,7 +173,7 @@ class SpreadsheetRuns:
                 return await self._update(row, name, answer, result)
             raise _ended(row) from None
 
-    async def undo(self, order: UndoOrder) -> None:
+    async def undo(self, order: UndoInput) -> None:
         """Start taking an import back; one that is being taken back continues.
 
         Raises:
@@ -243,5 +243,5 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> ServiceEr
 
 
 def _ended(row: SpreadsheetRow) -> WrongState:
-    reason = f"it {standing(row.state)}" if row.state in FINAL else "its run is over"
+    reason = f"it {status_label(row.state)}" if row.state in FINAL else "its run is over"
     return WrongState(f"the import accepts no further answers: {reason}")

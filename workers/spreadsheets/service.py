@@ -46,13 +46,13 @@ from workflows.spreadsheets.mappings import (
     SpreadsheetState,
     UndoState,
 )
-from workflows.spreadsheets.reviews import CheckAgain, Exclude, RowDecisions, active
+from workflows.spreadsheets.reviews import CheckAgain, Exclude, RowDecisions, active_operations
 from workflows.spreadsheets.runs import (
     Answer,
     Confirmation,
     Reassignment,
-    UndoOrder,
-    standing,
+    UndoInput,
+    status_label,
 )
 
 Order = TypeVar("Order", bound=Contract)
@@ -208,7 +208,9 @@ class SpreadsheetService(SpreadsheetQueries):
         """Rows that are no people, or may be none, as people have decided about them."""
         preview = await self.preview(who, uuid)
         operations = await self._store.reviews.operations(uuid)
-        excluding = [each for each in active(operations) if isinstance(each.operation, Exclude)]
+        excluding = [
+            each for each in active_operations(operations) if isinstance(each.operation, Exclude)
+        ]
         excluded = Edits((), excluding).excluded
         return [
             row._replace(is_skipped=row.line in excluded)
@@ -315,7 +317,7 @@ class SpreadsheetService(SpreadsheetQueries):
         now = datetime.now(UTC)
         within = self.settings.patience.undo_within
         _refuse_undo(row, now, within)
-        order = UndoOrder(
+        order = UndoInput(
             uuid=uuid,
             organisation_id=row.organisation_id,
             by=who.subject,
@@ -376,7 +378,7 @@ def _order(kind: type[Order], **fields: object) -> Order:
 
 def _refuse_undo(row: SpreadsheetRow, now: datetime, within: int) -> None:
     if row.state not in FINAL or row.finished_at is None:
-        said = standing(row.state)
+        said = status_label(row.state)
         raise WrongState(f"only an import that has ended can be undone; it {said}")
     if row.dry_run:
         raise WrongState("a dry run has written nothing that could be undone")

@@ -23,7 +23,7 @@ from workers.spreadsheets.settings import SpreadsheetSettings
 from workers.spreadsheets.upload_form import Upload, UploadFields, read_fields
 from workflows.shared.contracts import BlobRef
 from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
-from workflows.spreadsheets.runs import SpreadsheetOrder, workflow_id
+from workflows.spreadsheets.runs import SpreadsheetInput, workflow_id
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class SpreadsheetUploads:
         filename: str,
         fields: UploadFields,
         key: str | None,
-    ) -> SpreadsheetOrder:
+    ) -> SpreadsheetInput:
         organisation = self._organisation(who, fields)
         await self._check_context(fields, organisation)
         fingerprint = None
@@ -108,7 +108,7 @@ class SpreadsheetUploads:
             await self._store.forget_upload(source.name)
             await self._views.note_upload(uuid, source.name, who.subject, datetime.now(UTC))
         public = self._settings.public_url
-        return SpreadsheetOrder(
+        return SpreadsheetInput(
             uuid=uuid,
             organisation_id=organisation,
             import_type=fields.import_type,
@@ -167,7 +167,7 @@ class SpreadsheetUploads:
                 f"contextId: there is no {spec.title} {fields.context_id} in your organisation"
             )
 
-    async def _start(self, who: Identity, order: SpreadsheetOrder) -> SpreadsheetRow:
+    async def _start(self, who: Identity, order: SpreadsheetInput) -> SpreadsheetRow:
         if order.fingerprint is not None:
             before = await self._views.get(order.uuid, who.organisations)
             if before is not None:
@@ -178,7 +178,7 @@ class SpreadsheetUploads:
             return await self._replay(order, started.fingerprint, None)
         return await self._first_look(order)
 
-    async def _first_look(self, order: SpreadsheetOrder) -> SpreadsheetRow:
+    async def _first_look(self, order: SpreadsheetInput) -> SpreadsheetRow:
         """The import as it is once its columns are known, or half a second later.
 
         The row is opened here too, so that the import can be seen while no worker is there.
@@ -187,7 +187,7 @@ class SpreadsheetUploads:
         return await self._look(order, lambda row: row.state is not SpreadsheetState.UPLOADED)
 
     async def _look(
-        self, order: SpreadsheetOrder, enough: Callable[[SpreadsheetRow], bool]
+        self, order: SpreadsheetInput, enough: Callable[[SpreadsheetRow], bool]
     ) -> SpreadsheetRow:
         """Look at an import until there is enough to see, but not for long."""
         clock = asyncio.get_running_loop().time
@@ -203,7 +203,7 @@ class SpreadsheetUploads:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _replay(
-        self, order: SpreadsheetOrder, fingerprint: str | None, row: SpreadsheetRow | None
+        self, order: SpreadsheetInput, fingerprint: str | None, row: SpreadsheetRow | None
     ) -> SpreadsheetRow:
         """Answer a request whose key was used before, with the import that it made."""
         await self._discard(order.source.name)

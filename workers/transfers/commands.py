@@ -266,7 +266,7 @@ async def _receipt(
     if verify:
         against = "" if found.recorded is None else ", and as the transfer has recorded it"
         typer.echo(f"whole: {len(parsed['steps'])} steps, each as it was written{against}")
-        others = receipts.unchained(parsed)
+        others = receipts.unhashed_fields(parsed)
         if found.recorded is None and others:
             typer.echo(
                 f"not covered by the hashes of the steps: {', '.join(others)}; without --file, the "
@@ -288,7 +288,7 @@ async def _stored(cli: CliContext, transfer: str) -> _Receipt:
     from adapters.ports.errors import BlobNotFound
     from workers.shared.settings.common import BlobSettings
     from workers.shared.tables import open_blobs, open_tables
-    from workflows.transfers.runs import standing
+    from workflows.transfers.runs import status_label
 
     blobs = open_blobs(BlobSettings.read(cli.environment))
     async with open_tables(cli.environment) as database:
@@ -299,7 +299,7 @@ async def _stored(cli: CliContext, transfer: str) -> _Receipt:
         raise CommandError(f"several transfers begin with {transfer}: use more of the id")
     (row,) = rows
     if row.receipt is None:
-        said = standing(row.status)
+        said = status_label(row.status)
         raise CommandError(f"transfer {row.transfer_id[:_SHOWN]} has no receipt: it {said}")
     try:
         content = b"".join([piece async for piece in blobs.read(row.receipt.name)])

@@ -24,8 +24,8 @@ from workers.transfers.starts import TransferIntake, TransferStarts
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from workers.transfers.clocks import ClockService
     from workers.transfers.redrive import Redrives
+    from workers.transfers.watch_commands import ClockService
 
 
 _SECONDS_TO_ANSWER: Final = 5.0
@@ -139,8 +139,8 @@ async def open_clocks(environment: Mapping[str, str]) -> AsyncGenerator["ClockSe
     from workers.shared.connect import connect
     from workers.shared.errors import SettingsError
     from workers.shared.tables import open_tables
-    from workers.transfers.clocks import ClockService
     from workers.transfers.settings import WATCHES, clocks_of
+    from workers.transfers.watch_commands import ClockService
 
     clocks = clocks_of(environment)
     if clocks is None:

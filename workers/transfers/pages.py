@@ -31,7 +31,7 @@ from workers.transfers.resources import route_store
 from workers.transfers.routes import RouteListing, RouteService, read_key
 from workers.transfers.service import Rerouted, TransferService
 from workers.transfers.settings import queues_of
-from workflows.shared.notices import cause_key, cause_of
+from workflows.shared.notifications import cause_key, failure_fingerprint
 from workflows.shared.parking import Decision
 from workflows.transfers.events import EVENT_BYTES
 from workflows.transfers.routes import ANY, RouteRule
@@ -479,4 +479,4 @@ def _command(workflow_id: str) -> str:
 
 def _alike(queue: str, question: str) -> Alike:
     """Transfers of a queue that wait for one cause."""
-    return Alike(f"{GROUPS}/{cause_key(queue, question)}", cause_of(question))
+    return Alike(f"{GROUPS}/{cause_key(queue, question)}", failure_fingerprint(question))

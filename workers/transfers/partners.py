@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.errors import Denied, NotInstalled, NotYet, PortError, Unavailable
 from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
-from adapters.ports.transfers import KeyFacts, PartnerStore, WrongKey
+from adapters.ports.transfers import KeyInfo, PartnerStore, WrongKey
 from workers.shared.services.errors import InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import Identity, require_operator
 from workflows.shared.contracts import problem_text
@@ -283,7 +283,7 @@ class PartnerService:
             states[key.fingerprint] = str(known) if isinstance(known, PortError) else _lasts(known)
         return states
 
-    async def _key_facts(self, key: OpenPgpKey) -> KeyFacts | PortError:
+    async def _key_facts(self, key: OpenPgpKey) -> KeyInfo | PortError:
         """What a key says of itself; or why it cannot be read."""
         try:
             async with self._openpgp.open([key]) as ring:
@@ -329,7 +329,7 @@ def _record(fields: Mapping[str, Any]) -> Partner:
     return partner
 
 
-def _lasts(key: KeyFacts) -> str:
+def _lasts(key: KeyInfo) -> str:
     if key.revoked:
         return "it was revoked"
     if key.expires is not None and key.expires <= datetime.now(UTC):
@@ -340,7 +340,7 @@ def _lasts(key: KeyFacts) -> str:
     return f"it {when}{'' if key.encrypts else ', and is not for encryption'}"
 
 
-def _require_whole(key: KeyFacts) -> None:
+def _require_whole(key: KeyInfo) -> None:
     """Refuse a private key that was exported without its sub-key for encryption.
 
     Raises:

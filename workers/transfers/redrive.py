@@ -24,16 +24,16 @@ from workers.shared.services.errors import (
     WrongState,
 )
 from workers.shared.services.identity import Identity
-from workers.shared.services.inbox import gathered
+from workers.shared.services.inbox import gather_bounded
 from workers.shared.services.runs import started_with, temporal_errors
+from workers.transfers.run_actions import SHOWN, parked_reason, run_of
 from workers.transfers.service import (
     Offer,
     TransferService,
     offers,
 )
 from workers.transfers.starts import StartedTransfer
-from workers.transfers.verbs import SHOWN, parked_reason, run_of
-from workflows.shared.notices import cause_key, cause_of
+from workflows.shared.notifications import cause_key, failure_fingerprint
 from workflows.shared.parking import Decision
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.receipts import Receipt, read_digest, verify
@@ -41,13 +41,13 @@ from workflows.transfers.runs import (
     ActionDetail,
     ActionDetails,
     ActionView,
-    FileJobOrder,
+    FileJobInput,
     file_job_id,
     receipt_blob,
     redrive_id,
     resend_id,
-    standing,
-    where_of,
+    status_label,
+    step_destination,
 )
 
 REDRIVES: Final = 100
@@ -100,7 +100,7 @@ class Redrives:
         """
         row = await self._service.row(who, name)
         if row.status is not TransferStatus.FAILED:
-            said = standing(row.status)
+            said = status_label(row.status)
             raise WrongState(f"only what has failed is carried out anew; this {said}")
         if run_of(row) != file_job_id(row.transfer_id):
             raise WrongState(
@@ -140,7 +140,7 @@ class Redrives:
         )
         return Redriven(started, first + 1, [f"{index + 1}. {action}" for index, action in done])
 
-    async def _started(self, order: FileJobOrder) -> StartedTransfer:
+    async def _started(self, order: FileJobInput) -> StartedTransfer:
         """Start it under the first number of which no run has failed."""
         failed = order.redriven_from or ""
         queue = self._service.queues.get(order.queue)
@@ -150,7 +150,7 @@ class Redrives:
             if row is not None and row.status is TransferStatus.FAILED:
                 continue
             if row is not None:
-                raise Refused(f"it was redriven as {id[:SHOWN]}, which {standing(row.status)}")
+                raise Refused(f"it was redriven as {id[:SHOWN]}, which {status_label(row.status)}")
             numbered = order.model_copy(update={"transfer_id": id})
             with temporal_errors():
                 started = await self._service.starts.start_job(numbered, queue and queue.priority)
@@ -159,11 +159,11 @@ class Redrives:
             return started
         raise Refused(f"it was redriven {REDRIVES} times: send its event anew")
 
-    async def _order_of(self, row: Transfer) -> FileJobOrder:
+    async def _order_of(self, row: Transfer) -> FileJobInput:
         client = self._service.runs.client
         with temporal_errors():
             try:
-                return await started_with(client, file_job_id(row.transfer_id), FileJobOrder)
+                return await started_with(client, file_job_id(row.transfer_id), FileJobInput)
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
@@ -248,7 +248,7 @@ def _first(receipt: Receipt | None) -> int:
     return failed[-1] if failed else max((step.index + 1 for step in steps), default=0)
 
 
-def _reads(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
+def _reads(order: FileJobInput, receipt: Receipt | None) -> Mapping[int, str]:
     """Place of each action that has read files, and the digest of what it has read."""
     steps = () if receipt is None else receipt.steps
     return {
@@ -261,13 +261,13 @@ def _reads(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
     }
 
 
-def _sent_to(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
+def _sent_to(order: FileJobInput, receipt: Receipt | None) -> Mapping[int, str]:
     """Place of each action that has sent something, and the partner or queue that it went to."""
     steps = () if receipt is None else receipt.steps
     sent = {
         step.index: where
         for step in steps
-        if step.outcome is None and step.action in _EFFECTS and (where := where_of(step))
+        if step.outcome is None and step.action in _EFFECTS and (where := step_destination(step))
     }
     return {**dict(order.done_where), **sent}
 
@@ -362,7 +362,7 @@ class ParkedGroups:
         """
         found: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
         for row in await self._service.parked_rows(who, MOST):
-            found[kind_of(row), cause_of(parked_reason(row) or "")].append(row)
+            found[kind_of(row), failure_fingerprint(parked_reason(row) or "")].append(row)
         groups = [
             ParkedGroup(cause_key(kind, cause), kind, cause, sorted(rows, key=lambda row: row.at))
             for (kind, cause), rows in found.items()
@@ -397,7 +397,7 @@ class ParkedGroups:
                 return Answered(row.transfer_id, str(error))
             return Answered(row.transfer_id, None)
 
-        return await gathered(group.rows, one)
+        return await gather_bounded(group.rows, one)
 
 
 _FOLLOWING: Final = 10

@@ -30,8 +30,8 @@ from workflows.transfers.events import (
     TransferStatus,
 )
 from workflows.transfers.runs import (
-    CopyRetentionOrder,
-    KeyWarningsOrder,
+    CopyRetentionInput,
+    KeyWarningsInput,
     TransferRetry,
     TransferView,
 )
@@ -42,10 +42,10 @@ from workflows.transfers.watches import (
     GAP_PREFIX,
     WATCH_LOOK,
     WATCH_PREFIX,
-    ExpectedOrder,
+    ExpectationCheckInput,
     ExpectedState,
     GapView,
-    LookOrder,
+    PollWatchInput,
 )
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def declared(environment: Mapping[str, str]) -> "Mapping[str, Declared] | None":
             pipeline=TASK_QUEUE,
             workflow=WATCH_LOOK,
             task_queue=TASK_QUEUE,
-            input=LookOrder(watch=each),
+            input=PollWatchInput(watch=each),
             at=every(each.every_minutes),
             catch_up=catch_up,
         )
@@ -123,7 +123,7 @@ def declared(environment: Mapping[str, str]) -> "Mapping[str, Declared] | None":
             pipeline=TASK_QUEUE,
             workflow=EXPECTED_CHECK,
             task_queue=TASK_QUEUE,
-            input=ExpectedOrder(expectation=each),
+            input=ExpectationCheckInput(expectation=each),
             at=every(each.every_minutes),
             catch_up=catch_up,
         )
@@ -306,7 +306,7 @@ def _schedules() -> Mapping[str, "Declared"]:
             pipeline=NAME,
             workflow=_KEY_WARNINGS,
             task_queue=TASK_QUEUE,
-            input=KeyWarningsOrder(),
+            input=KeyWarningsInput(),
             at=daily(6),
             # Each warning counts for days: the next run gives what one that was missed would have.
             catch_up=timedelta(hours=12),
@@ -315,7 +315,7 @@ def _schedules() -> Mapping[str, "Declared"]:
             pipeline=NAME,
             workflow=_COPY_RETENTION,
             task_queue=TASK_QUEUE,
-            input=CopyRetentionOrder(),
+            input=CopyRetentionInput(),
             at=daily(3),
             # The next run removes what one that was missed would have.
             catch_up=timedelta(hours=12),
@@ -477,7 +477,7 @@ TRANSFERS = Pipeline(
         "routes": "workers.transfers.route_commands:app",
     },
     submit="workers.transfers.submit_command:app",
-    verbs="workers.transfers.verbs:VERBS",
+    verbs="workers.transfers.run_actions:RUN_ACTIONS",
     show="workers.transfers.commands:show_run",
     gateway="workers.transfers.pages:open_part",
     bridges=(

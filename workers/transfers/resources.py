@@ -13,12 +13,12 @@ from activities.transfers.crypto import CryptoPorts
 from activities.transfers.endpoints import Breaker, EndpointPorts
 from activities.transfers.operators_files import Queue
 from activities.transfers.partner_store import SqlPartnerStore
-from activities.transfers.receipt import ClosingPorts, ReceiptPorts
+from activities.transfers.receipt import FinalizerDeps, ReceiptDeps
 from activities.transfers.reception import PlanningPorts, ReceivingPorts, RouteCache
 from activities.transfers.settings_files import LocalSettings, RemoteSettings, StoredSettings
-from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
-from activities.transfers.watches import ExpectedPorts, WatchPorts
+from activities.transfers.watches import ExpectedPorts, WatchPollDeps
 from adapters.aws.session import AwsSettings
 from adapters.clamd import Clamd, ClamdAddress
 from adapters.database.engine import Database
@@ -156,7 +156,7 @@ class FilePorts:
     crypto: CryptoPorts
     archives: ArchivePorts
     scan: ScanPorts
-    receipts: ReceiptPorts
+    receipts: ReceiptDeps
     copies: BlobCopies
     scanner: Clamd | None
     keeps_copies: bool
@@ -215,7 +215,7 @@ def file_ports(
         scan=ScanPorts(
             scanner, _quarantine(environment, settings, blobs), staging, settings.clamd_undated
         ),
-        receipts=ReceiptPorts(blobs, copies, staging),
+        receipts=ReceiptDeps(blobs, copies, staging),
         copies=copies,
         scanner=scanner,
         keeps_copies=settings.staging_key is not None,
@@ -245,19 +245,19 @@ class TransfersOpened:
     staging: BlobStaging
     receiving: ReceivingPorts
     planning: PlanningPorts
-    closing: ClosingPorts
+    closing: FinalizerDeps
     ends: EndpointPorts
     """What actions at endpoints are given."""
     openpgp: GnuPg
     crypto: CryptoPorts
     archives: ArchivePorts
     scan: ScanPorts
-    receipts: ReceiptPorts
+    receipts: ReceiptDeps
     copies: BlobCopies
     scanner: Clamd | None
     """None: the settings name none."""
     sender: EventSender
-    watches: WatchPorts
+    watches: WatchPollDeps
     expected: ExpectedPorts
 
 
@@ -317,7 +317,7 @@ def transfer_resources(
     store, partners, turns = (
         SqlTransferStore(database),
         SqlPartnerStore(database),
-        SqlTurns(database),
+        SqlSequenceLocks(database),
     )
     source = settings_source(settings.job_settings, blobs, scratch)
     return TransfersOpened(
@@ -327,7 +327,7 @@ def transfer_resources(
         staging=files.staging,
         receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected, sender),
         planning=PlanningPorts(source, partners, queues, turns, store, files.keeps_copies),
-        closing=ClosingPorts(store, files.staging),
+        closing=FinalizerDeps(store, files.staging),
         ends=ends,
         openpgp=files.crypto.openpgp,
         crypto=files.crypto,
@@ -337,7 +337,7 @@ def transfer_resources(
         copies=files.copies,
         scanner=files.scanner,
         sender=sender,
-        watches=WatchPorts(
+        watches=WatchPollDeps(
             ends.places, partners, SqlWatchStore(database), watch_sender, store, turns
         ),
         expected=ExpectedPorts(SqlExpectedStore(database), routes),

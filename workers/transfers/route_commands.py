@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from workers.transfers.clocks import ClockService, ExpectedView, WatchView
     from workers.transfers.routes import UnmatchedEvents
+    from workers.transfers.watch_commands import ClockService, ExpectedView, WatchView
     from workflows.transfers.routes import RouteRule
 
 

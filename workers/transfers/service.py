@@ -28,22 +28,22 @@ from workers.shared.services.identity import Identity, require_operator
 from workers.shared.services.lists import Cursor
 from workers.shared.services.runs import TemporalRuns, started_with, temporal_errors
 from workers.shared.services.runs import standing as standing_of
+from workers.transfers.run_actions import WAITING, parked_reason, run_of
 from workers.transfers.starts import StartedTransfer, TransferStarts
-from workers.transfers.verbs import WAITING, parked_reason, run_of
 from workflows.shared.contracts import Answer, Contract, Retry
 from workflows.shared.parking import Decision
 from workflows.transfers.events import FileNotice, TransferStatus
 from workflows.transfers.job_settings import LEFT_OUT
 from workflows.transfers.paths import printable
 from workflows.transfers.runs import (
-    FileEventOrder,
-    FileJobOrder,
+    FileEventInput,
+    FileJobInput,
     TransferAssign,
     TransferRetry,
     TransferView,
     file_job_id,
     resend_id,
-    standing,
+    status_label,
     transfer_workflow_id,
 )
 
@@ -57,7 +57,7 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
     handle = client.get_workflow_handle(transfer_workflow_id(transfer_id))
     try:
         found = await handle.describe()
-        order = await started_with(client, handle.id, FileEventOrder)
+        order = await started_with(client, handle.id, FileEventInput)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
@@ -73,7 +73,7 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
     )
 
 
-def _event_of(order: FileEventOrder) -> FileNotice | None:
+def _event_of(order: FileEventInput) -> FileNotice | None:
     try:
         return read_event(order.body, order.arrived)
     except NoEvent:
@@ -393,7 +393,7 @@ class TransferService:
         row = await self.row(who, name)
         kept = row.kept
         if row.status is not TransferStatus.SUCCEEDED or row.queue is None:
-            said = standing(row.status)
+            said = status_label(row.status)
             raise WrongState(f"only what has succeeded can be sent again; this {said}")
         if kept is None:
             raise WrongState("no copy was kept of it: set KeepCopyDays in the settings of its job")
@@ -403,7 +403,7 @@ class TransferService:
             raise InvalidRequest(
                 f"there is no partner {printable(partner)}; see `docflow partners list`"
             )
-        order = FileJobOrder(
+        order = FileJobInput(
             transfer_id=row.transfer_id,
             queue=row.queue,
             event=kept.event,
@@ -417,7 +417,7 @@ class TransferService:
         )
         return await self._started_anew(order)
 
-    async def _started_anew(self, order: FileJobOrder) -> StartedTransfer:
+    async def _started_anew(self, order: FileJobInput) -> StartedTransfer:
         """Start the run of a copy under the first number that no other has taken meanwhile."""
         queue = self.queues.get(order.queue)
         for number in range(1, RESENDS + 1):
@@ -440,7 +440,7 @@ class TransferService:
 
 def _no_queue(row: Transfer) -> WrongState:
     return WrongState(
-        f"it waits for no queue: it {standing(row.status)}",
+        f"it waits for no queue: it {status_label(row.status)}",
         workflow_id=transfer_workflow_id(row.transfer_id),
     )
 

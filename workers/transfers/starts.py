@@ -58,10 +58,10 @@ from workflows.transfers.events import (
 )
 from workflows.transfers.runs import (
     PARK_SECONDS,
-    FileEventOrder,
-    FileJobOrder,
+    FileEventInput,
+    FileJobInput,
     file_job_id,
-    standing,
+    status_label,
     transfer_workflow_id,
 )
 
@@ -175,7 +175,7 @@ class TransferStarts:
         """
         arrived = datetime.now(UTC)
         head = head_of(body)
-        order = FileEventOrder(
+        order = FileEventInput(
             transfer_id=head.transfer_id,
             body=body,
             digest=head.digest,
@@ -194,7 +194,7 @@ class TransferStarts:
                 id = file_job_id(order.transfer_id)
                 return StartedTransfer(order.transfer_id, id, created=False)
             fields = order.model_dump(exclude={"body"})
-            return await self.start_job(FileJobOrder(queue=queue, event=event, **fields), priority)
+            return await self.start_job(FileJobInput(queue=queue, event=event, **fields), priority)
         return await self.start_event(order, head.account_id)
 
     async def _is_done(self, transfer_id: str, digest: str) -> bool:
@@ -212,7 +212,7 @@ class TransferStarts:
             raise RefusedMessage(
                 KEY_REUSED,
                 f"another event came with the source and id of this one, at {row.at:%Y-%m-%d %H:%M}"
-                f" UTC, and {standing(row.status)}: this one was not used; send it again with "
+                f" UTC, and {status_label(row.status)}: this one was not used; send it again with "
                 "another id",
             )
         return row.status is TransferStatus.SUCCEEDED
@@ -231,7 +231,7 @@ class TransferStarts:
         return earlier.digest == digest and not earlier.terminated
 
     async def start_event(
-        self, order: FileEventOrder, account_id: str | None = None
+        self, order: FileEventInput, account_id: str | None = None
     ) -> StartedTransfer:
         """Start the run of an event.
 
@@ -251,7 +251,7 @@ class TransferStarts:
             static_summary=short(f"Event for {account}, by {order.way_in}"),
         )
 
-    async def start_job(self, order: FileJobOrder, priority: int | None = None) -> StartedTransfer:
+    async def start_job(self, order: FileJobInput, priority: int | None = None) -> StartedTransfer:
         """Start the run of a job, on its queue.
 
         Raises:
@@ -271,7 +271,7 @@ class TransferStarts:
         )
 
     async def _started(
-        self, order: FileEventOrder | FileJobOrder, workflow: str, id: str, **options: Any
+        self, order: FileEventInput | FileJobInput, workflow: str, id: str, **options: Any
     ) -> StartedTransfer:
         for reuse in _REUSES:
             try:

@@ -17,26 +17,26 @@ from workflows.batches.pauses import (
     BatchDisplay,
     BatchPauses,
     BatchRequests,
-    redrive_of,
+    redrive_offer,
 )
 from workflows.batches.runs import (
     EMPTY,
     BatchAnswer,
-    BatchOrder,
+    BatchInput,
     BatchProgress,
     BatchResult,
     BatchStatus,
     Closing,
     DocumentCounts,
     PolledDepth,
-    RedriveOrder,
+    RedriveInput,
     outcome_of,
 )
 from workflows.shared.errors import BATCH_FAILED
 from workflows.shared.failures import Cancellation, failures_logged, finished_despite_cancel
-from workflows.shared.notices import counted
+from workflows.shared.notifications import counted
 from workflows.shared.parking import Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 
 
@@ -49,8 +49,8 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     """
 
     @workflow.init
-    def __init__(self, order: BatchOrder) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+    def __init__(self, order: BatchInput) -> None:
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         super().__init__(Parking(timedelta(seconds=order.timings.patience), self._notices))
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings
@@ -70,7 +70,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         self._outcome: str | None = None
 
     @workflow.run
-    async def run(self, order: BatchOrder) -> BatchResult:
+    async def run(self, order: BatchInput) -> BatchResult:
         """Run the batch; a batch that fails has status `failed` in its row too."""
         self._notices.begin()
         try:
@@ -185,7 +185,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         number, before = self._redrives + 1, self._view.reason
         self._view.enter(Phase.REDRIVING, f"pass {number}" + (", the final one" if final else ""))
         with_failed, self._requests.with_failed = self._requests.with_failed, False
-        order = RedriveOrder(
+        order = RedriveInput(
             key=self._key,
             plan=self._planned,
             number=number,
@@ -294,7 +294,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         if self._outcome == EMPTY:
             self._view.reason = self._view.with_reason("no document came")
         kind = self._view.close(status, kept, left)
-        reason, steps = self._view.reason or counted(counts), redrive_of(self._key, kept)
+        reason, steps = self._view.reason or counted(counts), redrive_offer(self._key, kept)
         # Each sweep of a batch that cannot be removed ends in the same way.
         await self._notices.end(kind, status, reason, once=self._is_sweep, steps=steps)
         await workflow.wait_condition(workflow.all_handlers_finished)

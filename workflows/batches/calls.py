@@ -13,11 +13,11 @@ from workflows.batches.runs import (
     Closing,
     DocumentCounts,
     PolledDepth,
+    RedriveInput,
     Redriven,
-    RedriveOrder,
     SkipBatch,
     StepInput,
-    SweepFacts,
+    SweepInfo,
     Validate,
     Validation,
 )
@@ -88,7 +88,7 @@ class BatchSteps:
             **policies.LONG,
         )
 
-    async def redrive(self, order: RedriveOrder) -> Redriven:
+    async def redrive(self, order: RedriveInput) -> Redriven:
         """Move the dead letters back."""
         return await workflow.execute_activity_method(
             BatchDrain.redrive,
@@ -103,7 +103,7 @@ class BatchSteps:
             BatchDrain.cancel_loads, self._key, summary="stop open loads", **policies.LONG
         )
 
-    async def sweep_facts(self) -> SweepFacts:
+    async def sweep_facts(self) -> SweepInfo:
         """What the sweep of the batch has to know of its row.
 
         Not a local step: what it has seen is in history before the row is changed.

@@ -12,8 +12,8 @@ from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.events import BatchEndFinished, CaseEvent, JobStarted, RedriveRequested
 from workflows.batches.names import BatchKey, LoaderStatus, Purpose
 from workflows.batches.runs import (
-    BatchOrder,
-    CaseOrder,
+    BatchInput,
+    CaseInput,
     CaseResult,
     CaseStatus,
     EventAccepted,
@@ -54,7 +54,7 @@ class CaseQueue:
     """
 
     @workflow.init
-    def __init__(self, order: CaseOrder) -> None:
+    def __init__(self, order: CaseInput) -> None:
         self._order = order
         self._inbox = list(order.inbox)
         self._taken, self._finished = order.taken, order.finished
@@ -73,7 +73,7 @@ class CaseQueue:
         self._outages = StepOutages(self._waiting)
 
     @workflow.run
-    async def run(self, order: CaseOrder) -> CaseResult:
+    async def run(self, order: CaseInput) -> CaseResult:
         """Run the batches of the case until none is left."""
         try:
             return await self._run_batches()
@@ -201,7 +201,7 @@ class CaseQueue:
         try:
             run = await workflow.start_child_workflow(
                 BatchLifecycle.run,
-                BatchOrder(
+                BatchInput(
                     key=key,
                     purpose=purpose,
                     timings=batch.timings or self._order.timings,

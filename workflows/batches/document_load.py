@@ -18,18 +18,18 @@ from temporalio.exceptions import (
 
 from workflows.batches.loads import (
     STEPS,
+    DocumentGroupInput,
+    DocumentLoadInput,
     DocumentState,
     GivenUp,
     GiveUp,
     GroupEnd,
-    GroupOrder,
     GroupOutcome,
     GroupOutcomes,
     GroupStatus,
-    LoadOrder,
     LoadResult,
     LoadStep,
-    StepOrder,
+    LoadStepInput,
     StepOutcome,
     message_key,
 )
@@ -41,7 +41,7 @@ from workflows.shared.errors import DOCUMENT_FAILED, KEY_REUSED, UNAVAILABLE
 from workflows.shared.failures import explain, failure_type, reraise_cancellation, stop_if
 from workflows.shared.waiting import StepOutages, Waiting, begun_locally, done_remotely
 
-Step = Callable[[Any, StepOrder], Awaitable[StepOutcome]]
+Step = Callable[[Any, LoadStepInput], Awaitable[StepOutcome]]
 
 _LONG: Final[Mapping[LoadStep, Step]] = MappingProxyType(
     {
@@ -74,7 +74,7 @@ class DocumentLoad:
     """
 
     @workflow.init
-    def __init__(self, order: LoadOrder) -> None:
+    def __init__(self, order: DocumentLoadInput) -> None:
         self._event, self._origin = order.event, order.origin
         self._state = DocumentState.LOADING
         self._step = STEPS[order.event.event_type][0]
@@ -86,7 +86,7 @@ class DocumentLoad:
         self._next_pause = FIRST_PAUSE
 
     @workflow.run
-    async def run(self, order: LoadOrder) -> LoadResult:
+    async def run(self, order: DocumentLoadInput) -> LoadResult:
         """Load the document.
 
         Raises:
@@ -124,7 +124,9 @@ class DocumentLoad:
         self._state = DocumentState.LOADED
 
     async def _do(self, step: LoadStep) -> StepOutcome:
-        order = StepOrder(event=self._event, step=step, source=self._source, origin=self._origin)
+        order = LoadStepInput(
+            event=self._event, step=step, source=self._source, origin=self._origin
+        )
         summary = f"{step} {self._event.document_id}"
         if step in _LONG:
             return await done_remotely(_LONG[step], order, StepOutcome, summary)
@@ -199,7 +201,7 @@ class DocumentGroup:
     """
 
     @workflow.init
-    def __init__(self, order: GroupOrder) -> None:
+    def __init__(self, order: DocumentGroupInput) -> None:
         self._messages = len(order.loads)
         self._done = 0
         self._single: list[DocumentId] = []
@@ -207,7 +209,7 @@ class DocumentGroup:
         self._outages = StepOutages(self._waiting)
 
     @workflow.run
-    async def run(self, order: GroupOrder) -> GroupStatus:
+    async def run(self, order: DocumentGroupInput) -> GroupStatus:
         """Load the messages, or start loads of their own that will."""
         left, pause = order.loads, FIRST_GROUP_PAUSE
         while True:
@@ -223,7 +225,7 @@ class DocumentGroup:
                 await workflow.sleep(pause, summary="another message of a document is being loaded")
                 pause = min(2 * pause, LONGEST_GROUP_PAUSE)
 
-    async def _outcomes(self, order: GroupOrder) -> Sequence[GroupOutcome]:
+    async def _outcomes(self, order: DocumentGroupInput) -> Sequence[GroupOutcome]:
         async def load() -> GroupOutcomes:
             return await workflow.execute_activity_method(
                 DocumentGroups.load_group,
@@ -243,8 +245,8 @@ class DocumentGroup:
             ]
 
     async def _after_outage(
-        self, loads: Sequence[LoadOrder], outcomes: Sequence[GroupOutcome]
-    ) -> tuple[Sequence[LoadOrder], Sequence[LoadOrder]]:
+        self, loads: Sequence[DocumentLoadInput], outcomes: Sequence[GroupOutcome]
+    ) -> tuple[Sequence[DocumentLoadInput], Sequence[DocumentLoadInput]]:
         """Wait for what did not answer; the messages to try again, and those with their own load.
 
         What answers every time it is asked is no reason to try any longer: the messages that fail
@@ -259,12 +261,12 @@ class DocumentGroup:
             return waited, single
         return (), [*single, *waited]
 
-    async def _start_all(self, loads: Sequence[LoadOrder]) -> Sequence[LoadOrder]:
+    async def _start_all(self, loads: Sequence[DocumentLoadInput]) -> Sequence[DocumentLoadInput]:
         """Start loads of their own; those whose document has another one at the moment."""
         started = await asyncio.gather(*map(self._start, loads))
         return [load for load, is_started in zip(loads, started, strict=True) if not is_started]
 
-    async def _start(self, load: LoadOrder) -> bool:
+    async def _start(self, load: DocumentLoadInput) -> bool:
         self._stop_when_cancelled()
         event = load.event
         try:

@@ -207,7 +207,7 @@ def new_row(case_id: int, batch_id: int, now: datetime, *, known: bool) -> dict[
     }
 
 
-def ended(status: LoaderStatus, now: datetime) -> dict[str, Any]:
+def columns_after_end(status: LoaderStatus, now: datetime) -> dict[str, Any]:
     """Columns of a batch that begins clean when it is started again."""
     return {
         **_become(status, now),
@@ -223,7 +223,7 @@ def ended(status: LoaderStatus, now: datetime) -> dict[str, Any]:
     }
 
 
-def changes_of(event: CaseEvent, row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def column_changes(event: CaseEvent, row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """Columns that an event changes; none when it brings no news.
 
     Args:
@@ -268,7 +268,7 @@ def _changes(
                 return {}
             purpose = Purpose.RETRY_FAILED if event.with_failed else Purpose.REDRIVE
             asked = {"purpose": purpose.value, "reason": None}
-            return {**ended(LoaderStatus.WAITING, now), **asked}
+            return {**columns_after_end(LoaderStatus.WAITING, now), **asked}
 
 
 def _started(
@@ -299,7 +299,7 @@ def _cancelled(
         cancelled = {"cancelled_mode": mode, "reason": event.explanation or "cancelled"}
         return {} if row["cancelled_mode"] == mode else cancelled
     return {
-        **ended(LoaderStatus.CANCELLED, now),
+        **columns_after_end(LoaderStatus.CANCELLED, now),
         "cancelled_mode": mode,
         "reason": _before_it_was_built(event.explanation),
     }

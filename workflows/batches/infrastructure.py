@@ -10,9 +10,9 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 from workflows.batches.names import BatchKey, BatchPlan, Resource, ResourceState, Timings
-from workflows.batches.runs import DeliveryOrder, PolledDepth, ResourceRow, StepDone, StepInput
+from workflows.batches.runs import CanaryCheckInput, PolledDepth, ResourceRow, StepDone, StepInput
 from workflows.batches.steps import BatchProvisioning, BatchTeardown
-from workflows.batches.validation import unproven
+from workflows.batches.validation import delivery_failure
 from workflows.shared import policies
 from workflows.shared.errors import PERMANENT
 from workflows.shared.failures import awaited_by, explain, reraise_cancellation
@@ -47,7 +47,7 @@ async def prove(work: StepInput) -> StepDone:
             canary_pause = min(2 * canary_pause, LONGEST_PAUSE)
         seen = await workflow.execute_activity_method(
             BatchProvisioning.look_for_delivery,
-            DeliveryOrder(
+            CanaryCheckInput(
                 key=work.key,
                 plan=work.plan,
                 canary=f"{workflow.info().workflow_id}/{number}",
@@ -64,7 +64,7 @@ async def prove(work: StepInput) -> StepDone:
             until_canary = timedelta(0)
             continue
         if not left:
-            raise ApplicationError(unproven(work), type=PERMANENT, non_retryable=True)
+            raise ApplicationError(delivery_failure(work), type=PERMANENT, non_retryable=True)
         pause = min(pause, left)
         await workflow.sleep(pause)
         until_canary -= pause

@@ -187,7 +187,7 @@ class DocumentState(StrEnum):
     """Its batch ended early, while it was being loaded; its message may be sent again."""
 
 
-class LoadOrder(Contract):
+class DocumentLoadInput(Contract):
     """Input of a document's load."""
 
     event: DocumentEvent
@@ -195,7 +195,7 @@ class LoadOrder(Contract):
     """Of its message; None: a release that kept none, or a person, started the run."""
 
 
-class StepOrder(Contract):
+class LoadStepInput(Contract):
     """What a step is given."""
 
     event: DocumentEvent
@@ -269,11 +269,11 @@ GroupReason = Annotated[str, BeforeValidator(_cut), Field(max_length=REASON_CHAR
 """Why a message is not done; what is longer is cut."""
 
 
-class GroupOrder(Contract):
+class DocumentGroupInput(Contract):
     """Input of a group, and of each attempt to load what is left of it."""
 
     key: BatchKey
-    loads: tuple[LoadOrder, ...] = Field(min_length=1, max_length=GROUP_MESSAGES)
+    loads: tuple[DocumentLoadInput, ...] = Field(min_length=1, max_length=GROUP_MESSAGES)
 
 
 class GroupEnd(StrEnum):

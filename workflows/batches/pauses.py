@@ -30,17 +30,23 @@ from workflows.batches.names import (
 from workflows.batches.runs import (
     DEPTHS_KEPT,
     LOSS,
-    BatchOrder,
+    BatchInput,
     BatchProgress,
     PolledDepth,
-    SweepFacts,
+    SweepInfo,
     Validation,
 )
 from workflows.shared import attributes
 from workflows.shared.failures import Cancellation, explain
-from workflows.shared.notices import REASON_CHARACTERS, NextStep, NoticeKind, counted, notice_id
+from workflows.shared.notifications import (
+    REASON_CHARACTERS,
+    NextStep,
+    NotificationKind,
+    counted,
+    notice_id,
+)
 from workflows.shared.parking import Answered, Decision, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import StepOutages, Waiting
 
 _MOST_COUNT: Final = "of-two-counts-the-larger"
@@ -126,7 +132,7 @@ class BatchRequests:
             self.expected = documents
 
     async def swept(
-        self, order: BatchOrder, facts: Callable[[], Awaitable[SweepFacts]]
+        self, order: BatchInput, facts: Callable[[], Awaitable[SweepInfo]]
     ) -> LoaderStatus:
         """Add the cancel, if there was one, of a batch whose run was terminated; how it ends."""
         self.cancelled = order.cancelled
@@ -138,7 +144,7 @@ class BatchRequests:
         return LoaderStatus.CANCELLED if self.cancelled else LoaderStatus.TERMINATED
 
     async def announced_as(
-        self, status: LoaderStatus, facts: Callable[[], Awaitable[SweepFacts | None]]
+        self, status: LoaderStatus, facts: Callable[[], Awaitable[SweepInfo | None]]
     ) -> LoaderStatus | None:
         """How the end of the batch is announced; None: not at all.
 
@@ -202,7 +208,7 @@ class BatchClosed(Exception):
 class BatchDisplay:
     """Where a batch stands, as people see it: phase and reason, resources, queues."""
 
-    def __init__(self, order: BatchOrder, waiting: Waiting) -> None:
+    def __init__(self, order: BatchInput, waiting: Waiting) -> None:
         before = order.progress
         self.phase = before.phase if before else Phase.VALIDATING
         self.reason = before and before.reason
@@ -246,7 +252,7 @@ class BatchDisplay:
         if unread:
             self.reason = self.with_reason(f"{unread:,} messages in its queue were not loaded")
 
-    def close(self, status: LoaderStatus, kept: int, left: Sequence[Resource]) -> NoticeKind:
+    def close(self, status: LoaderStatus, kept: int, left: Sequence[Resource]) -> NotificationKind:
         """Show how the batch ended.
 
         Args:
@@ -270,8 +276,8 @@ class BatchDisplay:
         )
         self.show()
         if status is LoaderStatus.FAILED:
-            return NoticeKind.FAILED
-        return NoticeKind.NEEDS_YOU if kept or left else NoticeKind.ENDED
+            return NotificationKind.FAILED
+        return NotificationKind.NEEDS_YOU if kept or left else NotificationKind.ENDED
 
     @property
     def nothing_in_flight(self) -> bool:
@@ -301,7 +307,7 @@ class BatchDisplay:
         return self.kept or int(self.lost is not None)
 
 
-def redrive_of(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
+def redrive_offer(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
     """What a person can do with the dead letters of a batch that has ended."""
     command = f"docflow batches redrive {key.case_id} {key.batch_id}"
     return (NextStep(does="retry its dead letters", command=command),) if kept else ()
@@ -328,7 +334,7 @@ class BatchPauses:
 
     def __init__(
         self,
-        order: BatchOrder,
+        order: BatchInput,
         view: BatchDisplay,
         parking: Parking,
         waiting: Waiting,
@@ -515,7 +521,7 @@ class Attention:
         notices: Of its run.
     """
 
-    def __init__(self, order: BatchOrder, view: BatchDisplay, notices: Notices) -> None:
+    def __init__(self, order: BatchInput, view: BatchDisplay, notices: Notifications) -> None:
         self._key, self._limit = order.key, order.timings.slow_after
         self._view, self._notices = view, notices
         self.since = order.progress and order.progress.slow_since
@@ -532,7 +538,11 @@ class Attention:
         self._view.call(reason)
         workflow.upsert_search_attributes(attributes.waiting(phase, since, attributes.OPERATORS))
         order = self._notices.order(
-            NoticeKind.NEEDS_YOU, phase, reason, waiting_since=since, steps=_steps(self._key, phase)
+            NotificationKind.NEEDS_YOU,
+            phase,
+            reason,
+            waiting_since=since,
+            steps=_steps(self._key, phase),
         )
         # One for the phase, also after a pause, and when the run continues as a new one.
         same = notice_id(order.kind, phase, workflow.info().first_execution_run_id)

@@ -50,7 +50,7 @@ class StepInput(Contract):
     """Where it is looked whether everything is there; None: the subscription is not looked for."""
 
 
-class DeliveryOrder(Contract):
+class CanaryCheckInput(Contract):
     """One look for a canary."""
 
     key: BatchKey
@@ -90,7 +90,7 @@ EMPTY: Final = "EMPTY"
 Reason = Annotated[str, StringConstraints(max_length=2000)]
 
 
-class CaseOrder(Contract):
+class CaseInput(Contract):
     """Input of a case's run."""
 
     case_id: Id
@@ -223,7 +223,7 @@ class BatchProgress(Contract):
     """The next pass takes the documents that are recorded as failed along."""
 
 
-class BatchOrder(Contract):
+class BatchInput(Contract):
     """Input of a batch's run."""
 
     key: BatchKey
@@ -271,7 +271,7 @@ class Validation(Contract):
     """It has what it needs of the limits of the account."""
 
 
-class SweepFacts(Contract):
+class SweepInfo(Contract):
     """What the sweep of a batch has to know of its row."""
 
     processing: bool = False
@@ -284,7 +284,7 @@ class SweepFacts(Contract):
     """Dead letters that it kept; where it lost a queue, one at least."""
 
 
-class RedriveOrder(Contract):
+class RedriveInput(Contract):
     """One pass over the dead letters."""
 
     key: BatchKey
@@ -418,7 +418,7 @@ class BatchAnswer(Answer):
     """Answer to a parked batch (`retry`, `skip`, `fail`)."""
 
 
-class SweepOrder(Contract):
+class SweepInput(Contract):
     """Input of the sweeper."""
 
     grace: int = Field(default=15 * 60, ge=0)

@@ -3,30 +3,30 @@
 from temporalio import activity
 
 from workflows.batches.loads import (
+    DocumentGroupInput,
     GivenUp,
     GiveUp,
-    GroupOrder,
     GroupOutcomes,
-    StepOrder,
+    LoadStepInput,
     StepOutcome,
 )
 from workflows.batches.names import BatchKey, BatchPlan
 from workflows.batches.runs import (
     Announce,
+    CanaryCheckInput,
     Closing,
-    DeliveryOrder,
     DeliverySeen,
     DocumentCounts,
     NoteEvents,
     Orphans,
     PolledDepth,
+    RedriveInput,
     Redriven,
-    RedriveOrder,
     SkipBatch,
     StepDone,
     StepInput,
-    SweepFacts,
-    SweepOrder,
+    SweepInfo,
+    SweepInput,
     Validate,
     Validation,
     WaitingBatches,
@@ -37,26 +37,26 @@ class DocumentGroups:
     """Loads groups of messages."""
 
     @activity.defn(name="batches.load_group")
-    async def load_group(self, order: GroupOrder) -> GroupOutcomes: ...
+    async def load_group(self, order: DocumentGroupInput) -> GroupOutcomes: ...
 
 
 class DocumentLoads:
     """Loads documents of batches."""
 
     @activity.defn(name="batches.dedupe")
-    async def dedupe(self, order: StepOrder) -> StepOutcome: ...
+    async def dedupe(self, order: LoadStepInput) -> StepOutcome: ...
 
     @activity.defn(name="batches.extract")
-    async def extract(self, order: StepOrder) -> StepOutcome: ...
+    async def extract(self, order: LoadStepInput) -> StepOutcome: ...
 
     @activity.defn(name="batches.tags")
-    async def tags(self, order: StepOrder) -> StepOutcome: ...
+    async def tags(self, order: LoadStepInput) -> StepOutcome: ...
 
     @activity.defn(name="batches.relations")
-    async def relations(self, order: StepOrder) -> StepOutcome: ...
+    async def relations(self, order: LoadStepInput) -> StepOutcome: ...
 
     @activity.defn(name="batches.attachments")
-    async def attachments(self, order: StepOrder) -> StepOutcome: ...
+    async def attachments(self, order: LoadStepInput) -> StepOutcome: ...
 
     @activity.defn(name="batches.give_up")
     async def give_up(self, lost: GiveUp) -> GivenUp: ...
@@ -69,7 +69,7 @@ class BatchDrain:
     async def look(self, work: StepInput) -> PolledDepth: ...
 
     @activity.defn(name="batches.redrive")
-    async def redrive(self, order: RedriveOrder) -> Redriven: ...
+    async def redrive(self, order: RedriveInput) -> Redriven: ...
 
     @activity.defn(name="batches.cancel_loads")
     async def cancel_loads(self, key: BatchKey) -> DocumentCounts | None: ...
@@ -85,7 +85,7 @@ class BatchCompletion:
     async def close(self, closing: Closing) -> DocumentCounts: ...
 
     @activity.defn(name="batches.sweep_facts")
-    async def sweep_facts(self, key: BatchKey) -> SweepFacts: ...
+    async def sweep_facts(self, key: BatchKey) -> SweepInfo: ...
 
     @activity.defn(name="batches.count")
     async def count(self, key: BatchKey) -> DocumentCounts: ...
@@ -125,7 +125,7 @@ class BatchProvisioning:
     async def reserve_concurrency(self, work: StepInput) -> StepDone: ...
 
     @activity.defn(name="batches.look_for_delivery")
-    async def look_for_delivery(self, order: DeliveryOrder) -> DeliverySeen: ...
+    async def look_for_delivery(self, order: CanaryCheckInput) -> DeliverySeen: ...
 
     @activity.defn(name="batches.prove_delivery")
     async def prove_delivery(self, work: StepInput) -> StepDone: ...
@@ -157,7 +157,7 @@ class BatchOrphans:
     """Finds orphans."""
 
     @activity.defn(name="batches.orphans")
-    async def orphans(self, order: SweepOrder) -> Orphans: ...
+    async def orphans(self, order: SweepInput) -> Orphans: ...
 
 
 class BatchPlans:

@@ -9,7 +9,7 @@ from temporalio.workflow import ParentClosePolicy
 
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.names import BatchKey, Purpose
-from workflows.batches.runs import BatchOrder, Orphans, SweepOrder, Swept
+from workflows.batches.runs import BatchInput, Orphans, SweepInput, Swept
 from workflows.batches.steps import BatchOrphans
 from workflows.shared import attributes, policies
 from workflows.shared.failures import explain, reraise_cancellation
@@ -28,7 +28,7 @@ class BatchSweeper:
     """
 
     @workflow.run
-    async def run(self, order: SweepOrder) -> Swept:
+    async def run(self, order: SweepInput) -> Swept:
         """Sweep up to `order.most` batches."""
         orphans = await Waiting().done(lambda: _orphans(order))
         workflow.set_current_details(_details(orphans))
@@ -47,7 +47,7 @@ class BatchSweeper:
             try:
                 result = await workflow.execute_child_workflow(
                     BatchLifecycle.run,
-                    BatchOrder(key=key, purpose=Purpose.SWEEP, notify=False, notices=True),
+                    BatchInput(key=key, purpose=Purpose.SWEEP, notify=False, notices=True),
                     id=key.workflow_id,
                     parent_close_policy=ParentClosePolicy.ABANDON,
                     search_attributes=attributes.at_start(
@@ -77,7 +77,7 @@ def _details(orphans: Orphans) -> str:
     )
 
 
-async def _orphans(order: SweepOrder) -> Orphans:
+async def _orphans(order: SweepInput) -> Orphans:
     return await workflow.execute_activity_method(
         BatchOrphans.orphans, order, summary="find orphaned resources", **policies.LONG
     )

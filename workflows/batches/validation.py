@@ -36,7 +36,7 @@ class FoundResource:
     """What an operator wants to know: state, memory, concurrency, depth; what it costs by."""
 
 
-def unproven(work: StepInput) -> str:
+def delivery_failure(work: StepInput) -> str:
     """Why a batch cannot be loaded whose canaries do not arrive, and where to look."""
     queue = names_of(work.plan.prefix, work.key).queue
     return (
@@ -53,7 +53,7 @@ TAGGED: Final = frozenset({Resource.QUEUE, Resource.DEAD_LETTERS, Resource.FUNCT
 """Kinds of resources that carry the tag of the run that made them."""
 
 
-def of_status(key: BatchKey, status: LoaderStatus, purpose: Purpose) -> Validation | None:
+def check_status(key: BatchKey, status: LoaderStatus, purpose: Purpose) -> Validation | None:
     """The first question: is there anything left to do?
 
     Returns:
@@ -70,7 +70,7 @@ def of_status(key: BatchKey, status: LoaderStatus, purpose: Purpose) -> Validati
     return None
 
 
-def of_infrastructure(key: BatchKey, status: LoaderStatus, exists: bool) -> Validation | None:
+def check_infrastructure(key: BatchKey, status: LoaderStatus, exists: bool) -> Validation | None:
     """The second question: is it built already?
 
     This run has built nothing yet, so whatever exists is another's: the lock is taken. A batch in
@@ -114,7 +114,7 @@ class Neighbour:
         return believed_until if believed_until > now else None
 
 
-def of_neighbours(
+def check_sibling_batches(
     neighbours: Sequence[Neighbour], now: datetime, grace: timedelta
 ) -> Validation | None:
     """The third question: is another batch of the case loading?
@@ -162,7 +162,7 @@ def is_young(made: Sequence[FoundResource], now: datetime, grace: timedelta) -> 
     return any(found.made_at is not None and now - found.made_at <= grace for found in made)
 
 
-def only_dead_letters(made: Sequence[FoundResource]) -> FoundResource | None:
+def remaining_dlq(made: Sequence[FoundResource]) -> FoundResource | None:
     """The dead-letter queue, when nothing else of its batch exists."""
     kinds = {found.resource for found in made}
     return made[0] if kinds == {Resource.DEAD_LETTERS} else None
@@ -202,7 +202,7 @@ def waited_for_by(line: Sequence[WaitingBatch], batch_id: int) -> list[int]:
     ]
 
 
-def granted(wanted: int) -> int:
+def effective_concurrency(wanted: int) -> int:
     """What a batch runs with where its case has `wanted`, which another program may have written.
 
     An event source mapping takes no other `MaximumConcurrency`.

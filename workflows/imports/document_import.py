@@ -15,7 +15,7 @@ from workflows.imports.runs import (
     Correction,
     HandlerInput,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportPlan,
     ImportResult,
     ImportState,
@@ -35,9 +35,9 @@ from workflows.shared.errors import (
     RuleViolation,
 )
 from workflows.shared.failures import Cancellation, explain
-from workflows.shared.notices import NoticeKind, counted
+from workflows.shared.notifications import NotificationKind, counted
 from workflows.shared.parking import Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting, begun_locally, done_remotely
 
 _RECORD: Final = "record result"
@@ -84,8 +84,8 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: ImportOrder) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+    def __init__(self, order: ImportInput) -> None:
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         super().__init__(Parking(timedelta(seconds=order.park_for_seconds), self._notices))
         self._message, self._origin = order.message, order.origin
         self._corrections: tuple[Correction, ...] = ()
@@ -100,7 +100,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._cancellation = Cancellation[Answer]()
 
     @workflow.run
-    async def run(self, order: ImportOrder) -> ImportResult:
+    async def run(self, order: ImportInput) -> ImportResult:
         """Import the document; a run that fails has state `failed` in its status row too."""
         self._notices.begin()
         try:
@@ -149,7 +149,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             self._begin("prepare")
             preparation = await begun_locally(
                 ImportLifecycle.prepare,
-                ImportOrder(message=self._message, origin=self._origin),
+                ImportInput(message=self._message, origin=self._origin),
                 Preparation,
                 "route, preflight, resolve source",
             )
@@ -229,7 +229,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         workflow.upsert_memo({MEMO: digest})
         self._state, self._step = ImportState.FAILED, _DONE
         workflow.upsert_search_attributes(attributes.not_waiting(self._state))
-        await self._notices.end(NoticeKind.FAILED, self._state, reason)
+        await self._notices.end(NotificationKind.FAILED, self._state, reason)
         await workflow.wait_condition(workflow.all_handlers_finished)
         result = ImportResult(
             task_id=self._message.task_id,
@@ -241,14 +241,14 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         raise ApplicationError(reason, result, type=KEY_REUSED, non_retryable=True)
 
     async def _fail(self, reason: str) -> NoReturn:
-        result = await self._close(ImportState.FAILED, reason, NoticeKind.FAILED)
+        result = await self._close(ImportState.FAILED, reason, NotificationKind.FAILED)
         raise ApplicationError(reason, result, type=IMPORT_FAILED, non_retryable=True)
 
     async def _close(
         self,
         state: ImportState,
         reason: str | None = None,
-        kind: NoticeKind = NoticeKind.ENDED,
+        kind: NotificationKind = NotificationKind.ENDED,
     ) -> ImportResult:
         self._step = _RECORD
         outcome = await self._waiting.retried_despite_cancel(
@@ -261,7 +261,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         state: ImportState,
         outcome: HandlerOutcome,
         reason: str | None = None,
-        kind: NoticeKind = NoticeKind.ENDED,
+        kind: NotificationKind = NotificationKind.ENDED,
     ) -> ImportResult:
         """The result, once it is recorded."""
         self._state, self._step, self._outcome = state, _DONE, outcome

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from workflows.imports.column_scan import LetterCases, UnusedColumn
 from workflows.imports.messages import (
     IMPORT_MESSAGE,
     FileMessage,
@@ -28,7 +29,6 @@ from workflows.imports.messages import (
     encoded,
 )
 from workflows.imports.runs import NOTE_CHARACTERS, HandlerOutcome
-from workflows.imports.survey import LetterCases, UnusedColumn
 from workflows.shared.cells import (
     Cell,
     RejectedRow,
@@ -279,7 +279,7 @@ def _text(value: Any) -> str:
             return str(value).strip()
 
 
-def unreadable_as_text(value: Any, cell: Cell) -> Any:
+def cell_fingerprint(value: Any, cell: Cell) -> Any:
     """What stands for a cell in a mark: its value, or its text where it has none."""
     if not isinstance(value, Flaw):
         return value

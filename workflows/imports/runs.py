@@ -55,7 +55,7 @@ class Handler(StrEnum):
     DELETE_SERVICE = "imports.delete_service"
 
 
-class TypeFacts(Contract):
+class TypeInfo(Contract):
     """What docflow knows about one document type; a row of the registry, kept in the run."""
 
     document_type: TypeName
@@ -75,7 +75,7 @@ class TypeFacts(Contract):
 class ImportPlan(Contract):
     """Decided once, before the work, and kept in the run."""
 
-    facts: TypeFacts
+    facts: TypeInfo
     path: Literal["local", "remote"]
     """`local`: short steps in the workflow's own worker; `remote`: heartbeating activities."""
     source: BlobRef | None = None
@@ -199,7 +199,7 @@ class Closing(Contract):
     """What people have changed of the message since, the newest last."""
 
 
-class ImportOrder(Contract):
+class ImportInput(Contract):
     """Input of the workflow."""
 
     message: ImportMessage

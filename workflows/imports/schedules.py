@@ -18,7 +18,7 @@ CHOICES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Resemblance:
+class ScheduleMatch:
     """A schedule that holds most activities of a file."""
 
     schedule_id: str
@@ -26,14 +26,14 @@ class Resemblance:
     """Of the file's task codes, 0 to 1."""
 
 
-def resembling(held: Mapping[str, int], total: int) -> list[Resemblance]:
+def resembling(held: Mapping[str, int], total: int) -> list[ScheduleMatch]:
     """Schedules that a file may be an update of, the most similar first.
 
     Args:
         held: How many of the file's task codes each schedule holds.
         total: How many the file has.
     """
-    shares = [Resemblance(id, count / total) for id, count in held.items() if total]
+    shares = [ScheduleMatch(id, count / total) for id, count in held.items() if total]
     alike = [each for each in shares if each.share >= SAME_SHARE]
     return sorted(alike, key=lambda each: (-each.share, each.schedule_id))[:CHOICES]
 

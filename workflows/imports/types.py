@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeVar
 
 from workflows.imports.messages import DeclaredMessage, DocumentType, Strategy, TableMessage
-from workflows.imports.runs import Handler, TypeFacts
+from workflows.imports.runs import Handler, TypeInfo
 from workflows.shared.declared_types import DeclaredRule, DeclaredType, field_spec
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import FieldSpec
@@ -124,7 +124,7 @@ def table_spec(
     )
 
 
-def facts_of(name: str, table: str, digest: str) -> TypeFacts:
+def facts_of(name: str, table: str, digest: str) -> TypeInfo:
     """What docflow knows about a declared type.
 
     Args:
@@ -132,7 +132,7 @@ def facts_of(name: str, table: str, digest: str) -> TypeFacts:
         table: What the store calls its table.
         digest: The version of the type.
     """
-    return TypeFacts(
+    return TypeInfo(
         document_type=name,
         handler=Handler.LOAD_ROWS,
         table=table,
@@ -174,8 +174,8 @@ TABLES: Final[Mapping[DocumentType, str]] = MappingProxyType(
 """docflow's own types of tables, and the table of each; what their files hold is declared."""
 
 
-def _bulk(document_type: DocumentType) -> TypeFacts:
-    return TypeFacts(
+def _bulk(document_type: DocumentType) -> TypeInfo:
+    return TypeInfo(
         document_type=document_type,
         handler=Handler.CHANGE_ACTIVITIES,
         table="schedule_activities",
@@ -183,8 +183,8 @@ def _bulk(document_type: DocumentType) -> TypeFacts:
     )
 
 
-def _delete(document_type: DocumentType, table: str) -> TypeFacts:
-    return TypeFacts(
+def _delete(document_type: DocumentType, table: str) -> TypeInfo:
+    return TypeInfo(
         document_type=document_type,
         handler=Handler.DELETE_SERVICE,
         table=table,
@@ -192,12 +192,12 @@ def _delete(document_type: DocumentType, table: str) -> TypeFacts:
     )
 
 
-REGISTRY: Mapping[str, TypeFacts] = MappingProxyType(
+REGISTRY: Mapping[str, TypeInfo] = MappingProxyType(
     {
         facts.document_type: facts
         for facts in (
             *(
-                TypeFacts(
+                TypeInfo(
                     document_type=document_type,
                     handler=Handler.LOAD_ROWS,
                     table=table,
@@ -205,18 +205,18 @@ REGISTRY: Mapping[str, TypeFacts] = MappingProxyType(
                 )
                 for document_type, table in TABLES.items()
             ),
-            TypeFacts(
+            TypeInfo(
                 document_type=DocumentType.SCHEDULE_EXTRACTION,
                 handler=Handler.LOAD_SCHEDULE,
                 table="schedule_activities",
                 guard="extraction_id",
             ),
-            TypeFacts(
+            TypeInfo(
                 document_type=DocumentType.SCHEDULE_PROJECT_EXTRACTION,
                 handler=Handler.LIST_SCHEDULE_PROJECTS,
                 own_download=True,
             ),
-            TypeFacts(
+            TypeInfo(
                 document_type=DocumentType.SCHEDULE_UPLOAD,
                 handler=Handler.STORE_UPLOAD,
                 own_download=True,

@@ -17,17 +17,23 @@ from itertools import compress, repeat
 from operator import itemgetter
 from typing import Any, Final
 
+from workflows.imports.column_scan import (
+    CURRENCY,
+    NUMBER_DIGITS,
+    Surveyed,
+    conflicts,
+    convert_cells,
+)
 from workflows.imports.findings import (
     VALUE_CHARACTERS,
     Findings,
+    cell_fingerprint,
     mark_of,
     marked,
     place_of,
-    unreadable_as_text,
 )
-from workflows.imports.lines import Sections
+from workflows.imports.row_classification import Sections
 from workflows.imports.runs import RowChunk
-from workflows.imports.survey import CURRENCY, NUMBER_DIGITS, Surveyed, conflicts, convert_cells
 from workflows.imports.types import SECTION, SEQUENCE, TableSpec
 from workflows.shared.cells import (
     Cell,
@@ -563,7 +569,7 @@ class RowValidator:
     def _mark(self, source: Source, values: Mapping[str, Sequence[Any]], i: int) -> str:
         return mark_of(
             {
-                name: unreadable_as_text(values[name][i], cells[i])
+                name: cell_fingerprint(values[name][i], cells[i])
                 for name, (_, cells) in source.items()
             }
         )

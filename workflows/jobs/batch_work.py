@@ -16,15 +16,15 @@ from workflows.jobs.runs import (
     NAMED,
     TASK_BATCH,
     BatchEnd,
-    BatchOrder,
     BatchProgress,
     BatchRecording,
-    GroupOrder,
     GroupResult,
     JobWait,
     Question,
     TaskAgain,
+    TaskBatchInput,
     TaskCounts,
+    TaskGroupInput,
 )
 from workflows.jobs.steps import BatchRecords, TaskGroups
 from workflows.shared import attributes, policies
@@ -126,7 +126,7 @@ class BatchWork:
 
     def __init__(
         self,
-        order: BatchOrder,
+        order: TaskBatchInput,
         began: datetime,
         report: Callable[[], None],
         on_record: Callable[[], None] = lambda: None,
@@ -248,7 +248,7 @@ class BatchWork:
             )
 
     async def _run(self, positions: tuple[int, ...], tries: dict[int, int]) -> GroupResult:
-        order = GroupOrder(
+        order = TaskGroupInput(
             job_id=self._order.job_id,
             ref=self._order.ref,
             batch=self._order.batch,
@@ -349,11 +349,11 @@ class TaskBatch:
     """Does the tasks of a batch and puts their results together; reports to its stage."""
 
     @workflow.init
-    def __init__(self, order: BatchOrder) -> None:
+    def __init__(self, order: TaskBatchInput) -> None:
         self._work = BatchWork(order, workflow.info().start_time, self._report)
 
     @workflow.run
-    async def run(self, order: BatchOrder) -> BatchEnd:
+    async def run(self, order: TaskBatchInput) -> BatchEnd:
         """Do the tasks; a cancelled batch ends as well, with what it has."""
         await self._work.run()
         end = await self._work.waiting.done_despite_cancel(self._close)

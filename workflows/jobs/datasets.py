@@ -69,7 +69,7 @@ class BandStatistics(Contract):
     valid_percent: float | None = Field(default=None, ge=0, le=100)
 
 
-class BandFacts(Contract):
+class BandInfo(Contract):
     """One band of a raster."""
 
     name: str = Field(min_length=1, max_length=200)
@@ -85,7 +85,7 @@ class BandFacts(Contract):
     """Further fields, with their prefix: `eo:common_name`."""
 
 
-class GridFacts(Contract):
+class GridInfo(Contract):
     """Where the pixels of a raster are, as the header of its file says."""
 
     code: str | None = Field(default=None, pattern=r"^[A-Z]+:[0-9A-Za-z]+$")
@@ -109,7 +109,7 @@ class GridFacts(Contract):
         return self
 
 
-class ColumnFacts(Contract):
+class ColumnInfo(Contract):
     """One column of a vector table."""
 
     name: str = Field(min_length=1, max_length=200)
@@ -117,15 +117,15 @@ class ColumnFacts(Contract):
     description: str | None = Field(default=None, max_length=1_000)
 
 
-class TableFacts(Contract):
+class TableInfo(Contract):
     """The table of a vector dataset."""
 
-    columns: tuple[ColumnFacts, ...] = Field(max_length=2_000)
+    columns: tuple[ColumnInfo, ...] = Field(max_length=2_000)
     primary_geometry: str | None = None
     row_count: int = Field(ge=0)
 
 
-class AssetFacts(Contract):
+class AssetInfo(Contract):
     """One file, or one table, that an item is about."""
 
     href: Uri
@@ -136,12 +136,12 @@ class AssetFacts(Contract):
     size: int | None = Field(default=None, ge=0)
     """Bytes; None: it is not a file."""
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
-    bands: tuple[BandFacts, ...] = Field(default=(), max_length=10_000)
-    grid: GridFacts | None = None
+    bands: tuple[BandInfo, ...] = Field(default=(), max_length=10_000)
+    grid: GridInfo | None = None
     """Where it differs from that of the item."""
 
 
-class LinkFacts(Contract):
+class LinkInfo(Contract):
     """A link of an item beside those that the API adds."""
 
     rel: str = Field(min_length=1, max_length=100)
@@ -151,7 +151,7 @@ class LinkFacts(Contract):
     title: str | None = Field(default=None, max_length=500)
 
 
-class ItemFacts(Contract):
+class ItemInfo(Contract):
     """A dataset, or a tile of one."""
 
     id: ItemId
@@ -171,10 +171,10 @@ class ItemFacts(Contract):
     description: str | None = Field(default=None, max_length=5_000)
     gsd: float | None = Field(default=None, gt=0)
     """Metres on the ground between pixels."""
-    grid: GridFacts | None = None
-    table: TableFacts | None = None
-    assets: dict[AssetKey, AssetFacts] = Field(min_length=1, max_length=100)
-    links: tuple[LinkFacts, ...] = Field(default=(), max_length=10_000)
+    grid: GridInfo | None = None
+    table: TableInfo | None = None
+    assets: dict[AssetKey, AssetInfo] = Field(min_length=1, max_length=100)
+    links: tuple[LinkInfo, ...] = Field(default=(), max_length=10_000)
     software: dict[str, str] = Field(default_factory=dict)
     """Name of a program to its version: `docflow`, `gdal`, `proj`."""
     lineage: str | None = Field(default=None, max_length=5_000)
@@ -194,7 +194,7 @@ class ItemFacts(Contract):
         return self
 
 
-class CollectionFacts(Contract):
+class CollectionInfo(Contract):
     """A collection, before its first item."""
 
     id: CollectionId

@@ -13,23 +13,23 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from workflows.jobs.aftercare import start_deliveries
 from workflows.jobs.batch_work import sentence, show_wait, wait_of
 from workflows.jobs.definitions import OnFailure
 from workflows.jobs.progress import counted, line, reason_of, with_end
 from workflows.jobs.records import JobStatus
+from workflows.jobs.retention_and_webhooks import start_deliveries
 from workflows.jobs.runs import (
     JOB,
     NAMED,
     FailedName,
-    JobOrder,
+    JobInput,
     JobRecording,
     JobResult,
     JobRetry,
     JobView,
     JobWait,
     StageEnd,
-    StageOrder,
+    StageInput,
     StageProgress,
     StageRef,
     StageState,
@@ -44,9 +44,9 @@ from workflows.shared import attributes, policies
 from workflows.shared.contracts import Answer, AnyAnswer
 from workflows.shared.errors import JOB_FAILED, TOO_LATE, WRONG_STATE
 from workflows.shared.failures import Cancellation, explain
-from workflows.shared.notices import NoticeKind
+from workflows.shared.notifications import NotificationKind
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 
 
@@ -97,8 +97,8 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: JobOrder) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+    def __init__(self, order: JobInput) -> None:
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
@@ -119,7 +119,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._wait: JobWait | None = None
 
     @workflow.run
-    async def run(self, order: JobOrder) -> JobResult:
+    async def run(self, order: JobInput) -> JobResult:
         """Run the job; one that fails has state FAILED in its row too."""
         self._notices.begin()
         try:
@@ -176,7 +176,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
 
     async def _run_stage(self, number: int, round: int, redo: StageRef | None) -> StageEnd:
         self._cancellation.check()
-        order = StageOrder(
+        order = StageInput(
             job=self._order, stage=number, round=round, done=tuple(self._done), redo=redo
         )
         self._begin(order)
@@ -202,7 +202,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._cancellation.check()
         return end
 
-    def _begin(self, order: StageOrder) -> None:
+    def _begin(self, order: StageInput) -> None:
         self._status, self._end = JobStatus.PROCESSING, None
         self._views[order.stage] = StageView(
             stage=order.stage,
@@ -266,7 +266,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
 
     async def _leave_out(self, number: int, round: int, end: StageEnd) -> None:
         """Use what a failed stage has found without the tasks that failed."""
-        order = StageOrder(job=self._order, stage=number, round=round, done=tuple(self._done))
+        order = StageInput(job=self._order, stage=number, round=round, done=tuple(self._done))
         tally = StageTally(order=order, tasks=end.counts.total)
         if end.counts.total:
             await self._waiting.retried(
@@ -292,11 +292,14 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         return result
 
     async def _fail(self, reason: str) -> NoReturn:
-        result = await self._close(JobStatus.FAILED, reason, NoticeKind.FAILED)
+        result = await self._close(JobStatus.FAILED, reason, NotificationKind.FAILED)
         raise ApplicationError(reason, result, type=JOB_FAILED, non_retryable=True)
 
     async def _close(
-        self, status: JobStatus, reason: str | None = None, kind: NoticeKind = NoticeKind.ENDED
+        self,
+        status: JobStatus,
+        reason: str | None = None,
+        kind: NotificationKind = NotificationKind.ENDED,
     ) -> JobResult:
         self._closing, self._status, self._reason = True, status, reason
         await self._waiting.retried_despite_cancel(self._recorded, self._park_unrecorded)

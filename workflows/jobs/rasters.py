@@ -74,7 +74,7 @@ class GroundPoint(Contract):
     z: FiniteFloat | None = None
 
 
-class RasterFacts(Contract):
+class RasterInfo(Contract):
     """A raster as its file describes it; every pixel of it was decoded."""
 
     driver: str
@@ -135,7 +135,7 @@ class Operation(Contract):
     """More accurate operations that cannot be used, with the grid that each of them lacks."""
 
 
-class GridOrder(Contract):
+class GridInput(Contract):
     """What a target grid is made from."""
 
     width: int
@@ -212,7 +212,7 @@ class BandSums(Contract):
     """Sum of the squared distances from the mean."""
 
 
-class TileFacts(Contract):
+class TileInfo(Contract):
     """A tile that was written, and read again."""
 
     sha256: str
@@ -222,7 +222,7 @@ class TileFacts(Contract):
     """Pixels with a valid value in any band."""
 
 
-class CogFacts(TileFacts):
+class CogInfo(TileInfo):
     """A COG that is published, with its picture."""
 
     width: int
@@ -254,7 +254,7 @@ class DatasetPlan(Contract):
     sha256: str
     item: str
     """Id in the catalogue."""
-    facts: RasterFacts
+    facts: RasterInfo
     grid: TargetGrid
     rules: PixelRules
     is_single: bool
@@ -274,8 +274,8 @@ class PlacedAsset(Contract):
     asset: str
     """Name of the blob."""
     window: TileWindow
-    tile: TileFacts
-    cog: CogFacts | None = None
+    tile: TileInfo
+    cog: CogInfo | None = None
     """Where the tile is published as it is."""
     preview: str | None = None
 
@@ -352,7 +352,7 @@ GROUND_RESIDUAL: Final = 1.0
 """Pixels by which ground control points may miss the transform that is fitted to them."""
 
 
-def georeferenced(facts: RasterFacts, parameters: RasterParameters) -> tuple[str, Affine]:
+def georeferenced(facts: RasterInfo, parameters: RasterParameters) -> tuple[str, Affine]:
     """Reference system and transform of a source.
 
     Raises:
@@ -385,7 +385,7 @@ def georeferenced(facts: RasterFacts, parameters: RasterParameters) -> tuple[str
     return crs, transform
 
 
-def is_classes(facts: RasterFacts, parameters: RasterParameters) -> bool:
+def is_classes(facts: RasterInfo, parameters: RasterParameters) -> bool:
     """Whether only values of the raster itself may appear in what is made of it."""
     if facts.is_classes or any(band.data_type in _WIDE for band in facts.bands):
         return True
@@ -394,7 +394,7 @@ def is_classes(facts: RasterFacts, parameters: RasterParameters) -> bool:
 
 
 def doubt_about_classes(
-    facts: RasterFacts, parameters: RasterParameters, grid: TargetGrid
+    facts: RasterInfo, parameters: RasterParameters, grid: TargetGrid
 ) -> str | None:
     """What makes it uncertain whether values may be averaged; None: it is certain, or none are."""
     is_averaged = grid.method == "warp" or max(grid.width, grid.height) > _OVERVIEW
@@ -410,14 +410,14 @@ def doubt_about_classes(
     return None
 
 
-def grid_order(facts: RasterFacts, parameters: RasterParameters) -> GridOrder:
+def grid_order(facts: RasterInfo, parameters: RasterParameters) -> GridInput:
     """What the grid of a source is made from.
 
     Raises:
         RuleViolation: It has no place on earth.
     """
     crs, transform = georeferenced(facts, parameters)
-    return GridOrder(
+    return GridInput(
         width=facts.width,
         height=facts.height,
         crs=crs,
@@ -429,7 +429,7 @@ def grid_order(facts: RasterFacts, parameters: RasterParameters) -> GridOrder:
     )
 
 
-def pixel_rules(facts: RasterFacts, parameters: RasterParameters, grid: TargetGrid) -> PixelRules:
+def pixel_rules(facts: RasterInfo, parameters: RasterParameters, grid: TargetGrid) -> PixelRules:
     """How the pixels of a source are treated.
 
     Raises:
@@ -449,7 +449,7 @@ def pixel_rules(facts: RasterFacts, parameters: RasterParameters, grid: TargetGr
     )
 
 
-def pixel_bytes(facts: RasterFacts) -> int:
+def pixel_bytes(facts: RasterInfo) -> int:
     """Of one pixel, all bands.
 
     Raises:
@@ -466,7 +466,7 @@ def pixel_bytes(facts: RasterFacts) -> int:
     return total
 
 
-def _resampling(facts: RasterFacts, parameters: RasterParameters, grid: TargetGrid) -> Resampling:
+def _resampling(facts: RasterInfo, parameters: RasterParameters, grid: TargetGrid) -> Resampling:
     wide = any(band.data_type in _WIDE for band in facts.bands)
     classes = is_classes(facts, parameters)
     wished = parameters.resampling
@@ -484,7 +484,7 @@ def _resampling(facts: RasterFacts, parameters: RasterParameters, grid: TargetGr
     return wished or ("nearest" if classes else "bilinear")
 
 
-def unused(facts: RasterFacts, parameters: RasterParameters) -> list[str]:
+def unused(facts: RasterInfo, parameters: RasterParameters) -> list[str]:
     """A note for each parameter that a source makes needless, and contradicts."""
     notes: list[str] = []
     if parameters.crs is not None and facts.crs not in (None, parameters.crs):
@@ -502,7 +502,7 @@ def unused(facts: RasterFacts, parameters: RasterParameters) -> list[str]:
     return notes
 
 
-def _refuse_impossible(facts: RasterFacts, nodata: float) -> None:
+def _refuse_impossible(facts: RasterInfo, nodata: float) -> None:
     for band in facts.bands:
         kind = band.data_type
         if not kind.startswith(("int", "uint")):
@@ -513,7 +513,7 @@ def _refuse_impossible(facts: RasterFacts, nodata: float) -> None:
             raise RuleViolation(f"no pixel of type {kind} can have the value nodata={nodata:g}")
 
 
-def _validity(facts: RasterFacts, grid: TargetGrid, has_nodata: bool) -> Validity:
+def _validity(facts: RasterInfo, grid: TargetGrid, has_nodata: bool) -> Validity:
     if facts.mask == "alpha":
         return "alpha"
     if facts.mask == "mask":
@@ -547,7 +547,7 @@ def window(grid: TargetGrid, x: int, y: int) -> TileWindow:
     )
 
 
-def needs_rewriting(facts: RasterFacts, grid: TargetGrid) -> str | None:
+def needs_rewriting(facts: RasterInfo, grid: TargetGrid) -> str | None:
     """Why a source is rewritten before its tiles are read; None: it is not.
 
     Rows that are compressed together are unpacked again for every tile in them.
@@ -572,7 +572,7 @@ def needs_rewriting(facts: RasterFacts, grid: TargetGrid) -> str | None:
     return None
 
 
-def total(parts: Iterable[TileFacts]) -> tuple[BandSums, ...]:
+def total(parts: Iterable[TileInfo]) -> tuple[BandSums, ...]:
     """Statistics over several tiles.
 
     Source of the formula: Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm
@@ -666,7 +666,7 @@ class Acquired:
         return self.start if self.start == self.end else None
 
 
-def acquired(parameters: RasterParameters, facts: RasterFacts, filename: str) -> Acquired | None:
+def acquired(parameters: RasterParameters, facts: RasterInfo, filename: str) -> Acquired | None:
     """When a raster was acquired; None: nothing says it, so a person has to.
 
     Raises:

@@ -190,7 +190,7 @@ def _cut(note: str) -> str:
 WEBHOOK_DELIVERY: Final = "WebhookDelivery"
 """Name of the workflow type."""
 DELIVER_WEBHOOK: Final = "jobs.deliver_webhook"
-"""Name of the activity that makes one attempt: `WebhookOrder` in, `WebhookAttempt` out."""
+"""Name of the activity that makes one attempt: `WebhookInput` in, `WebhookAttempt` out."""
 WEBHOOK_PREFIX: Final = "job-webhook"
 """What the workflow ids of deliveries begin with, up to the slash."""
 
@@ -208,7 +208,7 @@ class WebhookReceiver(Contract):
     """Of one attempt."""
 
 
-class WebhookOrder(Contract):
+class WebhookInput(Contract):
     """Input of `WebhookDelivery`, and with the number of the attempt of `jobs.deliver_webhook`."""
 
     job_id: JobId
@@ -252,7 +252,7 @@ class WebhookEnd(Contract):
     problem: Text | None = None
 
 
-def webhook_delivery_id(order: WebhookOrder) -> str:
+def webhook_delivery_id(order: WebhookInput) -> str:
     """Workflow id of a delivery."""
     again = f"/{order.redelivery}" if order.redelivery else ""
     return f"{WEBHOOK_PREFIX}/{order.job_id}/{order.attempt}/{order.number}{again}"

@@ -170,7 +170,7 @@ class Question(Contract):
     question: Sentence
 
 
-class JobOrder(Contract):
+class JobInput(Contract):
     """Input of a job: everything that was decided when it was submitted."""
 
     job_id: JobId
@@ -201,10 +201,10 @@ class JobRetry(Retry):
     """Corrected ones of the job, which are added to those it has."""
 
 
-class StageOrder(Contract):
+class StageInput(Contract):
     """Input of a stage, and of the activities that plan and close it."""
 
-    job: JobOrder
+    job: JobInput
     stage: int
     round: int = 0
     done: tuple[StageRef, ...] = Field(default=(), max_length=STAGES)
@@ -233,7 +233,7 @@ class StagePlan(Contract):
     question: Question | None = None
 
 
-class BatchOrder(Contract):
+class TaskBatchInput(Contract):
     """Input of a batch, and of the activities that record and close it."""
 
     job_id: JobId
@@ -247,7 +247,7 @@ class BatchOrder(Contract):
     """It reports progress to its stage, besides at its end."""
 
 
-class GroupOrder(Contract):
+class TaskGroupInput(Contract):
     """Input of `jobs.run_tasks`."""
 
     job_id: JobId
@@ -306,7 +306,7 @@ class GroupCursor(Contract):
 class BatchRecording(Contract):
     """Input of `jobs.record_tasks` and of `jobs.close_batch`."""
 
-    order: BatchOrder
+    order: TaskBatchInput
     lines: tuple[str, ...] = ()
     """Of finished tasks, as `GroupResult` has them."""
     blobs: tuple[BlobName, ...] = ()
@@ -347,7 +347,7 @@ class FailedName(Contract):
 class StageTally(Contract):
     """Input of `jobs.close_stage`."""
 
-    order: StageOrder
+    order: StageInput
     tasks: int
     """That were planned."""
     aggregate: bool = True
@@ -421,7 +421,7 @@ class StageProgress(Contract):
 class JobRecording(Contract):
     """Input of `jobs.record`: the row of a job is written anew from it and from its stages."""
 
-    job: JobOrder
+    job: JobInput
     status: JobStatus
     stage: int = 0
     stages: tuple[StageRef, ...] = Field(default=(), max_length=STAGES)
@@ -504,7 +504,7 @@ NAMED_REMOVED: Final = 20
 Removed = Annotated[str, Field(max_length=400)]
 
 
-class JobRetentionOrder(Contract):
+class JobRetentionInput(Contract):
     """Input of the retention of jobs."""
 
     dry_run: bool = False

@@ -20,19 +20,19 @@ from workflows.jobs.runs import (
     NAMED,
     STAGE,
     BatchEnd,
-    BatchOrder,
     BatchProgress,
     JobWait,
     Question,
     SmallStageTally,
     StageClosed,
     StageEnd,
-    StageOrder,
+    StageInput,
     StagePlan,
     StageProgress,
     StageState,
     StageTally,
     StageView,
+    TaskBatchInput,
     TaskCounts,
     batch_workflow_id,
 )
@@ -59,7 +59,7 @@ class Stage:
     """
 
     @workflow.init
-    def __init__(self, order: StageOrder) -> None:
+    def __init__(self, order: StageInput) -> None:
         self._order = order
         self._definition = order.definition
         self._waiting = Waiting(on_change=self._waits)
@@ -84,7 +84,7 @@ class Stage:
         self._reported_at: datetime | None = None
 
     @workflow.run
-    async def run(self, order: StageOrder) -> StageEnd:
+    async def run(self, order: StageInput) -> StageEnd:
         """Run the stage; a cancelled one ends as well, with true counts."""
         try:
             await self._work()
@@ -156,8 +156,8 @@ class Stage:
                 self._report_wait(batch, None)
             self._batch_ended(batch, end)
 
-    def _batch_order(self, batch: int, division: FanOut) -> BatchOrder:
-        return BatchOrder(
+    def _batch_order(self, batch: int, division: FanOut) -> TaskBatchInput:
+        return TaskBatchInput(
             job_id=self._order.job.job_id,
             ref=self._order.ref,
             definition=self._definition,
@@ -167,7 +167,7 @@ class Stage:
             reports=division.batches <= MANY_BATCHES,
         )
 
-    async def _run_inline(self, order: BatchOrder) -> None:
+    async def _run_inline(self, order: TaskBatchInput) -> None:
         """Do the only batch in this run: one of its own would cost more than a few tasks do.
 
         The job is sent nothing before the table is, so that a quick stage sends nothing at all.

@@ -6,16 +6,16 @@ from workflows.jobs.records import JobRecorded
 from workflows.jobs.runs import (
     BatchEnd,
     BatchRecording,
-    GroupOrder,
     GroupResult,
     JobRecording,
-    JobRetentionOrder,
+    JobRetentionInput,
     JobRetentionResult,
     SmallStageTally,
     StageClosed,
-    StageOrder,
+    StageInput,
     StagePlan,
     StageTally,
+    TaskGroupInput,
 )
 
 
@@ -39,17 +39,17 @@ class JobRetentionSteps:
     """Removes what is no longer kept."""
 
     @activity.defn(name="jobs.remove_superseded")
-    async def remove_superseded(self, order: JobRetentionOrder) -> JobRetentionResult: ...
+    async def remove_superseded(self, order: JobRetentionInput) -> JobRetentionResult: ...
 
     @activity.defn(name="jobs.remove_expired")
-    async def remove_expired(self, order: JobRetentionOrder) -> JobRetentionResult: ...
+    async def remove_expired(self, order: JobRetentionInput) -> JobRetentionResult: ...
 
 
 class TaskGroups:
     """Does tasks."""
 
     @activity.defn(name="jobs.run_tasks")
-    async def run_tasks(self, order: GroupOrder) -> GroupResult: ...
+    async def run_tasks(self, order: TaskGroupInput) -> GroupResult: ...
 
 
 class BatchRecords:
@@ -66,4 +66,4 @@ class StagePlanning:
     """Plans stages."""
 
     @activity.defn(name="jobs.plan_stage")
-    async def plan_stage(self, order: StageOrder) -> StagePlan: ...
+    async def plan_stage(self, order: StageInput) -> StagePlan: ...

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from workflows.jobs.records import JobRecord, JobStatus, WebhookOrder
+from workflows.jobs.records import JobRecord, JobStatus, WebhookInput
 
 BODY_BYTES: Final = 1_000_000
 """A longer message is sent without results, and says so."""
@@ -67,7 +67,7 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}" + ("?..." if parts.query else "")
 
 
-def body_of(order: WebhookOrder, record: JobRecord) -> bytes:
+def body_of(order: WebhookInput, record: JobRecord) -> bytes:
     """The message about the end of a job: the seed's payload, as JSON.
 
     It holds no `signature`: a signature cannot cover the body that holds it, so it is sent in the

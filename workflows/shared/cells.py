@@ -40,7 +40,7 @@ class Uncalculated(str):
 
 
 @dataclass(frozen=True, slots=True)
-class SheetFacts:
+class SheetInfo:
     """One worksheet of a workbook."""
 
     name: str
@@ -302,7 +302,7 @@ def may_be_garbled(text: str) -> bool:
     return not text.isascii() and _SIGNS.search(text) is not None
 
 
-def meant(text: str) -> str | None:
+def repair_garbled(text: str) -> str | None:
     """A garbled text as it was meant; None: it is not garbled.
 
     Correct text in one of these encodings is valid UTF-8 only by rare chance.
@@ -336,7 +336,7 @@ class GarbledTexts:
         if not may_be_garbled(joined):
             return
         for text in dict.fromkeys(cell for cell in cells if isinstance(cell, str)):
-            if len(self.found) < _KEPT and (said := meant(text)) is not None:
+            if len(self.found) < _KEPT and (said := repair_garbled(text)) is not None:
                 self.found[text] = said
 
 
@@ -350,12 +350,12 @@ _SKIPPED: Final = f"{GUARD} \t\r\n\v\f\xa0\u3000\ufeff"
 """What programs take off the beginning of a cell before they look at it."""
 
 
-def guarded(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Text that begins like a formula, or as if it were guarded, with an apostrophe in front."""
     return f"{GUARD}{text}" if _is_formula(text) else text
 
 
-def unguarded(text: str) -> str:
+def unescape_formula(text: str) -> str:
     """The text that was guarded."""
     is_guarded = text.startswith(GUARD) and _is_formula(text)
     return text[len(GUARD) :] if is_guarded else text

@@ -31,11 +31,11 @@ from workflows.shared.fields import (
     FieldSpec,
     normalise,
 )
-from workflows.shared.moments import in_zone, local_time, read_clock
 from workflows.shared.notations import (
     YEARS,
     Notation,
     Unreadable,
+    column_notation,
     date_readings,
     days_of,
     decide,
@@ -47,9 +47,9 @@ from workflows.shared.notations import (
     read_duration,
     read_number,
     refuse_unclear,
-    settle,
 )
 from workflows.shared.patterns import compiled_pattern
+from workflows.shared.timestamps import in_zone, local_time, read_clock
 
 _ERRORS: Final = frozenset(
     (
@@ -106,7 +106,7 @@ def may_be_error(texts: Sequence[str], joined: str, kind: ColumnKind) -> bool:
     return (names_month and _DAY.search(joined) is not None) or not _DITTO.isdisjoint(texts)
 
 
-def error_of(text: str, kind: ColumnKind) -> str | None:
+def conversion_error(text: str, kind: ColumnKind) -> str | None:
     """What is wrong with a text that stands for a value that could not be shown."""
     if text in _ERRORS:
         what = "code" if kind is ColumnKind.CODE else "value"
@@ -186,7 +186,7 @@ def settle_notations(columns: Mapping[str, tuple[FieldSpec, Sequence[Cell]]]) ->
     return {
         name: hours_of(cells)
         if field.kind is ColumnKind.DURATION
-        else settle(found[name], everywhere, dates=field.kind in DAYS)
+        else column_notation(found[name], everywhere, dates=field.kind in DAYS)
         for name, (field, cells) in columns.items()
     }
 
@@ -261,7 +261,7 @@ def convert_column(
                 cell = (_visible(cell) if field.kind in _CODES else cell.strip()) or None
             if cell is None:
                 return _blank(field)
-            if isinstance(cell, str) and (wrong := error_of(cell, field.kind)):
+            if isinstance(cell, str) and (wrong := conversion_error(cell, field.kind)):
                 raise Unreadable(wrong)
             value = read(field, cell, written)
             if field.is_limited:
@@ -322,7 +322,7 @@ def _all_clean(field: FieldSpec, texts: Sequence[str]) -> bool:
         return False
     joined = "".join(texts)
     if may_be_error(texts, joined, field.kind) and any(
-        error_of(text, field.kind) for text in texts
+        conversion_error(text, field.kind) for text in texts
     ):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (

@@ -38,7 +38,7 @@ def label_of(dependency: Dependency, name: str | None = None) -> str:
     return dependency.label if name is None else f"{dependency.label} {name}"
 
 
-class Awaited(Contract):
+class WaitInput(Contract):
     """Input of a wait."""
 
     dependency: Dependency
@@ -68,7 +68,7 @@ class Recovery(Contract):
     """Settings that are wrong now."""
 
 
-class OutageOrder(Contract):
+class OutageInput(Contract):
     """Input of the run that stands for one outage."""
 
     dependency: Dependency

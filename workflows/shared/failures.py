@@ -13,7 +13,7 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from workflows.shared.dependencies import Awaited
+from workflows.shared.dependencies import WaitInput
 from workflows.shared.errors import UNAVAILABLE
 
 EXPLANATION_CHARACTERS: Final = 1_500
@@ -36,13 +36,13 @@ def failure_type(error: FailureError) -> str | None:
     return cause.type if isinstance(cause, ApplicationError) else None
 
 
-def awaited_by(error: FailureError) -> Awaited | None:
+def awaited_by(error: FailureError) -> WaitInput | None:
     """What the step needs and could not use; None: its failure is of another kind."""
     cause = error.cause if isinstance(error, ActivityError) else error
     if not isinstance(cause, ApplicationError) or cause.type != UNAVAILABLE:
         return None
     dependency, room, *name = cause.details
-    return Awaited(dependency=dependency, room=room, name=next(iter(name), None))
+    return WaitInput(dependency=dependency, room=room, name=next(iter(name), None))
 
 
 def reraise_cancellation(error: FailureError) -> None:

@@ -31,7 +31,7 @@ from workflows.shared.currencies import (
     same_currency,
 )
 from workflows.shared.fields import DECIMAL_DIGITS, DECIMAL_PLACES, ColumnKind, FieldSpec, normalise
-from workflows.shared.moments import split_moment
+from workflows.shared.timestamps import split_moment
 
 Value = TypeVar("Value", Decimal, date)
 
@@ -204,7 +204,7 @@ def decide(values: Iterable[Collection[Notation]]) -> set[Notation]:
     return {notation for notations in values if len(notations) == 1 for notation in notations}
 
 
-def settle(
+def column_notation(
     own: Collection[Notation], everywhere: Collection[Notation], *, dates: bool
 ) -> Notation | None:
     """How a column is written; None: that is open.
@@ -218,10 +218,10 @@ def settle(
         dates: The column holds dates.
     """
     of_kind = set(everywhere) & (_OF_DATES if dates else _OF_NUMBERS)
-    return only(of_kind if dates else own or of_kind)
+    return single_notation(of_kind if dates else own or of_kind)
 
 
-def only(found: Collection[Notation]) -> Notation | None:
+def single_notation(found: Collection[Notation]) -> Notation | None:
     """The one notation that was found; None: none was, or several were."""
     if len(found) != 1:
         return None

@@ -17,8 +17,8 @@ from workflows.shared import attributes
 from workflows.shared.contracts import AnyAnswer, Retry
 from workflows.shared.errors import NOT_PARKED
 from workflows.shared.failures import awaited_by, explain, failures_logged, reraise_cancellation
-from workflows.shared.notices import NoticeKind, NoticeOrder
-from workflows.shared.run_notices import Notices, Reminders
+from workflows.shared.notifications import NotificationInput, NotificationKind
+from workflows.shared.run_notifications import Notifications, Reminders
 from workflows.shared.waiting import Waiting
 
 _UNANNOUNCED: Final = "status row of a parked run not written"
@@ -108,7 +108,7 @@ class Parking:
     """
 
     timeout: timedelta
-    notices: Notices
+    notices: Notifications
     meanings: Mapping[str, str] = field(default_factory=lambda: MEANINGS)
     """Signals that answer, and what each of them does."""
     reason: str | None = None
@@ -159,7 +159,7 @@ class Parking:
         later: asyncio.Task[None] | None = None
         try:
             if reminders is not None:
-                reminders.notify(NoticeKind.PARKED)
+                reminders.notify(NotificationKind.PARKED)
             later = await _announced_or_later(announce)
             await self._until_answered(reminders)
         except TimeoutError:
@@ -194,7 +194,7 @@ class Parking:
         reason, since = self.reason, self.since
         assert reason is not None and since is not None
 
-        def notice(kind: NoticeKind) -> NoticeOrder:
+        def notice(kind: NotificationKind) -> NotificationInput:
             return self.notices.order(
                 kind,
                 "parked",

@@ -8,10 +8,10 @@ from workflows.shared.records import (
     ROW_RETENTION,
     RUN_SWEEPER,
     Rejection,
-    RowRetentionOrder,
+    RowRetentionInput,
     RowRetentionResult,
     RunsSwept,
-    RunSweepOrder,
+    RunSweepInput,
 )
 from workflows.shared.steps import Rejections, RowRemoval, RunSweep
 from workflows.shared.waiting import Waiting
@@ -41,12 +41,12 @@ class RowRetention:
     """Removes once; what a run does not reach is left to the next one."""
 
     @workflow.run
-    async def run(self, order: RowRetentionOrder) -> RowRetentionResult:
+    async def run(self, order: RowRetentionInput) -> RowRetentionResult:
         """Remove what is due; safe to run twice and at any time."""
         return await Waiting().done(lambda: _removed(order))
 
 
-async def _removed(order: RowRetentionOrder) -> RowRetentionResult:
+async def _removed(order: RowRetentionInput) -> RowRetentionResult:
     return await workflow.execute_activity_method(
         RowRemoval.remove_old,
         order,
@@ -60,12 +60,12 @@ class RunSweeper:
     """What `temporal workflow terminate` leaves behind is closed as `terminated`."""
 
     @workflow.run
-    async def run(self, order: RunSweepOrder) -> RunsSwept:
+    async def run(self, order: RunSweepInput) -> RunsSwept:
         """Sweep once; every worker serves it for its pipeline."""
         return await Waiting().done(lambda: _sweep(order))
 
 
-async def _sweep(order: RunSweepOrder) -> RunsSwept:
+async def _sweep(order: RunSweepInput) -> RunsSwept:
     return await workflow.execute_activity_method(
         RunSweep.sweep,
         order,

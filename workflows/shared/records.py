@@ -39,7 +39,7 @@ ROW_RETENTION: Final = "RowRetention"
 """Name of the workflow type."""
 
 
-class RowRetentionOrder(Contract):
+class RowRetentionInput(Contract):
     """Input of a removal."""
 
     pipeline: Annotated[str, Field(max_length=64)]
@@ -78,7 +78,7 @@ NAMED: Final = 20
 """Runs that a result names."""
 
 
-class RunSweepOrder(Contract):
+class RunSweepInput(Contract):
     """Input of a sweep of the runs of one pipeline."""
 
     pipeline: Annotated[str, Field(max_length=64)]

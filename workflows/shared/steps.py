@@ -2,14 +2,14 @@
 
 from temporalio import activity
 
-from workflows.shared.dependencies import Awaited, Recovery
-from workflows.shared.notices import NoticeOrder, NoticeReceipt
+from workflows.shared.dependencies import Recovery, WaitInput
+from workflows.shared.notifications import NotificationInput, NotificationReceipt
 from workflows.shared.records import (
     Rejection,
-    RowRetentionOrder,
+    RowRetentionInput,
     RowRetentionResult,
     RunsSwept,
-    RunSweepOrder,
+    RunSweepInput,
 )
 
 
@@ -17,14 +17,14 @@ class Dependencies:
     """Answers runs that wait for a dependency; one object for everything in a process."""
 
     @activity.defn(name="dependencies.wait")
-    async def wait(self, awaited: Awaited) -> Recovery: ...
+    async def wait(self, awaited: WaitInput) -> Recovery: ...
 
 
-class NoticeSending:
+class NotificationSending:
     """Sends what the policy of a run's pipeline wants sent; one object for a process."""
 
     @activity.defn(name="notices.send")
-    async def send(self, order: NoticeOrder) -> NoticeReceipt: ...
+    async def send(self, order: NotificationInput) -> NotificationReceipt: ...
 
 
 class Rejections:
@@ -38,11 +38,11 @@ class RowRemoval:
     """Removes rows whose time is over, and the blobs that only they name."""
 
     @activity.defn(name="rows.remove_old")
-    async def remove_old(self, order: RowRetentionOrder) -> RowRetentionResult: ...
+    async def remove_old(self, order: RowRetentionInput) -> RowRetentionResult: ...
 
 
 class RunSweep:
     """Finds rows whose run is over, and closes them."""
 
     @activity.defn(name="runs.sweep")
-    async def sweep(self, order: RunSweepOrder) -> RunsSwept: ...
+    async def sweep(self, order: RunSweepInput) -> RunsSwept: ...

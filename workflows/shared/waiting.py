@@ -16,17 +16,17 @@ from workflows.shared.dependencies import (
     PROBLEM,
     SETTINGS,
     WAITING,
-    Awaited,
     Dependency,
-    OutageOrder,
+    OutageInput,
     OutageState,
     OutageStatus,
     Recovery,
+    WaitInput,
     outage_id,
 )
 from workflows.shared.failures import awaited_by, explain, reraise_cancellation
-from workflows.shared.notices import NoticeKind
-from workflows.shared.run_notices import Notices
+from workflows.shared.notifications import NotificationKind
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.steps import Dependencies
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class _Shown:
 class CurrentWait:
     """What a run waits for."""
 
-    awaited: Awaited
+    awaited: WaitInput
     since: datetime
     problem: str
 
@@ -66,7 +66,7 @@ class Waiting:
     def __init__(self, *, shown: bool = True, on_change: Callable[[], None] = lambda: None) -> None:
         self._shown = shown
         self._on_change = on_change
-        self._awaited: list[Awaited] = []
+        self._awaited: list[WaitInput] = []
         self._current: CurrentWait | None = None
         self._before = _Shown("running", None, "")
 
@@ -143,7 +143,7 @@ class Waiting:
         """
         return await self.retried_despite_cancel(work, _raise)
 
-    async def until_answered(self, awaited: Awaited, problem: str) -> Recovery:
+    async def until_answered(self, awaited: WaitInput, problem: str) -> Recovery:
         """Wait, without limit, and show for what and why."""
         if not self._shown:
             return await _wait(awaited)
@@ -153,7 +153,7 @@ class Waiting:
         finally:
             self._hide(awaited)
 
-    def _show(self, awaited: Awaited, problem: str) -> None:
+    def _show(self, awaited: WaitInput, problem: str) -> None:
         outage = outage_id(awaited.dependency, awaited.name)
         if not self._awaited:
             self._before = _Shown(_state(), _waiting_for(), workflow.get_current_details())
@@ -173,7 +173,7 @@ class Waiting:
             self._current = CurrentWait(awaited, workflow.now(), problem)
             self._on_change()
 
-    def _hide(self, done: Awaited) -> None:
+    def _hide(self, done: WaitInput) -> None:
         self._awaited.remove(done)
         if not self._awaited:
             self._current = None
@@ -218,7 +218,7 @@ class StepOutages:
         return True
 
 
-async def _wait(awaited: Awaited) -> Recovery:
+async def _wait(awaited: WaitInput) -> Recovery:
     return await workflow.execute_activity_method(
         Dependencies.wait,
         awaited,
@@ -254,13 +254,13 @@ class Outage:
     """
 
     @workflow.init
-    def __init__(self, order: OutageOrder) -> None:
+    def __init__(self, order: OutageInput) -> None:
         self._order = order
         self._ended: datetime | None = None
-        self._notices = Notices(order.notices)
+        self._notices = Notifications(order.notices)
 
     @workflow.run
-    async def run(self, order: OutageOrder) -> OutageStatus:
+    async def run(self, order: OutageInput) -> OutageStatus:
         """Wait for the end of the outage."""
         self._show(OutageState.OPEN)
         checking = asyncio.create_task(self._wait())
@@ -270,7 +270,7 @@ class Outage:
             workflow.logger.warning("%s", self._sentence)
             if self._notices.enabled:
                 begun = self._notices.order(
-                    NoticeKind.OUTAGE, "open", self._sentence, waiting_since=order.since
+                    NotificationKind.OUTAGE, "open", self._sentence, waiting_since=order.since
                 )
                 announcing = asyncio.create_task(self._notices.send(begun))
             if not await _ends_within(checking, NEEDS_ATTENTION_AFTER - ANNOUNCED_AFTER):
@@ -283,7 +283,7 @@ class Outage:
             lasted = timedelta(seconds=round((self._ended - order.since).total_seconds()))
             over = f"the {order.label} answers again, after {lasted}"
             workflow.logger.warning("%s", over)
-            await self._notices.end(NoticeKind.OUTAGE, "over", over)
+            await self._notices.end(NotificationKind.OUTAGE, "over", over)
         workflow.upsert_search_attributes(attributes.not_waiting(OutageState.OVER))
         workflow.set_current_details("")
         return self.status()
@@ -295,7 +295,7 @@ class Outage:
             known = self._order if changes < CHANGES_SHOWN else None
             found = await workflow.execute_activity_method(
                 Dependencies.wait,
-                Awaited(
+                WaitInput(
                     dependency=self._order.dependency,
                     name=self._order.name,
                     room=self._order.room,

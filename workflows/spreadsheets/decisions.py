@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
 from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.shared.notices import LAST_REMINDERS, NextStep
+from workflows.shared.notifications import LAST_REMINDERS, NextStep
 from workflows.spreadsheets import people, reviews
 from workflows.spreadsheets.fields import Entity
 from workflows.spreadsheets.mappings import (
@@ -27,14 +27,14 @@ from workflows.spreadsheets.mappings import (
     ColumnDecision,
     ColumnMapping,
     DecisionRecord,
-    FieldFacts,
+    FieldMetadata,
     MappingsAnswer,
     MappingStatus,
     ReviewCounts,
     SpreadsheetState,
 )
 from workflows.spreadsheets.names import QUESTIONS, REASON, SAME_BIB
-from workflows.spreadsheets.runs import Patience, SpreadsheetProgress, standing
+from workflows.spreadsheets.runs import Patience, SpreadsheetProgress, status_label
 
 
 class Field(Protocol):
@@ -133,7 +133,7 @@ def shown_value(field: FieldSpec | None, value: str | None) -> str | None:
     return f"{shown}.{fraction:03}" if fraction else shown
 
 
-def field_titles(fields: Iterable[FieldFacts]) -> Mapping[str, str]:
+def field_titles(fields: Iterable[FieldMetadata]) -> Mapping[str, str]:
     """Title of each field, by name; runs of earlier releases know no titles."""
     return {each.name: each.title or words(each.name) for each in fields}
 
@@ -166,7 +166,7 @@ class AnswerRefused(Exception):
 
 def decide_columns(
     columns: Sequence[ColumnMapping],
-    fields: Sequence[FieldFacts],
+    fields: Sequence[FieldMetadata],
     decisions: Sequence[ColumnDecision],
     by: str,
     at: datetime,
@@ -248,7 +248,7 @@ def left_out(columns: Sequence[ColumnMapping]) -> tuple[str, ...]:
 
 def _refuse_malformed(
     columns: Sequence[ColumnMapping],
-    fields: Sequence[FieldFacts],
+    fields: Sequence[FieldMetadata],
     decisions: Sequence[ColumnDecision],
 ) -> None:
     by_id = {column.id: column for column in columns}
@@ -297,7 +297,7 @@ def refuse_malformed_values(decisions: Sequence[CellDecision]) -> None:
             )
 
 
-def _refuse_shared(columns: Sequence[ColumnMapping], fields: Sequence[FieldFacts]) -> None:
+def _refuse_shared(columns: Sequence[ColumnMapping], fields: Sequence[FieldMetadata]) -> None:
     for target, count in Counter(column.target for column in columns).items():
         if target and count > 1:
             headers = " and ".join(repr(c.header) for c in columns if c.target == target)
@@ -353,8 +353,8 @@ def refuse_other_state(state: SpreadsheetState, wanted: Sequence[SpreadsheetStat
         AnswerRefused: `WrongState`.
     """
     if state not in wanted:
-        names = " or ".join(map(standing, wanted))
-        said = f"the import {standing(state)}; this answer is for one that {names}"
+        names = " or ".join(map(status_label, wanted))
+        said = f"the import {status_label(state)}; this answer is for one that {names}"
         raise AnswerRefused(said, WRONG_STATE)
 
 
@@ -378,11 +378,11 @@ def refuse_open_values(answer: MappingsAnswer, titles: Mapping[str, str]) -> Non
     if answer.cells.open:
         count = answer.cells.open
         values = "1 value is" if count == 1 else f"{count:,} values are"
-        problem = f"{values} not decided yet: {named(answer, titles)}"
+        problem = f"{values} not decided yet: {open_value_names(answer, titles)}"
         raise AnswerRefused(problem, STILL_OPEN, answer)
 
 
-def named(answer: MappingsAnswer, titles: Mapping[str, str]) -> str:
+def open_value_names(answer: MappingsAnswer, titles: Mapping[str, str]) -> str:
     """The first open values, for a sentence."""
     first = answer.cells.first_open[:_NAMED]
     fields = titled((value.field for value in first), titles)
@@ -522,7 +522,7 @@ def refuse_malformed_answer(answer: CellDecisions) -> None:
         raise AnswerRefused("the answer has neither decisions nor rules", INVALID_DECISION)
     refuse_malformed_values(answer.decisions)
     for place, rule in enumerate(answer.rules, start=1):
-        if reason := malformed(rule):
+        if reason := rule_problem(rule):
             raise AnswerRefused(f"rule {place}: {reason}", INVALID_DECISION)
 
 
@@ -532,7 +532,7 @@ def has_one_answer(rule: CellRule) -> bool:
     return sum(answers) + (rule.target_id is not None) == 1
 
 
-def malformed(rule: CellRule) -> str | None:
+def rule_problem(rule: CellRule) -> str | None:
     """Why a rule says nothing, or too much; None: it is well formed."""
     if not has_one_answer(rule):
         return f"needs exactly one of {CHOICES}"

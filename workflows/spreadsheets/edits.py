@@ -26,7 +26,7 @@ from workflows.spreadsheets.reviews import (
     SetCells,
     Split,
     UndoOperation,
-    active,
+    active_operations,
 )
 
 _DATES: Final = MappingProxyType(
@@ -105,7 +105,7 @@ class Edits:
         self._rows: set[int] | None = set()
         self.excluded: dict[int, str] = {}
         self.reasons: dict[int, str] = {}
-        counts = {each.version for each in active(operations)}
+        counts = {each.version for each in active_operations(operations)}
         for each in operations:
             self._take(each, counts=each.version in counts)
         self.columns: tuple[ColumnMapping, ...] = tuple(

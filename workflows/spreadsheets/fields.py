@@ -7,16 +7,16 @@ from typing import Any, Final, NamedTuple
 
 from workflows.shared.contracts import Problem
 from workflows.shared.fields import FieldSpec, normalise, squash
-from workflows.spreadsheets.mappings import FIELD_TITLE, FieldFacts
+from workflows.spreadsheets.mappings import FIELD_TITLE, FieldMetadata
 from workflows.spreadsheets.runs import RowCounts
 
 KEYS: Final = frozenset(("FIRST_NAME", "LAST_NAME", "BIB", "MEMBER_NO"))
 """Fields that make a line of a list a row, whatever else it holds."""
 
 
-def facts_of(field: FieldSpec) -> FieldFacts:
+def facts_of(field: FieldSpec) -> FieldMetadata:
     """Return what a run knows about a field."""
-    return FieldFacts(
+    return FieldMetadata(
         name=field.name,
         required=field.required,
         resolver=field.resolver,

@@ -126,7 +126,7 @@ class Alternative(Contract):
 Alternatives = Annotated[tuple[Alternative, ...], Field(max_length=3)]
 
 
-class FieldFacts(Contract):
+class FieldMetadata(Contract):
     """What a run knows about one field of its import type."""
 
     name: FieldName

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from workflows.shared.cells import Cell, KeyOccurrences, meant
+from workflows.shared.cells import Cell, KeyOccurrences, repair_garbled
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.notations import part_of_date
 from workflows.spreadsheets.fields import FoundValue
@@ -62,7 +62,7 @@ def remark_on_name(text: str) -> str | None:
 def _remark_on_text(text: str) -> str | None:
     if _MARKUP.search(text):
         return MARKUP
-    return None if meant(text) is None else GARBLED
+    return None if repair_garbled(text) is None else GARBLED
 
 
 def remarks_on(fields: Mapping[int, FieldSpec], cells: Sequence[Cell]) -> Mapping[int, str]:

@@ -12,14 +12,14 @@ from temporalio.exceptions import ApplicationError, FailureError
 from workflows.shared import attributes, policies
 from workflows.shared.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT, WRONG_STATE
 from workflows.shared.failures import explain, failure_type, failures_logged
-from workflows.shared.notices import NoticeKind, NoticeOrder
+from workflows.shared.notifications import NotificationInput, NotificationKind
 from workflows.shared.parking import Decision
 from workflows.spreadsheets import decisions
 from workflows.spreadsheets.decisions import Nudge
 from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import Notice
 from workflows.spreadsheets.state import SpreadsheetRun
-from workflows.spreadsheets.steps import SpreadsheetNotices
+from workflows.spreadsheets.steps import SpreadsheetNotifications
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class SpreadsheetPauses:
             attributes.waiting(self._run.now.state, since, self._run.now.assignee)
         )
         if self._run.notices.enabled and is_new:
-            self._notify(NoticeKind.NEEDS_YOU)
+            self._notify(NotificationKind.NEEDS_YOU)
         while not answered():
             self._show_waiting()
             await self._pause(answered)
@@ -147,7 +147,7 @@ class SpreadsheetPauses:
         if not self._run.notices.enabled:
             await self._notify_by_step(nudge)
         elif nudge is not Nudge.ABANDONED:
-            self._notify(NoticeKind(nudge))
+            self._notify(NotificationKind(nudge))
         match nudge:
             case Nudge.REMINDER:
                 self._run.set(reminders=self._run.now.reminders + 1)
@@ -157,7 +157,7 @@ class SpreadsheetPauses:
                 days = self._run.order.patience.abandon_after / 86_400
                 raise Abandoned(f"no answer for {days:g} days")
 
-    def _notify(self, kind: NoticeKind) -> None:
+    def _notify(self, kind: NotificationKind) -> None:
         """Send a notice in the background, in place of one that is still being sent."""
         now = self._run.now
         assert now.waiting_since is not None and now.touched is not None
@@ -178,7 +178,7 @@ class SpreadsheetPauses:
         self._stop_notifying()
         self._notifying = asyncio.create_task(self._send(order))
 
-    async def _send(self, order: NoticeOrder) -> None:
+    async def _send(self, order: NotificationInput) -> None:
         await self._run.notices.send(order)
         if self._run.now.waiting_since is not None:
             self._show_waiting()
@@ -207,7 +207,7 @@ class SpreadsheetPauses:
         # A person who could not be notified now is notified next time; the inbox shows it anyway.
         with failures_logged(f"{nudge} not sent"):
             await workflow.execute_activity_method(
-                SpreadsheetNotices.notify, notice, summary=nudge, **policies.NOTICE
+                SpreadsheetNotifications.notify, notice, summary=nudge, **policies.NOTICE
             )
 
     async def _continue_as_new(self) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
 from workflows.shared.contracts import Contract, Person, built_when_used, served
-from workflows.shared.notices import NextStep
+from workflows.shared.notifications import NextStep
 from workflows.spreadsheets.mappings import (
     COLUMNS,
     ColumnMapping,
@@ -24,7 +24,7 @@ from workflows.spreadsheets.mappings import (
     ReviewCounts,
     SpreadsheetState,
 )
-from workflows.spreadsheets.runs import CHECK_REASON, SpreadsheetOrder, Staged
+from workflows.spreadsheets.runs import CHECK_REASON, SpreadsheetInput, Staged
 
 REVIEW: Final = "REVIEW"
 """The step of a run whose rows are being reviewed; its state is CELL_MAPPING."""
@@ -212,7 +212,7 @@ class ReviewEffect(Contract):
 class ReviewInput(Contract):
     """Input of `spreadsheets.open_review` and `spreadsheets.check_review`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     staged: Staged
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     version: int
@@ -231,7 +231,7 @@ class ReviewChange(Deciding):
 class ChangeReview(Contract):
     """Input of `spreadsheets.change_review`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     operation: int
     version: int
@@ -288,20 +288,20 @@ class CheckNote(Contract):
 class CloseReview(Contract):
     """Input of `spreadsheets.close_review`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     version: int
     by: Person
     at: datetime
 
 
-def active(operations: Sequence[ReviewOperation]) -> list[ReviewOperation]:
+def active_operations(operations: Sequence[ReviewOperation]) -> list[ReviewOperation]:
     """The operations that count, undos left out.
 
     Args:
         operations: All of them, by version. An undo can be taken back as well.
     """
-    gone = undone(operations)
+    gone = undone_versions(operations)
     return [
         each
         for each in operations
@@ -309,7 +309,7 @@ def active(operations: Sequence[ReviewOperation]) -> list[ReviewOperation]:
     ]
 
 
-def undone(operations: Sequence[ReviewOperation]) -> set[int]:
+def undone_versions(operations: Sequence[ReviewOperation]) -> set[int]:
     """Versions of the operations, undos among them, that are taken back."""
     found: set[int] = set()
     for each in reversed(operations):
@@ -382,7 +382,7 @@ def about_columns(operation: Operation) -> set[int] | None:
             return None
 
 
-def with_columns(operation: Operation, ids: Mapping[int, int]) -> Operation:
+def remap_columns(operation: Operation, ids: Mapping[int, int]) -> Operation:
     """An operation about columns, for others in their places."""
     match operation:
         case Join(columns=(one, other)):

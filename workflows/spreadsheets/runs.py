@@ -18,7 +18,7 @@ from workflows.spreadsheets.mappings import (
     CellSummary,
     ColumnMapping,
     DecisionRecord,
-    FieldFacts,
+    FieldMetadata,
     FieldName,
     Header,
     HiddenParts,
@@ -60,7 +60,7 @@ class Patience(Contract):
     undo_within: int = Field(default=30 * DAY, ge=1)
 
 
-class SpreadsheetOrder(Contract):
+class SpreadsheetInput(Contract):
     """Input of the workflow, beside the state it continues from."""
 
     uuid: Uuid
@@ -94,7 +94,7 @@ class SpreadsheetOrder(Contract):
 class AnalysisInput(Contract):
     """Input of `spreadsheets.analyse`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     layout: Layout
     version: int
     """Version of the mappings that the outcome becomes."""
@@ -106,7 +106,7 @@ class Analysis(Contract):
     layout: Layout
     """As found; `header_line` is set."""
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
-    fields: tuple[FieldFacts, ...] = Field(max_length=FIELDS)
+    fields: tuple[FieldMetadata, ...] = Field(max_length=FIELDS)
     """Fields of the import type, for this organisation; kept in the run."""
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     """Further sheets that hold something."""
@@ -119,7 +119,7 @@ class Analysis(Contract):
 class StageInput(Contract):
     """Input of `spreadsheets.stage`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     layout: Layout
     columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
     """What they mean so far: they tell which rows are no people."""
@@ -142,7 +142,7 @@ class Staged(Contract):
 class CollectInput(Contract):
     """Input of `spreadsheets.collect_values`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     staged: Staged
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
 
@@ -163,7 +163,7 @@ class SaveColumns(Contract):
 class DecideCells(Contract):
     """Input of `spreadsheets.decide_cells`; all of it is taken, or nothing."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     version: int
     """Version of the mappings that this becomes: a decision that came twice is taken once."""
     decisions: tuple[CellDecision, ...] = Field(max_length=200)
@@ -191,7 +191,7 @@ class RowCounts(Contract):
 class ProcessInput(Contract):
     """Input of `spreadsheets.process`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     staged: Staged
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     round: int = Field(ge=0)
@@ -278,7 +278,7 @@ class Finishing(Contract):
 class ReportInput(Contract):
     """Input of `spreadsheets.write_report`."""
 
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     staged: Staged
     layout: Layout
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
@@ -297,7 +297,7 @@ class SpreadsheetProgress(Contract):
     notify: Annotated[str, StringConstraints(max_length=320)] | None = None
     layout: Layout = Layout()
     columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
-    fields: tuple[FieldFacts, ...] = Field(default=(), max_length=FIELDS)
+    fields: tuple[FieldMetadata, ...] = Field(default=(), max_length=FIELDS)
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
     hidden: HiddenParts = HiddenParts()
@@ -387,7 +387,7 @@ def undo_id(uuid: str) -> str:
     return f"spreadsheet-undo/{uuid}"
 
 
-class UndoOrder(Contract):
+class UndoInput(Contract):
     """Input of the undo workflow and of `spreadsheets.undo`."""
 
     uuid: Uuid
@@ -423,7 +423,7 @@ class UndoResult(Contract):
     """The first few that were left alone; all of them are in the report."""
 
 
-class RetentionOrder(Contract):
+class RetentionInput(Contract):
     """Input of the retention workflow; seconds and counts."""
 
     finished_after: int = Field(default=7 * DAY, ge=1)
@@ -448,7 +448,7 @@ class ExpiredPage(Contract):
 class ExpiredInput(Contract):
     """Input of `spreadsheets.expired`."""
 
-    order: RetentionOrder
+    order: RetentionInput
     now: datetime
 
 
@@ -487,6 +487,6 @@ _STANDS: Final = MappingProxyType(
 )
 
 
-def standing(state: SpreadsheetState) -> str:
+def status_label(state: SpreadsheetState) -> str:
     """What follows "the import": `is complete`, `has failed`."""
     return _STANDS[state]

@@ -12,9 +12,9 @@ from workflows.shared import attributes
 from workflows.shared.contracts import BlobRef
 from workflows.shared.errors import SPREADSHEET_FAILED
 from workflows.shared.failures import explain
-from workflows.shared.notices import NoticeKind, counted
+from workflows.shared.notifications import NotificationKind, counted
 from workflows.shared.parking import Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 from workflows.spreadsheets.answers import SpreadsheetAnswers
 from workflows.spreadsheets.calls import SpreadsheetSteps, Staging
@@ -37,7 +37,7 @@ from workflows.spreadsheets.runs import (
     ColumnMappings,
     Confirmation,
     Reassignment,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     SpreadsheetProgress,
     SpreadsheetResult,
     SpreadsheetStatus,
@@ -59,9 +59,9 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     @workflow.init
     def __init__(
-        self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
+        self, order: SpreadsheetInput, progress: SpreadsheetProgress | None = None
     ) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.patience.abandon_after)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._run = SpreadsheetRun(order, progress, self._parking, self._waiting, self._notices)
@@ -75,7 +75,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     @workflow.run
     async def run(
-        self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
+        self, order: SpreadsheetInput, progress: SpreadsheetProgress | None = None
     ) -> SpreadsheetResult:
         """Import the spreadsheet; a run that fails has state FAILED in its status row too."""
         self._notices.begin()
@@ -85,7 +85,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
             await self._fail(str(failed))
         except Abandoned as abandoned:
             return await self._close(
-                SpreadsheetState.CANCELLED, NoticeKind.ABANDONED, reason=str(abandoned)
+                SpreadsheetState.CANCELLED, NotificationKind.ABANDONED, reason=str(abandoned)
             )
         if not is_complete:
             return await self._cancelled()
@@ -168,13 +168,13 @@ class SpreadsheetImport(Parkable, retry=Answer):
         return result
 
     async def _fail(self, reason: str) -> NoReturn:
-        result = await self._close(SpreadsheetState.FAILED, NoticeKind.FAILED, reason=reason)
+        result = await self._close(SpreadsheetState.FAILED, NotificationKind.FAILED, reason=reason)
         raise ApplicationError(reason, result, type=SPREADSHEET_FAILED, non_retryable=True)
 
     async def _close(
         self,
         state: SpreadsheetState,
-        kind: NoticeKind = NoticeKind.ENDED,
+        kind: NotificationKind = NotificationKind.ENDED,
         *,
         reason: str | None = None,
         trail: tuple[DecisionRecord, ...] = (),

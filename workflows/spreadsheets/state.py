@@ -9,7 +9,7 @@ from temporalio.exceptions import FailureError
 from workflows.shared import policies
 from workflows.shared.failures import Cancellation, explain, reraise_cancellation
 from workflows.shared.parking import Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 from workflows.spreadsheets import decisions
 from workflows.spreadsheets.decisions import field_titles, missing_fields, titled
@@ -24,7 +24,7 @@ from workflows.spreadsheets.runs import (
     Analysis,
     Answer,
     ColumnMappings,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     SpreadsheetProgress,
     SpreadsheetStatus,
     Staged,
@@ -51,11 +51,11 @@ class SpreadsheetRun:
 
     def __init__(
         self,
-        order: SpreadsheetOrder,
+        order: SpreadsheetInput,
         progress: SpreadsheetProgress | None,
         parking: Parking,
         waiting: Waiting,
-        notices: Notices,
+        notices: Notifications,
     ) -> None:
         self.order = order
         self.now = progress or SpreadsheetProgress(

@@ -27,11 +27,11 @@ from workflows.spreadsheets.runs import (
     ReportInput,
     RowCounts,
     SaveColumns,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     Staged,
     StageInput,
     StatusRecord,
-    UndoOrder,
+    UndoInput,
     UndoResult,
 )
 from workflows.spreadsheets.runs import Notice as FormerNotice
@@ -48,7 +48,7 @@ class SpreadsheetLifecycle:
     """Opens, records and closes imports."""
 
     @activity.defn(name="spreadsheets.begin")
-    async def begin(self, order: SpreadsheetOrder) -> None: ...
+    async def begin(self, order: SpreadsheetInput) -> None: ...
 
     @activity.defn(name="spreadsheets.record")
     async def record(self, record: StatusRecord) -> None: ...
@@ -63,7 +63,7 @@ class SpreadsheetLifecycle:
     async def save_columns(self, save: SaveColumns) -> None: ...
 
 
-class SpreadsheetNotices:
+class SpreadsheetNotifications:
     """Sends notices of runs that began to wait before all pipelines shared `notices.send`."""
 
     @activity.defn(name="spreadsheets.notify")
@@ -120,7 +120,7 @@ class SpreadsheetUndoSteps:
     """Undoes imports."""
 
     @activity.defn(name="spreadsheets.undo")
-    async def undo(self, order: UndoOrder) -> UndoResult: ...
+    async def undo(self, order: UndoInput) -> UndoResult: ...
 
 
 class SpreadsheetStaging:

@@ -12,8 +12,13 @@ from workflows.shared.errors import WRONG_STATE
 from workflows.shared.parking import Answered, Decision, Parking
 from workflows.shared.waiting import OnFailure, Waiting
 from workflows.transfers.events import TransferStatus, queue_task_queue
-from workflows.transfers.job_end import record, standing
-from workflows.transfers.runs import FileJobOrder, TransferAssign, Turn, TurnOrder
+from workflows.transfers.job_end import job_status, record
+from workflows.transfers.runs import (
+    FileJobInput,
+    SequenceLockInput,
+    SequencePosition,
+    TransferAssign,
+)
 from workflows.transfers.steps import Planning
 
 SETTINGS = "settings"
@@ -33,7 +38,7 @@ class Assignment:
         waiting: Of the run.
     """
 
-    def __init__(self, order: FileJobOrder, parking: Parking, waiting: Waiting) -> None:
+    def __init__(self, order: FileJobInput, parking: Parking, waiting: Waiting) -> None:
         self._order, self._parking, self._waiting = order, parking, waiting
         self._step: str | None = None
         self._answer: TransferAssign | None = None
@@ -77,7 +82,7 @@ class Assignment:
         """
         answer = self._answer
         assert answer is not None
-        order = standing(
+        order = job_status(
             self._order,
             TransferStatus.ASSIGNED,
             queue=answer.queue,
@@ -99,7 +104,7 @@ _POSITIONS_SHOWN: Final = 20
 """A long line must not fill the history."""
 
 
-class SequenceTurn:
+class SequenceLock:
     """The place of a run in the line of its key.
 
     Args:
@@ -109,7 +114,7 @@ class SequenceTurn:
     """
 
     def __init__(
-        self, order: FileJobOrder, waiting: Waiting, show: Callable[[str | None], None]
+        self, order: FileJobInput, waiting: Waiting, show: Callable[[str | None], None]
     ) -> None:
         self._order, self._waiting, self._show = order, waiting, show
         self.waits: str | None = None
@@ -122,21 +127,21 @@ class SequenceTurn:
             key: Of the job.
             park: Asks a person when its place cannot be found out.
         """
-        known: Turn | None = None
+        known: SequencePosition | None = None
         shown = 0
         while True:
             turn = await self._waiting.retried(lambda known=known: self._next(key, known), park)
             if not turn.position:
                 break
             shown += 1
-            known = turn if shown < _POSITIONS_SHOWN else Turn(position=-1)
+            known = turn if shown < _POSITIONS_SHOWN else SequencePosition(position=-1)
             self.waits = f"its turn: position {turn.position} of {key!r}, behind {turn.behind}"
             self._show(self.waits)
         self.waits = None
         self._show(None)
 
-    async def _next(self, key: str, known: Turn | None) -> Turn:
-        order = TurnOrder(
+    async def _next(self, key: str, known: SequencePosition | None) -> SequencePosition:
+        order = SequenceLockInput(
             transfer_id=self._order.transfer_id,
             key=key,
             run=workflow.info().workflow_id,

@@ -14,7 +14,7 @@ from workflows.transfers.job_settings import partner_of, place_of, side_of, verb
 from workflows.transfers.runs import (
     ActionDetail,
     ActionDetails,
-    ActionOrder,
+    ActionInput,
     ActionResult,
     ActionView,
     Manifest,
@@ -48,7 +48,7 @@ def options_of(action: Action) -> policies.RemoteStep:
     return {**policies.LONG, "retry_policy": _AT_ENDPOINTS}
 
 
-async def carried_out(order: ActionOrder) -> ActionResult:
+async def carried_out(order: ActionInput) -> ActionResult:
     """Carry out one action: one attempt, as its settings count them."""
     return await workflow.execute_activity(
         verb_of(order.action),

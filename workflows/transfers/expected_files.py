@@ -16,20 +16,20 @@ from temporalio.workflow import ParentClosePolicy
 from workflows.shared import attributes, policies
 from workflows.shared.contracts import Answer
 from workflows.shared.failures import explain, reraise_cancellation
-from workflows.shared.notices import NoticeKind, notice_id
+from workflows.shared.notifications import NotificationKind, notice_id
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 from workflows.transfers.steps import Expecting
 from workflows.transfers.watches import (
     EXPECTED_CHECK,
     EXPECTED_FILES,
+    ExpectationCheckInput,
     ExpectedDay,
     ExpectedDays,
-    ExpectedOrder,
     ExpectedResult,
     ExpectedState,
-    GapOrder,
+    GapInput,
     GapView,
     gap_id,
 )
@@ -48,7 +48,7 @@ class ExpectedFilesCheck:
     """
 
     @workflow.run
-    async def run(self, order: ExpectedOrder) -> ExpectedResult:
+    async def run(self, order: ExpectationCheckInput) -> ExpectedResult:
         """Check once."""
         waiting = Waiting()
         try:
@@ -66,13 +66,13 @@ class ExpectedFilesCheck:
         return result
 
 
-async def _notify(order: ExpectedOrder, sentence: str) -> None:
-    notices = Notices(order.notices)
+async def _notify(order: ExpectationCheckInput, sentence: str) -> None:
+    notices = Notifications(order.notices)
     id = notice_id("expected", order.expectation.name, workflow.now().date(), sentence)
-    await notices.once(notices.order(NoticeKind.NEEDS_YOU, "problem", sentence, id=id))
+    await notices.once(notices.order(NotificationKind.NEEDS_YOU, "problem", sentence, id=id))
 
 
-async def _check(order: ExpectedOrder) -> ExpectedResult:
+async def _check(order: ExpectationCheckInput) -> ExpectedResult:
     return await workflow.execute_local_activity_method(
         Expecting.check_expected, order, summary="judge the days", **policies.SHORT
     )
@@ -84,7 +84,7 @@ async def _record(days: tuple[ExpectedDay, ...]) -> None:
     )
 
 
-async def _begin(gap: GapOrder) -> None:
+async def _begin(gap: GapInput) -> None:
     day = gap.day
     try:
         await workflow.start_child_workflow(
@@ -118,21 +118,21 @@ class ExpectedFiles(Parkable, skip=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: GapOrder) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+    def __init__(self, order: GapInput) -> None:
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._day, self._sentence = order.day, order.sentence
         self._has_arrived = False
 
     @workflow.run
-    async def run(self, order: GapOrder) -> GapView:
+    async def run(self, order: GapInput) -> GapView:
         """Notify people, and wait."""
         is_late = order.day.state is ExpectedState.LATE
         if is_late and not workflow.patched(_LATE_WAITS):
             id = notice_id("expected", self._day.name, self._day.day, self._day.state)
             await self._notices.once(
-                self._notices.order(NoticeKind.NEEDS_YOU, "late", self._sentence, id=id)
+                self._notices.order(NotificationKind.NEEDS_YOU, "late", self._sentence, id=id)
             )
         elif not self._has_arrived:
             await self._wait()

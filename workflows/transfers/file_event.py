@@ -18,9 +18,9 @@ from workflows.shared import attributes, policies
 from workflows.shared.contracts import MEMO, Answer, Retry
 from workflows.shared.errors import KEY_REUSED, TRANSFER_FAILED
 from workflows.shared.failures import explain
-from workflows.shared.notices import NextStep, NoticeKind
+from workflows.shared.notifications import NextStep, NotificationKind
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 from workflows.transfers.events import (
     FILE_EVENT,
@@ -33,16 +33,16 @@ from workflows.transfers.events import (
 )
 from workflows.transfers.runs import (
     EventRoute,
-    FileEventOrder,
-    FileJobOrder,
+    FileEventInput,
+    FileJobInput,
     Reception,
-    RouteOrder,
-    StatusOrder,
+    RouteInput,
+    StatusInput,
     TransferAssign,
     TransferView,
     file_job_id,
-    reason_of,
     transfer_workflow_id,
+    unrouted_reason,
 )
 from workflows.transfers.steps import Receiving
 
@@ -76,8 +76,8 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: FileEventOrder) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+    def __init__(self, order: FileEventInput) -> None:
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
@@ -88,7 +88,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._reason: str | None = None
 
     @workflow.run
-    async def run(self, order: FileEventOrder) -> TransferView:
+    async def run(self, order: FileEventInput) -> TransferView:
         """Have an event carried out; the job outlives this run."""
         self._notices.begin()
         try:
@@ -117,7 +117,9 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     async def _assigned(self) -> EventRoute:
         """The route, when there is one."""
         while self._route is None or self._route.queue is None:
-            reason = "its route is not known" if self._route is None else reason_of(self._route)
+            reason = (
+                "its route is not known" if self._route is None else unrouted_reason(self._route)
+            )
             self._status = TransferStatus.NO_ASSIGNED
             self._notices.facts["steps"] = self._ways_on()
             await self._ask("route", reason)
@@ -135,7 +137,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     async def _routed(self) -> EventRoute:
         assert self._event is not None
         assign = self._assign
-        order = RouteOrder(
+        order = RouteInput(
             transfer_id=self._order.transfer_id,
             event=self._event,
             digest=self._order.digest,
@@ -171,7 +173,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     async def _start_job(self, event: FileNotice, route: EventRoute) -> Reception | None:
         """Start the job; what is known of one that was started before."""
         assert route.queue is not None
-        order = FileJobOrder(
+        order = FileJobInput(
             transfer_id=self._order.transfer_id,
             queue=route.queue,
             event=event,
@@ -211,7 +213,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     async def _leave_out(self, left_out: _LeftOut) -> TransferView:
         reason = str(left_out)
-        order = StatusOrder(
+        order = StatusInput(
             transfer_id=self._order.transfer_id,
             status=TransferStatus.FAILED,
             at=workflow.now(),
@@ -226,10 +228,10 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         )
         if left_out.state == "skipped":
             return await self._end(TransferStatus.FAILED, reason, state=left_out.state)
-        view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)
+        view = await self._end(TransferStatus.FAILED, reason, NotificationKind.FAILED)
         raise ApplicationError(reason, view, type=TRANSFER_FAILED, non_retryable=True)
 
-    async def _record(self, order: StatusOrder) -> None:
+    async def _record(self, order: StatusInput) -> None:
         await workflow.execute_local_activity_method(
             Receiving.record, order, summary=f"record {order.status}", **policies.SHORT
         )
@@ -239,14 +241,14 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         # A start that meets this run by its id compares with the event that has it.
         workflow.upsert_memo({MEMO: reception.digest})
         reason = reception.refused or ""
-        view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)
+        view = await self._end(TransferStatus.FAILED, reason, NotificationKind.FAILED)
         raise ApplicationError(reason, view, type=KEY_REUSED, non_retryable=True)
 
     async def _end(
         self,
         status: TransferStatus,
         reason: str,
-        kind: NoticeKind = NoticeKind.ENDED,
+        kind: NotificationKind = NotificationKind.ENDED,
         state: str | None = None,
     ) -> TransferView:
         self._status, self._reason = status, reason[:500]
@@ -293,5 +295,5 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         )
 
 
-def _attributes(order: FileJobOrder) -> TypedSearchAttributes:
+def _attributes(order: FileJobInput) -> TypedSearchAttributes:
     return attributes.at_start("transfers", order.queue, order.event.account_id)

@@ -12,22 +12,22 @@ from workflows.shared import attributes, policies
 from workflows.shared.contracts import Answer, AnyAnswer, BlobRef
 from workflows.shared.errors import TOO_LATE, TRANSFER_FAILED, WRONG_STATE
 from workflows.shared.failures import Cancellation, explain
-from workflows.shared.notices import NoticeKind
+from workflows.shared.notifications import NotificationKind
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import OnFailure, Waiting
-from workflows.transfers.assignment import SETTINGS, Assignment, Reassigned, SequenceTurn
+from workflows.transfers.assignment import SETTINGS, Assignment, Reassigned, SequenceLock
 from workflows.transfers.attempts import Attempts, Progress, carried_out
 from workflows.transfers.events import FILE_JOB, TransferStatus, file_of
 from workflows.transfers.fired_events import loop_of
 from workflows.transfers.job_end import Ending, JobFailed, ReceiptSteps
 from workflows.transfers.job_settings import may_be_left_out
 from workflows.transfers.runs import (
-    ActionOrder,
+    ActionInput,
     ActionResult,
-    FileJobOrder,
-    LoadOrder,
+    FileJobInput,
     Manifest,
+    PlanInput,
     TransferAssign,
     TransferPlan,
     TransferRetry,
@@ -57,8 +57,8 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: FileJobOrder) -> None:
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+    def __init__(self, order: FileJobInput) -> None:
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         timeout = timedelta(seconds=order.park_for_seconds)
         super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
@@ -73,7 +73,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._progress = Progress()
         self._remarks: list[str] = []
         self._left_out = False
-        self._turn = SequenceTurn(order, self._waiting, self._show)
+        self._turn = SequenceLock(order, self._waiting, self._show)
         self._reason: str | None = None
         self._receipt: BlobRef | None = None
         self._cancellation = Cancellation[Answer]()
@@ -82,7 +82,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._closing = False
 
     @workflow.run
-    async def run(self, order: FileJobOrder) -> TransferView:
+    async def run(self, order: FileJobInput) -> TransferView:
         """Carry out the job; one that fails has the state Failed in its row too."""
         self._notices.begin()
         if (file := file_of(order.event)) is not None:
@@ -119,9 +119,9 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         return () if self._plan is None else self._plan.job.actions.list
 
     async def _loaded(self) -> TransferPlan:
-        return await self._load(LoadOrder(job=self._order, at=workflow.info().start_time))
+        return await self._load(PlanInput(job=self._order, at=workflow.info().start_time))
 
-    async def _load(self, order: LoadOrder) -> TransferPlan:
+    async def _load(self, order: PlanInput) -> TransferPlan:
         return await workflow.execute_local_activity_method(
             Planning.load_plan, order, summary="load the job's settings", **policies.SHORT
         )
@@ -172,7 +172,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
     async def _run_action(self, index: int) -> ActionResult:
         plan = self._require_plan()
-        order = ActionOrder(
+        order = ActionInput(
             job=self._order,
             plan_zone=plan.job.zone,
             index=index,
@@ -225,7 +225,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             return
         plan = self._require_plan()
         self._plan = await self._load(
-            LoadOrder(
+            PlanInput(
                 job=self._order,
                 at=workflow.now(),
                 plan=plan,
@@ -273,7 +273,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         return view
 
     async def _fail(self, reason: str, by: str | None) -> NoReturn:
-        view = await self._close(TransferStatus.FAILED, reason, by, NoticeKind.FAILED)
+        view = await self._close(TransferStatus.FAILED, reason, by, NotificationKind.FAILED)
         raise ApplicationError(reason, view, type=TRANSFER_FAILED, non_retryable=True)
 
     async def _close(
@@ -281,7 +281,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         status: TransferStatus,
         reason: str | None = None,
         by: str | None = None,
-        kind: NoticeKind = NoticeKind.ENDED,
+        kind: NotificationKind = NotificationKind.ENDED,
     ) -> TransferView:
         index, self._index, self._closing = self._index, None, True
         if status is TransferStatus.FAILED:

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.events import ACCOUNT, CHAIN, DEPTH, EVENT_BYTES, VISITED, visit_of
-from workflows.transfers.runs import ActionOrder, FileJobOrder
+from workflows.transfers.runs import ActionInput, FileJobInput
 
 _DATA: Final = "data."
 _ID_DIGITS: Final = 16
 
 
-def fired_body(order: ActionOrder, names: Mapping[str, str]) -> str:
+def fired_body(order: ActionInput, names: Mapping[str, str]) -> str:
     """An event as JSON in structured mode; the same for the same order, so that it is sent once.
 
     Its id is made of the transfer, the action and its content: an action with corrected settings
@@ -52,7 +52,7 @@ def fired_body(order: ActionOrder, names: Mapping[str, str]) -> str:
     return body
 
 
-def loop_of(order: FileJobOrder, job: str) -> str | None:
+def loop_of(order: FileJobInput, job: str) -> str | None:
     """Why an event must not be carried out; None: it may.
 
     Args:

@@ -12,17 +12,17 @@ from workflows.shared.failures import explain, failures_logged
 from workflows.shared.parking import Answered
 from workflows.shared.waiting import OnFailure, Waiting
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.receipts import ReceiptStep, sealed
+from workflows.transfers.receipts import ReceiptStep, seal_step
 from workflows.transfers.runs import (
     ActionResult,
-    FileJobOrder,
-    KeepOrder,
+    FileJobInput,
+    KeepCopyInput,
     KeptCopy,
     Manifest,
-    ReceiptOrder,
-    SettleOrder,
+    ReceiptInput,
+    SettleInput,
     SettleResult,
-    StatusOrder,
+    StatusInput,
     StoredReceipt,
     TransferClosing,
     TransferPlan,
@@ -31,7 +31,7 @@ from workflows.transfers.settings import Action, AfterSource, ReadFile
 from workflows.transfers.steps import JobClosing, Receipts, Receiving
 
 
-def standing(order: FileJobOrder, status: TransferStatus, **fields: Any) -> StatusOrder:
+def job_status(order: FileJobInput, status: TransferStatus, **fields: Any) -> StatusInput:
     """What is written of a job now.
 
     Args:
@@ -39,7 +39,7 @@ def standing(order: FileJobOrder, status: TransferStatus, **fields: Any) -> Stat
         status: The state of its transfer.
         fields: Further fields of the row.
     """
-    return StatusOrder(
+    return StatusInput(
         transfer_id=order.transfer_id,
         status=status,
         at=workflow.now(),
@@ -50,7 +50,7 @@ def standing(order: FileJobOrder, status: TransferStatus, **fields: Any) -> Stat
     )
 
 
-async def record(order: StatusOrder, summary: str) -> None:
+async def record(order: StatusInput, summary: str) -> None:
     """Write it.
 
     Args:
@@ -74,7 +74,7 @@ class ReceiptSteps:
         order: Of the job.
     """
 
-    def __init__(self, order: FileJobOrder) -> None:
+    def __init__(self, order: FileJobInput) -> None:
         self._order = order
         self.previous = order.digest
         """Hash of the last step."""
@@ -105,7 +105,7 @@ class ReceiptSteps:
         """An action was not carried out, and why."""
         if not workflow.patched(_OUTCOMES):
             return
-        step = sealed(
+        step = seal_step(
             ReceiptStep(
                 transfer_id=self._order.transfer_id,
                 index=index,
@@ -147,7 +147,7 @@ class Ending:
         park: Asks a person when one of them fails that the job cannot end without.
     """
 
-    def __init__(self, order: FileJobOrder, waiting: Waiting, park: OnFailure) -> None:
+    def __init__(self, order: FileJobInput, waiting: Waiting, park: OnFailure) -> None:
         self._order, self._waiting, self._park = order, waiting, park
         self.kept: KeptCopy | None = None
         """What can be sent again."""
@@ -167,11 +167,11 @@ class Ending:
             The receipt; None: no action has begun.
         """
         if succeeded and plan is not None and plan.job.keep_copy_days and files.files:
-            copy = KeepOrder(job=self._order, files=files, days=plan.job.keep_copy_days)
+            copy = KeepCopyInput(job=self._order, files=files, days=plan.job.keep_copy_days)
             self.kept = await self._last(lambda: _execute("transfers.keep", copy, KeptCopy))
         if not (steps.stored or steps.outcomes):
             return None
-        order = ReceiptOrder(
+        order = ReceiptInput(
             job=self._order,
             steps=tuple(steps.stored),
             kept=self.kept and self.kept.files.blob,
@@ -210,10 +210,10 @@ class Ending:
         if left_out:
             return ["the source stays as it is, because an action was left out"]
         remarks: list[str] = []
-        for index, action in to_settle(plan, succeeded=succeeded):
+        for index, action in sources_to_settle(plan, succeeded=succeeded):
             if index not in read:
                 continue
-            order = SettleOrder(
+            order = SettleInput(
                 job=self._order,
                 index=index,
                 action=action,
@@ -243,7 +243,7 @@ class Ending:
                 await self._waiting.done(lambda: self._noted(job, note, answered.by))
 
     async def _noted(self, job: str | None, note: str, by: str | None = None) -> None:
-        order = standing(
+        order = job_status(
             self._order,
             TransferStatus.READ_MESSAGE,
             queue=self._order.queue,
@@ -294,7 +294,7 @@ class Ending:
         return await self._waiting.retried_despite_cancel(work, self._park)
 
 
-def to_settle(plan: TransferPlan, *, succeeded: bool) -> Sequence[tuple[int, ReadFile]]:
+def sources_to_settle(plan: TransferPlan, *, succeeded: bool) -> Sequence[tuple[int, ReadFile]]:
     """The actions whose sources do not stay, with their places."""
     reads = [
         (index, action)

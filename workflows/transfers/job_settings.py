@@ -25,7 +25,6 @@ from workflows.transfers.settings import (
     Decrypt,
     Encrypt,
     Extract,
-    Facts,
     FireEvent,
     JobSettings,
     ReadFile,
@@ -33,10 +32,11 @@ from workflows.transfers.settings import (
     SettingsJob,
     Side,
     Sign,
+    TemplateContext,
     Verify,
     WriteFile,
-    names_of,
     resolve,
+    resolved_templates,
 )
 
 _NEEDS_NO_FILE: Final = (ReadFile, FireEvent, CallHttp)
@@ -321,7 +321,7 @@ def plan_of(
     """
     actions = job.actions.list
     refuse_order(actions, has_files=has_files)
-    facts = Facts(event, job.zone, job.queue, job.job)
+    facts = TemplateContext(event, job.zone, job.queue, job.job)
     found = [*remarks, *(f"nothing reads the key {each}" for each in unused)]
     if not event.time_given and _has_dates(job):
         found.append("the event has no time: names with dates use that of its arrival")
@@ -329,7 +329,7 @@ def plan_of(
     plan = TransferPlan(
         job=job,
         settings=settings,
-        names=tuple(names_of(action, facts) for action in actions),
+        names=tuple(resolved_templates(action, facts) for action in actions),
         sequence=sequence,
         remarks=first_of(found),
         inline_receipt=True,
@@ -385,7 +385,9 @@ def corrected(
     changed = plan.job.actions.model_copy(update={"list": tuple(actions)})
     job = plan.job.model_copy(update={"actions": changed})
     resolved = list(plan.names)
-    resolved[index] = names_of(action, Facts(event, job.zone, job.queue, job.job))
+    resolved[index] = resolved_templates(
+        action, TemplateContext(event, job.zone, job.queue, job.job)
+    )
     return _bounded(plan.model_copy(update={"job": job, "names": tuple(resolved)}))
 
 

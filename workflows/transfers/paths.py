@@ -106,7 +106,7 @@ def matcher(name: str) -> re.Pattern[str]:
     return re.compile(f"{hidden}{translate(name)}", re.DOTALL)
 
 
-def widened(pattern: str) -> str:
+def widen_pattern(pattern: str) -> str:
     """A pattern that also takes other cases, and accents that are encoded otherwise.
 
     It takes more than that, which `divided` leaves out. A name without wildcards is a pattern then;
@@ -135,7 +135,7 @@ def _has_forms(text: str) -> bool:
     return not (unicodedata.is_normalized("NFD", text) and unicodedata.is_normalized("NFC", text))
 
 
-def divided(pattern: str, paths: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
+def split_matches(pattern: str, paths: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
     """What a pattern names, what it nearly names, and what a sender still writes.
 
     Args:

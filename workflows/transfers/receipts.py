@@ -121,16 +121,16 @@ def canonical(value: Any) -> bytes:
     ).encode()
 
 
-def seal_of(step: Mapping[str, Any]) -> str:
+def step_hash(step: Mapping[str, Any]) -> str:
     """Hash of a step, whether or not it holds one already."""
     return hashlib.sha256(
         canonical({name: value for name, value in step.items() if name != SEAL})
     ).hexdigest()
 
 
-def sealed(step: ReceiptStep) -> ReceiptStep:
+def seal_step(step: ReceiptStep) -> ReceiptStep:
     """The step with its hash."""
-    return step.model_copy(update={SEAL: seal_of(step.model_dump(mode="json"))})
+    return step.model_copy(update={SEAL: step_hash(step.model_dump(mode="json"))})
 
 
 def read_digest(files: Iterable[ReceiptFile]) -> str:
@@ -152,7 +152,7 @@ def in_order(event: str, steps: Sequence[ReceiptStep]) -> Sequence[ReceiptStep]:
     return [*ordered, *(step for step in steps if step not in ordered)]
 
 
-def assembled(
+def assemble_receipt(
     transfer_id: str,
     event: str,
     steps: Sequence[ReceiptStep],
@@ -223,7 +223,7 @@ def verify(receipt: object, *, expected: str | None = None) -> Finding:
     return Finding()
 
 
-def unchained(receipt: Mapping[str, Any]) -> Sequence[str]:
+def unhashed_fields(receipt: Mapping[str, Any]) -> Sequence[str]:
     """Fields of a receipt that say something and that its chain does not cover."""
     present = (name for name, value in receipt.items() if value is not None)
     return sorted(name for name in present if name not in CHAINED)
@@ -231,7 +231,7 @@ def unchained(receipt: Mapping[str, Any]) -> Sequence[str]:
 
 def _has_its_seal(step: Mapping[str, Any]) -> bool:
     try:
-        return seal_of(step) == step[SEAL]
+        return step_hash(step) == step[SEAL]
     except ValueError:
         # It holds what no canonical JSON can say: half a character, a number that is none.
         return False

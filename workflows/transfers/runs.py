@@ -37,7 +37,7 @@ INLINE_STEP: Final = 2_048
 PARK_SECONDS: Final = 14 * 24 * 3600
 
 
-class FileEventOrder(Contract):
+class FileEventInput(Contract):
     """Input of `FileEvent`: the event as it arrived; its body is checked within the run."""
 
     transfer_id: TransferId
@@ -61,7 +61,7 @@ class Manifest(Contract):
     """Lines of `StagedFile`; None: there are no files yet."""
 
 
-class FileJobOrder(Contract):
+class FileJobInput(Contract):
     """Input of `FileJob`: a routed event."""
 
     transfer_id: TransferId
@@ -125,10 +125,10 @@ class StagedFile(Contract):
     signed_by: str | None = Field(default=None, max_length=64)
 
 
-class ActionOrder(Contract):
+class ActionInput(Contract):
     """Input of the activity of one action."""
 
-    job: FileJobOrder
+    job: FileJobInput
     plan_zone: str = Field(default="UTC", max_length=64)
     index: int = Field(ge=0, lt=ACTIONS)
     round: int = 0
@@ -195,7 +195,7 @@ class Reception(Contract):
     """Of that other event."""
 
 
-class RouteOrder(Contract):
+class RouteInput(Contract):
     """Input of `transfers.route`: look again where an event goes."""
 
     transfer_id: TransferId
@@ -208,7 +208,7 @@ class RouteOrder(Contract):
     reason: Sentence | None = None
 
 
-class StatusOrder(Contract):
+class StatusInput(Contract):
     """Input of `transfers.record`: a transfer enters a state."""
 
     transfer_id: TransferId
@@ -225,10 +225,10 @@ class StatusOrder(Contract):
     by: Person | None = None
 
 
-class LoadOrder(Contract):
+class PlanInput(Contract):
     """Input of `transfers.load_plan`; the job has begun then."""
 
-    job: FileJobOrder
+    job: FileJobInput
     at: datetime
     plan: TransferPlan | None = None
     """What it has done so far was done by this plan; None: it begins."""
@@ -240,7 +240,7 @@ class LoadOrder(Contract):
     """The action that failed, with corrected settings."""
 
 
-class TurnOrder(Contract):
+class SequenceLockInput(Contract):
     """Input of `transfers.take_turn`: runs of one key write one after the other."""
 
     transfer_id: TransferId
@@ -252,7 +252,7 @@ class TurnOrder(Contract):
     """The position that is shown already; None: none is; -1: it ends at its turn only."""
 
 
-class Turn(Contract):
+class SequencePosition(Contract):
     """Result of `transfers.take_turn`."""
 
     position: int
@@ -261,10 +261,10 @@ class Turn(Contract):
     """Workflow id of the run whose turn it is."""
 
 
-class SettleOrder(Contract):
+class SettleInput(Contract):
     """Input of `transfers.settle_source`: what becomes of what one `ReadFile` has read."""
 
-    job: FileJobOrder
+    job: FileJobInput
     index: int = Field(ge=0, lt=ACTIONS)
     action: ReadFile
     names: dict[str, str] = Field(default_factory=dict[str, str])
@@ -364,10 +364,10 @@ def redrive_id(transfer_id: str, number: int) -> str:
     return transfer_id_of(f"redrive/{transfer_id}", str(number))
 
 
-class ReceiptOrder(Contract):
+class ReceiptInput(Contract):
     """Input of `transfers.receipt`."""
 
-    job: FileJobOrder
+    job: FileJobInput
     steps: tuple[BlobRef, ...] = Field(default=(), max_length=ACTIONS)
     """Those of actions that were done, in order."""
     kept: BlobRef | None = None
@@ -386,10 +386,10 @@ class StoredReceipt(Contract):
     """Of the last step."""
 
 
-class KeepOrder(Contract):
+class KeepCopyInput(Contract):
     """Input of `transfers.keep`: keep a copy of what was written, to send it again."""
 
-    job: FileJobOrder
+    job: FileJobInput
     files: Manifest
     days: int = Field(ge=1, le=3_650)
 
@@ -412,7 +412,7 @@ class KeptTransfer(KeptCopy):
 class TransferClosing(Contract):
     """Input of `transfers.close`: the end of a job."""
 
-    job: FileJobOrder
+    job: FileJobInput
     status: TransferStatus
     at: datetime
     settings_job: SettingsJobName | None = None
@@ -425,7 +425,7 @@ class TransferClosing(Contract):
     """The key whose turn is over."""
 
 
-class CopyRetentionOrder(Contract):
+class CopyRetentionInput(Contract):
     """Input of the run that removes copies whose last day is over."""
 
 
@@ -444,7 +444,7 @@ WARNINGS: Final = 20
 """Keys that one step warns of."""
 
 
-class KeyWarningsOrder(Contract):
+class KeyWarningsInput(Contract):
     """Input of the run that notifies people of keys that expire, and of its step."""
 
     notices: bool = True
@@ -471,7 +471,7 @@ class KeyWarnings(Contract):
     """None: there are no more."""
 
 
-class KeysTold(Contract):
+class KeyExpiryResult(Contract):
     """Result of a run that notifies people of keys that expire."""
 
     keys: int
@@ -558,7 +558,7 @@ def in_its_turn(plan: TransferPlan, before: TransferPlan) -> TransferPlan:
     return plan.model_copy(update={"sequence": before.sequence, "remarks": remarks})
 
 
-def where_to(action: Action) -> str | None:
+def action_destination(action: Action) -> str | None:
     """The partner or queue that an action sends to, as a receipt names it; None: it sends nothing.
 
     See `where_of`.
@@ -577,7 +577,7 @@ def fired_to(queue: str | None) -> str:
     return _ROUTES if queue is None else f"queue {queue}"
 
 
-def where_of(step: ReceiptStep) -> str | None:
+def step_destination(step: ReceiptStep) -> str | None:
     """The partner or queue that an action has sent to; None: it had nothing to send."""
     place = next((file.place for file in step.files), None)
     if place is None or step.action == FireEvent.__name__:
@@ -585,19 +585,21 @@ def where_of(step: ReceiptStep) -> str | None:
     return place.partition("/")[0].partition(":")[2]
 
 
-def is_done_before(order: FileJobOrder, index: int, action: Action) -> bool:
+def is_done_before(order: FileJobInput, index: int, action: Action) -> bool:
     """Whether the failed transfer has done an action: one of its kind there, to the same side."""
     if (index, action.action) not in order.done_before:
         return False
-    return dict(order.done_where).get(index, where_to(action)) == where_to(action)
+    return dict(order.done_where).get(index, action_destination(action)) == action_destination(
+        action
+    )
 
 
-def done_elsewhere(order: FileJobOrder, actions: Sequence[Action]) -> Sequence[str]:
+def done_elsewhere(order: FileJobInput, actions: Sequence[Action]) -> Sequence[str]:
     """Remarks on actions that are carried out, since they went elsewhere in the failed transfer."""
     where = dict(order.done_where)
     return [
         f"{index + 1}. {action.action} went to {where[index]} in transfer "
-        f"{(order.redriven_from or '')[:12]}, and is carried out for {where_to(action)}"
+        f"{(order.redriven_from or '')[:12]}, and is carried out for {action_destination(action)}"
         for index, action in enumerate(actions)
         if (index, action.action) in order.done_before and not is_done_before(order, index, action)
     ]
@@ -618,12 +620,12 @@ _STANDS: Final = MappingProxyType(
 )
 
 
-def standing(status: TransferStatus) -> str:
+def status_label(status: TransferStatus) -> str:
     """What follows "the transfer": `has succeeded`, `waits for a queue`."""
     return _STANDS[status]
 
 
-def reason_of(route: EventRoute) -> str:
+def unrouted_reason(route: EventRoute) -> str:
     """Why an event has no queue, for people."""
     if route.problem is not None:
         named = "" if route.rule is None else f"rule {route.rule}: "

@@ -51,7 +51,7 @@ Template = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
 
 Resolved once, from the event's time in the job's zone, and kept in the run; `{name}`, `{stem}` and
 `{suffix}` stand for the file's own name and are filled for each file, see
-`workflows.transfers.settings.filled`."""
+`workflows.transfers.settings.fill_name`."""
 
 
 class SettingsContract(Contract):
@@ -366,7 +366,7 @@ _MANY: Final = ("data", "headers")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TemplateContext:
     """What templates of a run may refer to."""
 
     event: FileNotice
@@ -376,7 +376,7 @@ class Facts:
     job: str = ""
 
 
-def names_of(action: Action, facts: Facts) -> dict[str, str]:
+def resolved_templates(action: Action, facts: TemplateContext) -> dict[str, str]:
     """All templates of an action, resolved, by the names of their fields.
 
     Raises:
@@ -387,7 +387,7 @@ def names_of(action: Action, facts: Facts) -> dict[str, str]:
     return {field: resolve(text, facts, kind) for field, text, kind in _templates(action)}
 
 
-def problems_of_names(action: Action, facts: Facts) -> Iterator[str]:
+def problems_of_names(action: Action, facts: TemplateContext) -> Iterator[str]:
     """Why templates of an action cannot be resolved: all reasons, each with its field."""
     for field, template, kind in _templates(action):
         for problem in problems_of_template(template, facts, kind):
@@ -413,7 +413,7 @@ def _kind_of(action: Action, field: str) -> Kind:
     return Kind.PATH if field in _PATHS else Kind.TEXT
 
 
-def resolve(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> str:
+def resolve(template: str, facts: TemplateContext, kind: Kind = Kind.TEXT) -> str:
     """Resolve what depends on the event; braces that stay are doubled, except of parts of files.
 
     Raises:
@@ -425,12 +425,14 @@ def resolve(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> str:
     return resolved
 
 
-def problems_of_template(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> Sequence[str]:
+def problems_of_template(
+    template: str, facts: TemplateContext, kind: Kind = Kind.TEXT
+) -> Sequence[str]:
     """Why a template cannot be resolved: all reasons."""
     return _resolved(template, facts, kind)[1]
 
 
-def _resolved(template: str, facts: Facts, kind: Kind) -> tuple[str, Sequence[str]]:
+def _resolved(template: str, facts: TemplateContext, kind: Kind) -> tuple[str, Sequence[str]]:
     problems: list[str] = []
 
     def replace(part: re.Match[str]) -> str:
@@ -445,13 +447,13 @@ def _resolved(template: str, facts: Facts, kind: Kind) -> tuple[str, Sequence[st
         return resolved, problems
     try:
         # The name of a file that is not known yet stands for itself here.
-        check_path(filled(resolved, "name"))
+        check_path(fill_name(resolved, "name"))
     except RuleViolation as error:
         problems.append(str(error))
     return resolved.removeprefix("/"), problems
 
 
-def _substitute(part: re.Match[str], template: str, facts: Facts, kind: Kind) -> str:
+def _substitute(part: re.Match[str], template: str, facts: TemplateContext, kind: Kind) -> str:
     """What stands in the place of one part.
 
     Raises:
@@ -476,7 +478,7 @@ def _substitute(part: re.Match[str], template: str, facts: Facts, kind: Kind) ->
     return value.replace("{", "{{").replace("}", "}}")
 
 
-def filled(resolved: str, name: str) -> str:
+def fill_name(resolved: str, name: str) -> str:
     """A resolved template with the name of a file.
 
     Args:
@@ -494,7 +496,7 @@ def filled(resolved: str, name: str) -> str:
     return _PART.sub(replace, resolved)
 
 
-def plain(resolved: str) -> str:
+def resolved_text(resolved: str) -> str:
     """A resolved template that names no file."""
     return _PART.sub(lambda found: found[0][0] if found[1] is None else found[0], resolved)
 
@@ -518,7 +520,7 @@ def check_path(path: str) -> None:
         raise RuleViolation(f"the path {path!r} holds an empty, '.' or '..' segment")
 
 
-def _value(name: str, form: str, facts: Facts) -> str:
+def _value(name: str, form: str, facts: TemplateContext) -> str:
     event = facts.event
     if name in DAYS:
         return _moment(event.time, DAYS[name], form or _DATE, facts.zone)

@@ -32,11 +32,11 @@ from workflows.transfers.job_settings import (
 from workflows.transfers.paths import has_wildcards, matcher, split
 from workflows.transfers.routes import ANY, ATTRIBUTES, RouteTable, is_exact, overlap
 from workflows.transfers.settings import (
-    Facts,
     FireEvent,
     JobSettings,
     ReadFile,
     SettingsJob,
+    TemplateContext,
     WriteFile,
     problems_of_names,
     problems_of_template,
@@ -297,7 +297,7 @@ def _problems_of(job: SettingsJob, queues: Collection[str], *, keeps_copies: boo
         # Any zone shows what is wrong with formats of dates.
         zone = "UTC"
     yield from problems_of_order(job.actions.list)
-    facts = Facts(_event_for(job), zone, job.queue, job.job)
+    facts = TemplateContext(_event_for(job), zone, job.queue, job.job)
     for number, action in enumerate(job.actions.list, 1):
         if isinstance(action, FireEvent) and action.queue and action.queue not in queues:
             yield f"action {number} (FireEvent): there is no queue {action.queue}"

@@ -109,14 +109,14 @@ class SeenFile(Contract):
     vanished: datetime | None = None
 
 
-class LookOrder(Contract):
+class PollWatchInput(Contract):
     """Input of a look of a watch."""
 
     watch: Watch
     notices: bool = True
 
 
-class LookResult(Contract):
+class PollWatchResult(Contract):
     """Result of `transfers.look`."""
 
     files: int = 0
@@ -140,7 +140,7 @@ class WatchState(Contract):
     watch: WatchName
     looked: datetime | None = None
     """When it was last listed."""
-    result: LookResult = LookResult()
+    result: PollWatchResult = PollWatchResult()
     problem: Sentence | None = None
     """Why the last look failed; None: it did not."""
     emptied: datetime | None = None
@@ -150,7 +150,7 @@ class WatchState(Contract):
     they are gone."""
 
 
-class LookFailure(Contract):
+class PollFailure(Contract):
     """Input of `transfers.note_look`: a look that failed for good."""
 
     watch: WatchName
@@ -228,14 +228,14 @@ class ExpectedDay(Contract):
     """Who closed it."""
 
 
-class ExpectedOrder(Contract):
+class ExpectationCheckInput(Contract):
     """Input of the check of an expectation."""
 
     expectation: Expectation
     notices: bool = True
 
 
-class GapOrder(Contract):
+class GapInput(Contract):
     """Input of `ExpectedFiles`: something is missing, late or too much."""
 
     day: ExpectedDay
@@ -249,7 +249,7 @@ class ExpectedResult(Contract):
 
     days: tuple[ExpectedDay, ...] = Field(default=(), max_length=JUDGED)
     """To be recorded when the notices were sent."""
-    gaps: tuple[GapOrder, ...] = Field(default=(), max_length=JUDGED)
+    gaps: tuple[GapInput, ...] = Field(default=(), max_length=JUDGED)
     arrived: tuple[ExpectedDay, ...] = Field(default=(), max_length=JUDGED)
     """Days whose missing files have come since."""
 
@@ -310,14 +310,14 @@ def check_watch(watch: Watch) -> None:
         raise RuleViolation(f"watch {watch.name}: {problem}")
 
 
-def concerns(watch: Watch, path: str) -> bool:
+def is_watched(watch: Watch, path: str) -> bool:
     """Whether a listed file is watched: markers, and files of docflow's own, are not."""
     if split(path)[1].startswith(TEMPORARY_PREFIX):
         return False
     return watch.marker is None or not path.endswith(watch.marker)
 
 
-def sighting(
+def detect_change(
     watch: Watch,
     version: Version,
     before: SeenFile | None,
@@ -355,7 +355,7 @@ def is_version(before: SeenFile, version: Version) -> bool:
     return seen == (version.size, version.changed, version.tag)
 
 
-def all_back(gone: Sequence[SeenFile], listed: Iterable[Version]) -> bool:
+def have_returned(gone: Sequence[SeenFile], listed: Iterable[Version]) -> bool:
     """Whether several files that had all gone at once are all back as they were.
 
     So it is with a share that was unmounted for a while: they are the same files, and none is new.
@@ -378,7 +378,7 @@ def never_sent(gone: Iterable[SeenFile], listed: Iterable[Version] = ()) -> list
     ]
 
 
-def said_of_gone(watch: Watch, names: Sequence[str], since: datetime) -> str:
+def vanished_sentence(watch: Watch, names: Sequence[str], since: datetime) -> str:
     """The sentence for people about files that went with everything else, and were not sent.
 
     Args:
@@ -393,7 +393,7 @@ def said_of_gone(watch: Watch, names: Sequence[str], since: datetime) -> str:
     )
 
 
-def said_of_return(files: int, failed: int, since: datetime) -> str:
+def returned_sentence(files: int, failed: int, since: datetime) -> str:
     """The sentence for people about files that are back.
 
     Args:
@@ -430,7 +430,7 @@ def event_id(watch: Watch, file: SeenFile, *, again: bool = False) -> str:
     return hashlib.sha256(json.dumps(version).encode()).hexdigest()
 
 
-def event_of(watch: Watch, file: SeenFile, *, again: bool = False) -> str:
+def file_event_body(watch: Watch, file: SeenFile, *, again: bool = False) -> str:
     """The event of a version, the same at every attempt: JSON in structured mode."""
     return json.dumps(_fields(watch, file, again), sort_keys=True, ensure_ascii=False)
 
@@ -455,7 +455,7 @@ def _fields(watch: Watch, file: SeenFile, again: bool) -> Mapping[str, object]:
     }
 
 
-def in_turn(file: SeenFile) -> tuple[datetime, str, str]:
+def send_order(file: SeenFile) -> tuple[datetime, str, str]:
     """Where a file stands among those that are sent: the oldest first, then by name.
 
     Times of many endpoints are whole seconds: of one moment, 2.csv comes before 10.csv.

@@ -42,10 +42,10 @@ from workflows.jobs.progress import fitting
 from workflows.jobs.raster_files import is_sidecar, item_ids, sidecars_of
 from workflows.jobs.rasters import (
     PATTERNS,
-    CogFacts,
+    CogInfo,
     DatasetPlan,
     PlacedAsset,
-    RasterFacts,
+    RasterInfo,
     RasterParameters,
     TileList,
     TileWindow,
@@ -258,7 +258,7 @@ class ProcessRaster(JobType[RasterParameters]):
         """Fix the target grid, and rewrite a source of which windows are read slowly."""
         given = context.predecessor
         assert given is not None
-        facts = RasterFacts.model_validate(given.next_stage_params["facts"])
+        facts = RasterInfo.model_validate(given.next_stage_params["facts"])
         parameters, name = context.parameters, _text(context, "name")
         try:
             time = acquired(parameters, facts, name)
@@ -409,8 +409,8 @@ class ProcessRaster(JobType[RasterParameters]):
             yield path
 
     async def _rewritten(
-        self, context: TaskContext[RasterParameters], facts: RasterFacts
-    ) -> tuple[RasterFacts, str]:
+        self, context: TaskContext[RasterParameters], facts: RasterInfo
+    ) -> tuple[RasterInfo, str]:
         target = context.folder / "source.tif"
         async with self._source(context) as path:
             name = _text(context, "name")
@@ -426,7 +426,7 @@ async def _published(
     found: Sequence[PlacedTile],
     asset: str,
     preview: str,
-) -> CogFacts:
+) -> CogInfo:
     path, picture = context.folder / "whole.tif", context.folder / "preview.png"
     cog = await _rasters(context).publish(
         found, plan.grid, plan.rules, path, picture, context.progress
@@ -436,7 +436,7 @@ async def _published(
     return cog
 
 
-def _refuse_too_much(facts: RasterFacts, tile: int, count: int) -> None:
+def _refuse_too_much(facts: RasterInfo, tile: int, count: int) -> None:
     if tile * tile * rules.pixel_bytes(facts) > _TILE_BYTES:
         raise RuleViolation(
             f"{len(facts.bands)} bands make tiles of more than {_TILE_BYTES >> 20} MB;"
@@ -449,7 +449,7 @@ def _refuse_too_much(facts: RasterFacts, tile: int, count: int) -> None:
         )
 
 
-def _summary(facts: RasterFacts) -> JsonObject:
+def _summary(facts: RasterInfo) -> JsonObject:
     return {
         "driver": facts.driver,
         "width": facts.width,

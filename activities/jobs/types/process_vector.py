@@ -22,12 +22,12 @@ from adapters.ports.spatial import QuestionOpen, Vectors
 from workflows.jobs.datasets import (
     GEOPACKAGE,
     PARQUET,
-    AssetFacts,
-    CollectionFacts,
-    ColumnFacts,
-    ItemFacts,
-    LinkFacts,
-    TableFacts,
+    AssetInfo,
+    CollectionInfo,
+    ColumnInfo,
+    ItemInfo,
+    LinkInfo,
+    TableInfo,
 )
 from workflows.jobs.definitions import Lane, StageDefinition, WorkflowDefinition
 from workflows.jobs.progress import fitting
@@ -55,7 +55,7 @@ _TABLE: Final = "application/x.postgis-table"
 Context = TaskContext[ProcessVectorParameters]
 
 
-async def publish(context: Context, id: str, item: ItemFacts | None) -> None:
+async def publish(context: Context, id: str, item: ItemInfo | None) -> None:
     """Put the item of a table in the place of the one before; None: there is none any more."""
     catalogue, collection = context.resources.catalogue, context.parameters.collection
     before = await catalogue.item(collection, id)
@@ -94,13 +94,13 @@ def item_of(
     load: LoadReport,
     stored: StoredTable,
     exported: BlobRef | None,
-) -> ItemFacts:
+) -> ItemInfo:
     parameters = context.parameters
     found = acquired(parameters)
     is_range = found.instant is None
     now = datetime.now(UTC)
     assert stored.extent is not None
-    return ItemFacts(
+    return ItemInfo(
         id=item_id(load.table),
         collection=parameters.collection,
         geometry=outline(stored.extent),
@@ -110,9 +110,9 @@ def item_of(
         created=now,
         updated=now,
         title=load.table,
-        table=TableFacts(
+        table=TableInfo(
             columns=tuple(
-                ColumnFacts(
+                ColumnInfo(
                     name=each.name,
                     type=each.type.value,
                     description=each.source.replace("\0", "\ufffd"),
@@ -123,9 +123,7 @@ def item_of(
             row_count=stored.rows,
         ),
         assets=_assets(load, exported),
-        links=(
-            LinkFacts(rel="derived_from", href=f"bronze://{parameters.source}", title="source"),
-        ),
+        links=(LinkInfo(rel="derived_from", href=f"bronze://{parameters.source}", title="source"),),
         software={"docflow": version("docflow")},
         lineage=lineage(report, layer, parameters.source),
         more={
@@ -136,10 +134,10 @@ def item_of(
     )
 
 
-def _assets(load: LoadReport, exported: BlobRef | None) -> dict[str, AssetFacts]:
+def _assets(load: LoadReport, exported: BlobRef | None) -> dict[str, AssetInfo]:
     is_table = load.place.startswith("postgresql:")
     assets = {
-        "table": AssetFacts(
+        "table": AssetInfo(
             href=load.place if is_table else f"silver://{load.place}",
             media_type=_TABLE if is_table else GEOPACKAGE,
             roles=("data",),
@@ -147,7 +145,7 @@ def _assets(load: LoadReport, exported: BlobRef | None) -> dict[str, AssetFacts]
         )
     }
     if exported is not None:
-        assets["geoparquet"] = AssetFacts(
+        assets["geoparquet"] = AssetInfo(
             href=f"gold://{exported.name}",
             media_type=PARQUET,
             roles=("data",),
@@ -195,7 +193,7 @@ def outline(extent: tuple[float, float, float, float]) -> dict[str, Any]:
 
 def _collection(id: str) -> dict[str, Any]:
     return build_collection(
-        CollectionFacts(id=id, description="Vector data that docflow has loaded.")
+        CollectionInfo(id=id, description="Vector data that docflow has loaded.")
     )
 
 

@@ -25,7 +25,7 @@ from activities.jobs.stac_items import (
 from activities.shared.scratch import scratch_folder
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
-from workflows.jobs.datasets import COG, CollectionFacts, ItemFacts
+from workflows.jobs.datasets import COG, CollectionInfo, ItemInfo
 from workflows.jobs.progress import thinned
 from workflows.jobs.raster_files import (
     recipe,
@@ -35,10 +35,10 @@ from workflows.jobs.raster_files import (
     world_files_of,
 )
 from workflows.jobs.rasters import (
-    CogFacts,
+    CogInfo,
     DatasetPlan,
     PlacedAsset,
-    RasterFacts,
+    RasterInfo,
     RasterParameters,
     total,
 )
@@ -50,8 +50,8 @@ _WORLD_CHARACTERS: Final = 10_000
 
 
 async def with_files_beside(
-    blobs: Blobs, name: str, facts: RasterFacts, parameters: RasterParameters, folder: Path
-) -> RasterFacts:
+    blobs: Blobs, name: str, facts: RasterInfo, parameters: RasterParameters, folder: Path
+) -> RasterInfo:
     """Facts of a source, placed by the world file beside it if nothing else says its place.
 
     Every other file that GDAL would have looked at has a note.
@@ -87,7 +87,7 @@ async def is_placed_anew(blobs: Blobs, placed_by: str) -> bool:
 
     Args:
         blobs: Where it was.
-        placed_by: As `RasterFacts` has it.
+        placed_by: As `RasterInfo` has it.
     """
     try:
         return version_of_source(await blobs.stat(placed_by.rpartition(" ")[0])) != placed_by
@@ -100,7 +100,7 @@ def version_of_source(blob: BlobRef) -> str:
     return f"{blob.name} {(blob.etag or str(blob.size)).replace(' ', '')}"
 
 
-def refuse_undecided(facts: RasterFacts, name: str, chosen: int | None) -> None:
+def refuse_undecided(facts: RasterInfo, name: str, chosen: int | None) -> None:
     """See that it is known which raster of a file is meant.
 
     Raises:
@@ -238,7 +238,7 @@ class Publication:
         return replace(self, plan=plan, replaced=source)
 
     async def single(
-        self, cog: CogFacts, asset: str, preview: str, tiles: Sequence[PlacedAsset]
+        self, cog: CogInfo, asset: str, preview: str, tiles: Sequence[PlacedAsset]
     ) -> TaskDone:
         """Publish one COG."""
         name, size, sha256 = await self._metadata()
@@ -316,12 +316,12 @@ class Publication:
         await put(self.context.resources.silver, path, name)
         return name, len(body), _digest(body)
 
-    async def _publish(self, facts: Sequence[ItemFacts], leftovers: Sequence[str]) -> None:
+    async def _publish(self, facts: Sequence[ItemInfo], leftovers: Sequence[str]) -> None:
         catalogue, parameters = self.context.resources.catalogue, self.context.parameters
         if await catalogue.collection(parameters.collection) is None:
             await catalogue.put_collection(
                 build_collection(
-                    CollectionFacts(
+                    CollectionInfo(
                         id=parameters.collection,
                         description=f"Rasters of the collection {parameters.collection}.",
                     )
@@ -345,7 +345,7 @@ class Publication:
             parameters.keep_old_hours,
         )
 
-    async def _catalogued(self, facts: Sequence[ItemFacts]) -> dict[str, Mapping[str, Any]]:
+    async def _catalogued(self, facts: Sequence[ItemInfo]) -> dict[str, Mapping[str, Any]]:
         """Items of the dataset as it is catalogued now, those of its tiles as well, by id."""
         catalogue, collection = self.context.resources.catalogue, self.context.parameters.collection
         whole = await catalogue.item(collection, self.plan.item)
@@ -361,7 +361,7 @@ class Publication:
         return found
 
 
-def _uris(facts: ItemFacts) -> Sequence[str]:
+def _uris(facts: ItemInfo) -> Sequence[str]:
     """Files of an item."""
     return [each.href for each in facts.assets.values()]
 

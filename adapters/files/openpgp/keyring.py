@@ -24,7 +24,7 @@ from adapters.files.openpgp.home import (
     watched,
 )
 from adapters.ports.errors import Denied, UnreadableDocument
-from adapters.ports.transfers import KeyFacts, Secrets, Signature, Sink, WrongKey
+from adapters.ports.transfers import KeyInfo, Secrets, Signature, Sink, WrongKey
 from adapters.threads import BlockingStream, PulledBytes
 from workflows.transfers.partners import OpenPgpKey
 
@@ -90,7 +90,7 @@ class GnuPg:
             facts = [await self._add(gpg, home, key) for key in keys]
             yield GnuPgKeyring(gpg, facts, home, self._patience)
 
-    async def _add(self, gpg: GpgCalls, home: Path, key: OpenPgpKey) -> KeyFacts:
+    async def _add(self, gpg: GpgCalls, home: Path, key: OpenPgpKey) -> KeyInfo:
         private = await self._secrets.secret(key.private) if key.private else None
         passphrase = await self._passphrase(key) if private and key.passphrase else None
         texts = [text for text in (key.public, private) if text]
@@ -132,9 +132,7 @@ class GnuPgKeyring:
         patience: Seconds that GnuPG may do nothing.
     """
 
-    def __init__(
-        self, gpg: GpgCalls, keys: Sequence[KeyFacts], home: Path, patience: float
-    ) -> None:
+    def __init__(self, gpg: GpgCalls, keys: Sequence[KeyInfo], home: Path, patience: float) -> None:
         self._gpg = gpg
         self.keys = keys
         self._home, self._patience = home, patience
@@ -352,7 +350,7 @@ class GnuPgKeyring:
             raise Denied(f"the key {fingerprint} cannot sign: its private part is not ours")
         return (*_PROMPTS, "--local-user", fingerprint)
 
-    def _facts(self, fingerprint: str) -> KeyFacts:
+    def _facts(self, fingerprint: str) -> KeyInfo:
         for facts in self.keys:
             if facts.fingerprint == fingerprint:
                 return facts
@@ -394,7 +392,7 @@ def _keygrips(entry: Mapping[str, Any]) -> Sequence[str]:
     return [part["keygrip"] for part in parts if part.get("keygrip")]
 
 
-def _facts(entry: Mapping[str, Any], *, secret: bool) -> KeyFacts:
+def _facts(entry: Mapping[str, Any], *, secret: bool) -> KeyInfo:
     now = datetime.now(UTC)
     whole = _expiry(entry)
     parts = [part for part in (entry, *entry.get("subkey_info", {}).values()) if _encrypts(part)]
@@ -407,7 +405,7 @@ def _facts(entry: Mapping[str, Any], *, secret: bool) -> KeyFacts:
         part["trust"] not in _DEAD and ((end := _expiry(part)) is None or end > now)
         for part in parts
     )
-    return KeyFacts(
+    return KeyInfo(
         fingerprint=entry["fingerprint"],
         encrypts=usable and not dead and (whole is None or whole > now),
         expires=expires,

@@ -16,7 +16,7 @@ from adapters.files import forks, gdal
 from adapters.files.rasters import work
 from adapters.files.rasters.grids import target_grid
 from adapters.files.rasters.inspect import inspect
-from adapters.files.rasters.orders import (
+from adapters.files.rasters.requests import (
     ORDERS,
     Answer,
     Grid,

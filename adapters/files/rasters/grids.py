@@ -16,7 +16,7 @@ from pyproj.transformer import TransformerGroup
 
 from adapters.files.footprints import on_earth, within
 from adapters.files.rasters.inspect import place, placed, refuse_beyond_antimeridian, slack_of
-from workflows.jobs.rasters import TILE, GridOrder, Operation, TargetGrid
+from workflows.jobs.rasters import TILE, GridInput, Operation, TargetGrid
 from workflows.shared.errors import RuleViolation
 
 _group: Any = TransformerGroup
@@ -29,7 +29,7 @@ _SMALLEST_TILE: Final = 512
 _MOST_PIXELS: Final = 1 << 40
 
 
-def target_grid(order: GridOrder) -> TargetGrid:
+def target_grid(order: GridInput) -> TargetGrid:
     """The grid for a raster.
 
     Raises:
@@ -58,7 +58,7 @@ def target_grid(order: GridOrder) -> TargetGrid:
 
 
 def _warped(
-    order: GridOrder,
+    order: GridInput,
     source: CRS,
     target: CRS,
     name: str,
@@ -117,13 +117,13 @@ def _crs(text: str, which: str) -> CRS:
     return found
 
 
-def _is_upright(order: GridOrder) -> bool:
+def _is_upright(order: GridInput) -> bool:
     a, b, _, d, e, _ = order.transform
     return b == 0 and d == 0 and a > 0 and e < 0
 
 
 def _sampled(
-    order: GridOrder, transformer: Transformer, source: CRS, target: CRS
+    order: GridInput, transformer: Transformer, source: CRS, target: CRS
 ) -> tuple[Any, Any]:
     columns, rows = np.meshgrid(
         np.linspace(0, order.width, _SAMPLES), np.linspace(0, order.height, _SAMPLES)
@@ -141,7 +141,7 @@ def _sampled(
     return xs, ys
 
 
-def _places_on_earth(order: GridOrder, source: CRS) -> tuple[Any, Any]:
+def _places_on_earth(order: GridInput, source: CRS) -> tuple[Any, Any]:
     """Places of a raster, half a degree from each other, that holds the edge of the Earth."""
     degrees = Transformer.from_crs(source, source.geodetic_crs, always_xy=True)
     longitudes, latitudes = np.meshgrid(np.linspace(-180, 180, 721), np.linspace(-90, 90, 361))
@@ -156,7 +156,7 @@ def _places_on_earth(order: GridOrder, source: CRS) -> tuple[Any, Any]:
     return degrees.transform(longitudes[found], latitudes[found], direction=back)
 
 
-def _refuse_beyond_poles(order: GridOrder, source: CRS) -> None:
+def _refuse_beyond_poles(order: GridInput, source: CRS) -> None:
     if not source.is_geographic:
         return
     _, ys = place(order, np.array([0, order.width] * 2), np.array([0, 0, *[order.height] * 2]))
@@ -168,7 +168,7 @@ def _refuse_beyond_poles(order: GridOrder, source: CRS) -> None:
         )
 
 
-def _refuse_poles(order: GridOrder, source: CRS, target: CRS) -> None:
+def _refuse_poles(order: GridInput, source: CRS, target: CRS) -> None:
     degrees = source.geodetic_crs
     from_degrees = Transformer.from_crs(degrees, source, always_xy=True)
     onto = Transformer.from_crs(degrees, target, always_xy=True)
@@ -229,7 +229,7 @@ def _within_earth(
     return math.ceil(-edge / resolution), math.floor(edge / resolution)
 
 
-def _native_resolution(order: GridOrder, transformer: Transformer, target: CRS) -> float:
+def _native_resolution(order: GridInput, transformer: Transformer, target: CRS) -> float:
     """Side of a square target pixel as fine as the source's pixel in the middle."""
     column, row = order.width / 2, order.height / 2
     corners = np.array([[-0.5, -0.5], [0.5, 0.5], [-0.5, 0.5], [0.5, -0.5]])
@@ -246,7 +246,7 @@ def _native_resolution(order: GridOrder, transformer: Transformer, target: CRS) 
     return math.sqrt(diagonals[0] * diagonals[1] / 2)
 
 
-def _refuse_torn(order: GridOrder, pixels: float) -> None:
+def _refuse_torn(order: GridInput, pixels: float) -> None:
     if pixels > _GROWTH * max(order.width * order.height, 64):
         raise RuleViolation(
             f"in the target the raster would be torn over {pixels:,.0f} pixels, from"
@@ -260,14 +260,14 @@ def _quantised(value: float) -> float:
     return math.ldexp(round(mantissa * (1 << _BITS)), exponent - _BITS)
 
 
-def _tile(order: GridOrder) -> int:
+def _tile(order: GridInput) -> int:
     side = TILE
     while side > _SMALLEST_TILE and side * side * order.band_bytes > _TILE_BYTES:
         side //= 2
     return side
 
 
-def _operation(source: CRS, target: CRS, order: GridOrder) -> Operation:
+def _operation(source: CRS, target: CRS, order: GridInput) -> Operation:
     """The operation that PROJ chooses here, and the better ones that it cannot.
 
     Raises:
@@ -298,7 +298,7 @@ def _operation(source: CRS, target: CRS, order: GridOrder) -> Operation:
     return Operation(name="ballpark: the datum is not shifted", ballpark=True, better=lacking[:20])
 
 
-def _area(order: GridOrder, source: CRS) -> AreaOfInterest | None:
+def _area(order: GridInput, source: CRS) -> AreaOfInterest | None:
     geographic = source.geodetic_crs
     if geographic is None:
         return None

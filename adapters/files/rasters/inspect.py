@@ -40,10 +40,10 @@ from workflows.jobs.rasters import (
     NOTES,
     TAG_CHARACTERS,
     TAGS,
-    GridOrder,
+    GridInput,
     GroundPoint,
     RasterBand,
-    RasterFacts,
+    RasterInfo,
     Validity,
 )
 from workflows.shared.contracts import problem_text
@@ -160,7 +160,7 @@ _TABLE_USAGES = frozenset({"1", _NAME, "6", "7", "8", "9"})
 """Of columns that are known otherwise: counts of pixels, names, colours."""
 
 
-def inspect(path: Path, subdataset: int | None, name: str = "") -> RasterFacts:
+def inspect(path: Path, subdataset: int | None, name: str = "") -> RasterInfo:
     """Facts of a raster, after all of it was decoded.
 
     Args:
@@ -178,7 +178,7 @@ def inspect(path: Path, subdataset: int | None, name: str = "") -> RasterFacts:
         return _with_archive(_inspected(packed.path, packed.subdataset), packed, subdataset)
 
 
-def _with_archive(facts: RasterFacts, packed: Packed, chosen: int | None) -> RasterFacts:
+def _with_archive(facts: RasterInfo, packed: Packed, chosen: int | None) -> RasterInfo:
     """Facts of a raster, and what the archive that holds it adds to them."""
     if packed.member is None:
         return facts
@@ -199,7 +199,7 @@ def _with_archive(facts: RasterFacts, packed: Packed, chosen: int | None) -> Ras
     return facts.model_copy(update={**more, "notes": tuple(notes[:NOTES])})
 
 
-def _inspected(path: Path, subdataset: int | None) -> RasterFacts:
+def _inspected(path: Path, subdataset: int | None) -> RasterInfo:
     with opened(path) as dataset:
         names = tuple(dataset.subdatasets)
         if names and subdataset is not None and subdataset > len(names):
@@ -241,9 +241,9 @@ def _chosen(names: tuple[str, ...], subdataset: int | None) -> str | None:
     return names[subdataset - 1]
 
 
-def _without_pixels(driver: str, path: Path, names: tuple[str, ...]) -> RasterFacts:
+def _without_pixels(driver: str, path: Path, names: tuple[str, ...]) -> RasterInfo:
     """A file that has nothing but several rasters."""
-    return RasterFacts(
+    return RasterInfo(
         driver=driver,
         width=1,
         height=1,
@@ -255,7 +255,7 @@ def _without_pixels(driver: str, path: Path, names: tuple[str, ...]) -> RasterFa
 
 def _facts(
     dataset: Any, path: Path, names: tuple[str, ...], subdataset: int | None, notes: list[str]
-) -> RasterFacts:
+) -> RasterInfo:
     transform, points, residual = _placed(dataset, notes)
     block_height, block_width = dataset.block_shapes[0]
     crs = dataset.crs or (dataset.gcps[1] if points else None)
@@ -265,7 +265,7 @@ def _facts(
     _note_hidden_nodata(dataset, path, notes)
     _note_colours(dataset, notes)
     bands = tuple(_band(dataset, number, notes) for number in dataset.indexes)
-    return RasterFacts(
+    return RasterInfo(
         driver=dataset.driver,
         width=dataset.width,
         height=dataset.height,
@@ -501,13 +501,13 @@ _FAR: Final = 20.0
 """Degrees outside of the area of a reference system from which on a raster has a note."""
 
 
-def place(order: GridOrder, columns: Any, rows: Any) -> tuple[Any, Any]:
+def place(order: GridInput, columns: Any, rows: Any) -> tuple[Any, Any]:
     """Coordinates of columns and rows, in the raster's reference system."""
     a, b, c, d, e, f = order.transform
     return a * columns + b * rows + c, d * columns + e * rows + f
 
 
-def placed(order: GridOrder, source: CRS) -> list[str]:
+def placed(order: GridInput, source: CRS) -> list[str]:
     """See that a raster lies where its reference system has places.
 
     Returns:
@@ -539,12 +539,12 @@ def placed(order: GridOrder, source: CRS) -> list[str]:
     return _far_away(source, *degrees.transform(xs, ys))
 
 
-def slack_of(order: GridOrder) -> float:
+def slack_of(order: GridInput) -> float:
     """Units by which places of a raster may be off: its edge may lie a pixel beyond the Earth."""
     return SLACK + 2 * max(map(abs, (*order.transform[:2], *order.transform[3:5])))
 
 
-def refuse_beyond_antimeridian(order: GridOrder, source: CRS, target: CRS) -> None:
+def refuse_beyond_antimeridian(order: GridInput, source: CRS, target: CRS) -> None:
     """Refuse to project longitudes beyond 180 degrees: what lies there would be left out.
 
     Raises:
@@ -562,7 +562,7 @@ def refuse_beyond_antimeridian(order: GridOrder, source: CRS, target: CRS) -> No
         )
 
 
-def _corners(order: GridOrder) -> tuple[Any, Any]:
+def _corners(order: GridInput) -> tuple[Any, Any]:
     return place(
         order,
         np.array([0.0, order.width, 0.0, order.width]),

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from adapters.files import gdal, limits
 from adapters.files.failures import Wording
-from adapters.files.forks import Bounds, Forks, Order
-from adapters.files.rasters.orders import (
+from adapters.files.forks import Bounds, ForkRequest, Forks
+from adapters.files.rasters.requests import (
     Answer,
     Grid,
     Inspect,
@@ -24,12 +24,12 @@ from adapters.ports.errors import UnreadableDocument
 from adapters.ports.spatial import PlacedTile, Progress
 from workflows.jobs.definitions import HEAVY_MEMORY
 from workflows.jobs.rasters import (
-    CogFacts,
-    GridOrder,
+    CogInfo,
+    GridInput,
     PixelRules,
-    RasterFacts,
+    RasterInfo,
     TargetGrid,
-    TileFacts,
+    TileInfo,
     TileWindow,
 )
 from workflows.shared.contracts import Contract
@@ -68,28 +68,28 @@ class FileRasters:
 
     async def inspect(
         self, path: Path, folder: Path, subdataset: int | None = None, name: str | None = None
-    ) -> RasterFacts:
+    ) -> RasterInfo:
         """Read what a raster says of itself, and decode all of it."""
         order = Inspect(path=path.absolute(), name=name or path.name, subdataset=subdataset)
-        return await self._done(order, RasterFacts, [path], folder)
+        return await self._done(order, RasterInfo, [path], folder)
 
-    async def grid(self, order: GridOrder) -> TargetGrid:
+    async def grid(self, order: GridInput) -> TargetGrid:
         """The grid for a raster."""
         return await self._done(Grid(order=order), TargetGrid, [], None)
 
     async def prepare(
-        self, path: Path, facts: RasterFacts, target: Path, name: str | None = None
-    ) -> RasterFacts:
+        self, path: Path, facts: RasterInfo, target: Path, name: str | None = None
+    ) -> RasterInfo:
         """Rewrite a raster into a tiled TIFF."""
         order = Prepare(
             path=path.absolute(), name=name or path.name, facts=facts, target=target.absolute()
         )
-        return await self._done(order, RasterFacts, [path], target.parent)
+        return await self._done(order, RasterInfo, [path], target.parent)
 
     async def tile(
         self,
         path: Path,
-        facts: RasterFacts,
+        facts: RasterInfo,
         grid: TargetGrid,
         rules: PixelRules,
         window: TileWindow,
@@ -97,7 +97,7 @@ class FileRasters:
         *,
         overviews: bool,
         progress: Progress,
-    ) -> TileFacts:
+    ) -> TileInfo:
         """Write a window of the grid as a COG."""
         order = Tile(
             path=path.absolute(),
@@ -108,7 +108,7 @@ class FileRasters:
             target=target.absolute(),
             overviews=overviews,
         )
-        return await self._done(order, TileFacts, [path], target.parent, progress)
+        return await self._done(order, TileInfo, [path], target.parent, progress)
 
     async def publish(
         self,
@@ -118,7 +118,7 @@ class FileRasters:
         target: Path,
         preview: Path,
         progress: Progress,
-    ) -> CogFacts:
+    ) -> CogInfo:
         """Put tiles together into one COG, and make its picture."""
         order = Publish(
             tiles=tuple(Placed(path=each.path.absolute(), window=each.window) for each in tiles),
@@ -128,7 +128,7 @@ class FileRasters:
             preview=preview.absolute(),
         )
         readable = [each.path for each in tiles]
-        return await self._done(order, CogFacts, readable, target.parent, progress)
+        return await self._done(order, CogInfo, readable, target.parent, progress)
 
     async def aclose(self) -> None:
         """End the processes; nothing is being worked on any more."""
@@ -148,7 +148,7 @@ class FileRasters:
         folder: Path | None,
         progress: Progress = lambda share, said: None,
     ) -> C:
-        whole = Order(
+        whole = ForkRequest(
             body=order.model_dump_json(),
             bounds=self._bounds,
             readable=tuple(path.absolute() for path in readable),

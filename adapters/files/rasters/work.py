@@ -10,14 +10,14 @@ from affine import Affine
 from adapters.files.rasters import cog
 from adapters.files.rasters.cog import Pixels, window_of
 from adapters.files.rasters.inspect import inspect
-from adapters.files.rasters.orders import Placed, Prepare, Publish, Tile
+from adapters.files.rasters.requests import Placed, Prepare, Publish, Tile
 from adapters.files.rasters.source import Window, chunks, number_of, open_raster, opened, unpacked
 from workflows.jobs.rasters import (
     BandSums,
-    CogFacts,
+    CogInfo,
     PixelRules,
-    RasterFacts,
-    TileFacts,
+    RasterInfo,
+    TileInfo,
     TileWindow,
     total,
 )
@@ -26,16 +26,14 @@ from workflows.shared.errors import RuleViolation
 Progress = Callable[[float], None]
 
 
-def prepare(order: Prepare, progress: Progress) -> RasterFacts:
+def prepare(order: Prepare, progress: Progress) -> RasterInfo:
     """Rewrite a source into a tiled TIFF, bands with one nodata value."""
     with unpacked(order.path, order.name, order.facts.subdataset) as packed:
         assert packed.path is not None
         return _prepared(order, packed.path, packed.subdataset, progress)
 
 
-def _prepared(
-    order: Prepare, path: Path, subdataset: int | None, progress: Progress
-) -> RasterFacts:
+def _prepared(order: Prepare, path: Path, subdataset: int | None, progress: Progress) -> RasterInfo:
     facts = order.facts
     name = _name(path, subdataset)
     nodata = _common_nodata(path, name, facts)
@@ -101,7 +99,7 @@ def _name(path: Path, subdataset: int | None) -> str | None:
     return names[subdataset - 1] if names else None
 
 
-def _common_nodata(path: Path, name: str | None, facts: RasterFacts) -> Any:
+def _common_nodata(path: Path, name: str | None, facts: RasterInfo) -> Any:
     """A nodata value for all bands, which none of them has as a valid value.
 
     Raises:
@@ -136,7 +134,7 @@ def _is(pixels: Any, value: float | None) -> Any:
     return np.isnan(pixels) if np.isnan(value) else pixels == value
 
 
-def tile(order: Tile, progress: Progress) -> TileFacts:
+def tile(order: Tile, progress: Progress) -> TileInfo:
     """Write one window of a grid as a COG."""
     with opened(order.path) as source:
         pixels = window_of(source, order.grid, order.rules, order.window, progress)
@@ -152,7 +150,7 @@ def tile(order: Tile, progress: Progress) -> TileFacts:
     cog.as_cog(raw, order.target, classes=order.rules.classes, overviews=order.overviews)
     cog.check_copied(order.target, raw, masked=masked)
     raw.unlink()
-    return TileFacts(
+    return TileInfo(
         sha256=cog.digest(order.target),
         size=order.target.stat().st_size,
         bands=counted,
@@ -160,7 +158,7 @@ def tile(order: Tile, progress: Progress) -> TileFacts:
     )
 
 
-def publish(order: Publish, progress: Progress) -> CogFacts:
+def publish(order: Publish, progress: Progress) -> CogInfo:
     """Put tiles together into one COG, and look at it."""
     first = order.tiles[0].window
     left, top = first.column, min(each.window.row for each in order.tiles)
@@ -173,13 +171,13 @@ def publish(order: Publish, progress: Progress) -> CogFacts:
     )
     facts = inspect(order.tiles[0].path, None)
     raw = order.target.with_name("raw.tif")
-    parts: list[TileFacts] = []
+    parts: list[TileInfo] = []
     with _new_part(raw, facts, order.rules, order.grid, whole, True) as file:
         for number, placed in enumerate(order.tiles, 1):
             pixels = _pixels(placed, order.rules)
             cog.put(file, pixels, _within(placed.window, whole))
             counted, valid = cog.counted(pixels, facts.bands, order.rules)
-            parts.append(TileFacts(sha256="", size=0, bands=counted, valid=valid))
+            parts.append(TileInfo(sha256="", size=0, bands=counted, valid=valid))
             progress(0.5 * number / len(order.tiles))
     cog.as_cog(raw, order.target, classes=order.rules.classes, overviews=True)
     raw.unlink()
@@ -189,14 +187,12 @@ def publish(order: Publish, progress: Progress) -> CogFacts:
     return _published(order, parts, total(parts))
 
 
-def _published(
-    order: Publish, parts: Sequence[TileFacts], counted: tuple[BandSums, ...]
-) -> CogFacts:
+def _published(order: Publish, parts: Sequence[TileInfo], counted: tuple[BandSums, ...]) -> CogInfo:
     with open_raster(order.target, driver="GTiff") as dataset:
         footprint = cog.footprint(dataset)
         cog.preview(dataset, order.preview)
         code = dataset.crs.to_authority(confidence_threshold=100)
-        return CogFacts(
+        return CogInfo(
             sha256=cog.digest(order.target),
             size=order.target.stat().st_size,
             bands=counted,
@@ -217,7 +213,7 @@ def _published(
 
 def _new_part(
     path: Path,
-    facts: RasterFacts,
+    facts: RasterInfo,
     rules: PixelRules,
     grid: Any,
     window: TileWindow,

@@ -26,7 +26,7 @@ from adapters.files import limits
 from adapters.files.encodings import Content, find_encoding, opened
 from adapters.ports.documents import Row, Table
 from adapters.ports.errors import UnreadableDocument
-from workflows.shared.cells import GUARD, MARKS, Cell, unguarded
+from workflows.shared.cells import GUARD, MARKS, Cell, unescape_formula
 from workflows.shared.conversion import CellForm, ColumnText, NotPlain
 
 BLOCK_BYTES: Final = 11_000_000
@@ -694,7 +694,7 @@ def _as_shown(row: Row) -> Row:
 def _text_shown(cell: str) -> str:
     if (formula := _TEXT_FORMULA.fullmatch(cell)) is not None:
         return formula[1].replace('""', '"')
-    return unguarded(cell)
+    return unescape_formula(cell)
 
 
 def _check_text(content: Content, encoding: str) -> bool:

@@ -18,7 +18,7 @@ from adapters.files.failures import Bounds, Wording
 from adapters.files.tables.formats import TableFormat
 from adapters.ports.documents import Book, Row, Table
 from adapters.ports.errors import PortError, UnreadableDocument
-from workflows.shared.cells import Cell, Merge, SheetFacts, Uncalculated
+from workflows.shared.cells import Cell, Merge, SheetInfo, Uncalculated
 
 _CHILD = "adapters.files.tables.legacy_child"
 _MOST_FRAME_BYTES = 64 * limits.MB
@@ -65,7 +65,7 @@ def open_legacy_book(path: Path, kind: TableFormat) -> Book:
     return Book(sheets, table)
 
 
-def legacy_sheets(path: Path, kind: TableFormat) -> list[SheetFacts]:
+def legacy_sheets(path: Path, kind: TableFormat) -> list[SheetInfo]:
     """The sheets of an XLS or ODS file in its order.
 
     Raises:
@@ -75,11 +75,11 @@ def legacy_sheets(path: Path, kind: TableFormat) -> list[SheetFacts]:
     return sheets
 
 
-def _sheets(path: Path, kind: TableFormat) -> tuple[list[SheetFacts], bool]:
+def _sheets(path: Path, kind: TableFormat) -> tuple[list[SheetInfo], bool]:
     """The sheets, and whether day numbers count from 1904."""
     with _child(path, kind, "sheets") as frames:
         date1904, *sheets = next(frames)
-        return [SheetFacts(*each) for each in sheets], date1904
+        return [SheetInfo(*each) for each in sheets], date1904
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from adapters.files import limits
-from adapters.files.compound import stream
+from adapters.files.compound import read_stream
 from adapters.files.package import XmlStream, open_package, parse
 from adapters.files.tables.xlsx.values import (
     LONGEST_TIME,
@@ -182,7 +182,7 @@ def _records(path: Path) -> Iterator[tuple[int, int, bytes]]:
     """Place, kind and body of each record."""
     buffer = b""
     place = 0
-    for block in stream(path, _STREAMS):
+    for block in read_stream(path, _STREAMS):
         buffer += block
         at = 0
         while at + 4 <= len(buffer):

@@ -25,7 +25,7 @@ from workflows.shared.cells import (
     Cell,
     RejectedRow,
     SkippedTable,
-    guarded,
+    escape_formula,
 )
 from workflows.shared.contracts import Problem
 from workflows.shared.fields import ColumnKind, FieldSpec
@@ -276,7 +276,7 @@ def write_csv(fields: Sequence[FieldSpec], rows: Rows, target: IO[bytes]) -> int
     count = 0
     try:
         writer = csv.writer(text)
-        writer.writerow([guarded(field.name) for field in fields])
+        writer.writerow([escape_formula(field.name) for field in fields])
         for row in rows:
             writer.writerow([_csv_value(value) for value in row])
             count += 1
@@ -294,13 +294,13 @@ def _csv_value(value: Any) -> str:
         case datetime() | date() | time():
             return value.isoformat()
         case str():
-            return guarded(value)
+            return escape_formula(value)
         case bool():
             return "true" if value else "false"
         case int() | float():
             return str(value)
         case _:
-            return guarded(str(value))
+            return escape_formula(str(value))
 
 
 def number_text(value: Decimal) -> str:

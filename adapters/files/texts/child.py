@@ -1,16 +1,16 @@
 """The process that reads documents: `python -m adapters.files.texts.child`.
 
-An order is a `ReadOrder`; its answer is one piece, an `Answer`.
+An order is a `ReadRequest`; its answer is one piece, an `Answer`.
 """
 
 from adapters.files import encodings, forks
-from adapters.files.texts.findings import NICENESS, ReadOrder
-from adapters.files.texts.reader import answer_to
+from adapters.files.texts.findings import NICENESS, ReadRequest
+from adapters.files.texts.reader import handle_request
 
 
 def _handle(body: str, send: forks.Send) -> None:
-    order = ReadOrder.model_validate_json(body)
-    send(answer_to(order).model_dump_json().encode())
+    order = ReadRequest.model_validate_json(body)
+    send(handle_request(order).model_dump_json().encode())
 
 
 if __name__ == "__main__":

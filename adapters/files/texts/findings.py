@@ -183,7 +183,7 @@ NICENESS: Final = 5
 machine: what starts new cases is short, and does not wait for documents of others."""
 
 
-class ReadOrder(BaseModel):
+class ReadRequest(BaseModel):
     """One document to read."""
 
     path: Path

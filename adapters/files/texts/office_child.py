@@ -5,15 +5,15 @@ It has a library loaded that takes a moment to load and some memory, so that oth
 
 from adapters.files import encodings, forks
 from adapters.files.texts import office
-from adapters.files.texts.findings import NICENESS, ReadOrder
-from adapters.files.texts.reader import Library, answer_to
+from adapters.files.texts.findings import NICENESS, ReadRequest
+from adapters.files.texts.reader import Library, handle_request
 
 _LIBRARY = Library(office.read_office, office.read_message)
 
 
 def _handle(body: str, send: forks.Send) -> None:
-    order = ReadOrder.model_validate_json(body)
-    send(answer_to(order, _LIBRARY).model_dump_json().encode())
+    order = ReadRequest.model_validate_json(body)
+    send(handle_request(order, _LIBRARY).model_dump_json().encode())
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from docx.opc.parts.coreprops import CorePropertiesPart
 from docx.oxml import parse_xml
 
 from adapters.files import limits
-from adapters.files.compound import COMPOUND_HEAD, DamagedCompound, stream_of
+from adapters.files.compound import COMPOUND_HEAD, DamagedCompound, read_open_stream
 from adapters.files.failures import damage
 from adapters.files.package import Package, XmlStream, damaged, open_package
 from adapters.files.texts.findings import Findings
@@ -268,7 +268,7 @@ def _keep_unpacked(name: str, content: bytes, into: Findings) -> None:
 
 def _stream(content: bytes, *names: str) -> bytes:
     try:
-        return b"".join(stream_of(io.BytesIO(content), names))
+        return b"".join(read_open_stream(io.BytesIO(content), names))
     except DamagedCompound:
         return b""
 

@@ -6,8 +6,8 @@ from typing import Final, Self
 from pydantic import ValidationError
 
 from adapters.files.failures import Wording
-from adapters.files.forks import Bounds, Forks, Order
-from adapters.files.texts.findings import Answer, ReadOrder
+from adapters.files.forks import Bounds, ForkRequest, Forks
+from adapters.files.texts.findings import Answer, ReadRequest
 from adapters.ports.documents import Extracted
 from adapters.ports.errors import UnreadableDocument
 
@@ -50,7 +50,7 @@ class FileTexts:
             UnreadableDocument: It is empty, damaged, encrypted, hostile or too large; the message
                 says which. One of a kind that is not read has no text, and a note says why.
         """
-        order = ReadOrder(
+        order = ReadRequest(
             path=path.absolute(), filename=filename, folder=folder.absolute(), bounds=self._bounds
         )
         answer = await _ask(self._forks, order)
@@ -70,8 +70,8 @@ class FileTexts:
         await self.aclose()
 
 
-def _as_order(order: ReadOrder) -> Order:
-    return Order(
+def _as_order(order: ReadRequest) -> ForkRequest:
+    return ForkRequest(
         body=order.model_dump_json(),
         bounds=order.bounds,
         readable=(order.path,),
@@ -79,7 +79,7 @@ def _as_order(order: ReadOrder) -> Order:
     )
 
 
-async def _ask(forks: Forks, order: ReadOrder) -> Answer:
+async def _ask(forks: Forks, order: ReadRequest) -> Answer:
     body = b"".join([piece async for piece in forks.answer(_as_order(order))])
     try:
         return Answer.model_validate_json(body)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from adapters.files.texts.findings import Answer, Findings, ReadOrder
+from adapters.files.texts.findings import Answer, Findings, ReadRequest
 from adapters.files.texts.kinds import NotRead, TextKind, kind_of
 from adapters.files.texts.mail import read_mail
 from adapters.files.texts.outlook import read_outlook
@@ -49,7 +49,7 @@ class Library:
     """Text of an Outlook message that is there as RTF alone."""
 
 
-def answer_to(order: ReadOrder, library: Library | None = None) -> Answer:
+def handle_request(order: ReadRequest, library: Library | None = None) -> Answer:
     """Read a document, whatever it does to the libraries that read it.
 
     Args:
@@ -63,7 +63,7 @@ def answer_to(order: ReadOrder, library: Library | None = None) -> Answer:
         return Answer(unreadable=str(error))
 
 
-def _answer(order: ReadOrder, findings: Findings, library: Library | None) -> Answer:
+def _answer(order: ReadRequest, findings: Findings, library: Library | None) -> Answer:
     kind = kind_of(order.path, order.filename)
     if isinstance(kind, NotRead):
         findings.note(kind.why)

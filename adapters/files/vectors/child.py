@@ -1,6 +1,6 @@
 """The process that reads vector data: `python -m adapters.files.vectors.child`.
 
-An order is a `VectorOrder`; its answer is one piece, a `VectorAnswer`.
+An order is a `VectorRequest`; its answer is one piece, a `VectorAnswer`.
 """
 
 import traceback
@@ -16,7 +16,7 @@ gdal.require(gdal.VECTORS)
 from adapters.files.vectors.layers import Layer, Refused, Source, Unsure  # noqa: E402
 from adapters.files.vectors.opening import open_source  # noqa: E402
 from adapters.files.vectors.projection import to_degrees  # noqa: E402
-from adapters.files.vectors.protocol import VectorAnswer, VectorOrder  # noqa: E402
+from adapters.files.vectors.protocol import VectorAnswer, VectorRequest  # noqa: E402
 from adapters.files.vectors.report import write_layer  # noqa: E402
 from adapters.ports.errors import UnreadableDocument  # noqa: E402
 from workflows.jobs.vectors import (  # noqa: E402
@@ -28,7 +28,7 @@ from workflows.jobs.vectors import (  # noqa: E402
 )
 
 
-def answer_to(order: VectorOrder) -> VectorAnswer:
+def handle_request(order: VectorRequest) -> VectorAnswer:
     """Read a file, and write its layers; what GDAL warns of is said."""
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -51,7 +51,7 @@ def answer_to(order: VectorOrder) -> VectorAnswer:
         return VectorAnswer(unexpected=f"{type(error).__name__} at {where}: {error}"[:1_000])
 
 
-def _read(order: VectorOrder) -> SourceReport:
+def _read(order: VectorRequest) -> SourceReport:
     source = open_source(order.path, order.folder, order.options.encoding)
     if len(source.layers) > LAYERS:
         raise Refused(f"the file has {len(source.layers):,} layers; at most {LAYERS} are read")
@@ -76,7 +76,7 @@ def _chosen(source: Source, wanted: Sequence[str] | None) -> tuple[Sequence[Laye
     return [known[name] for name in wanted], left_out
 
 
-def _written(layer: Layer, table: str, number: int, order: VectorOrder) -> LayerReport:
+def _written(layer: Layer, table: str, number: int, order: VectorRequest) -> LayerReport:
     options = order.options
     projection = to_degrees(
         layer.crs,
@@ -96,8 +96,8 @@ def _written(layer: Layer, table: str, number: int, order: VectorOrder) -> Layer
 
 
 def _handle(body: str, send: forks.Send) -> None:
-    order = VectorOrder.model_validate_json(body)
-    send(answer_to(order).model_dump_json().encode())
+    order = VectorRequest.model_validate_json(body)
+    send(handle_request(order).model_dump_json().encode())
 
 
 if __name__ == "__main__":

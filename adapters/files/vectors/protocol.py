@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from workflows.jobs.vectors import SourceReport, VectorOptions
 
 
-class VectorOrder(BaseModel):
+class VectorRequest(BaseModel):
     """One file to be read."""
 
     model_config = ConfigDict(frozen=True)

@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from adapters.files import gdal, limits
 from adapters.files.failures import Wording
-from adapters.files.forks import Bounds, Forks, Order
+from adapters.files.forks import Bounds, ForkRequest, Forks
 from adapters.files.vectors.geoparquet import write_geoparquet
 from adapters.files.vectors.protocol import (
     VectorAnswer,
-    VectorOrder,
+    VectorRequest,
 )
 from adapters.ports.errors import Unavailable, UnreadableDocument
 from adapters.ports.spatial import QuestionOpen
@@ -45,7 +45,7 @@ class VectorFiles:
 
     async def read(self, path: Path, folder: Path, options: VectorOptions) -> SourceReport:
         """Read all layers of a file."""
-        order = VectorOrder(path=path.absolute(), folder=folder.absolute(), options=options)
+        order = VectorRequest(path=path.absolute(), folder=folder.absolute(), options=options)
         body = b"".join([piece async for piece in self._forks.answer(self._order(order))])
         try:
             answer = VectorAnswer.model_validate_json(body)
@@ -68,8 +68,8 @@ class VectorFiles:
         """Write a table as GeoParquet."""
         return await write_geoparquet(table, rows, target)
 
-    def _order(self, order: VectorOrder) -> Order:
-        return Order(
+    def _order(self, order: VectorRequest) -> ForkRequest:
+        return ForkRequest(
             body=order.model_dump_json(),
             bounds=self._bounds,
             readable=(order.path.parent,),

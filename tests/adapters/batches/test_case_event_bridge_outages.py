@@ -29,7 +29,7 @@ from workers.shared.services.bodies import Abandon
 from workflows.batches.case_queue import CaseQueue
 from workflows.batches.events import JobStarted
 from workflows.batches.names import TASK_QUEUE
-from workflows.batches.runs import CaseOrder
+from workflows.batches.runs import CaseInput
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -104,7 +104,7 @@ async def test_a_case_that_does_not_answer_delays_no_other(
     book, [stuck, *others] = RecordedEvents(), cases(6)
     # No worker polls the queue that its run waits in.
     await client.start_workflow(
-        CaseQueue.run, CaseOrder(case_id=stuck), id=f"case/{stuck}", task_queue="nobody"
+        CaseQueue.run, CaseInput(case_id=stuck), id=f"case/{stuck}", task_queue="nobody"
     )
     await queues.send([body("JOB_STARTED", case_id) for case_id in (stuck, stuck, *others)])
     async with working(client, book), bridging(client, queues, rejected):
@@ -149,7 +149,7 @@ async def test_a_case_with_a_full_inbox_gives_events_back(
     waiting = JobStarted(case_id=case_id, batch_id=1)
     await client.start_workflow(
         CaseQueue.run,
-        CaseOrder(case_id=case_id, inbox=(waiting,) * 1_000),
+        CaseInput(case_id=case_id, inbox=(waiting,) * 1_000),
         id=f"case/{case_id}",
         task_queue=TASK_QUEUE,
     )

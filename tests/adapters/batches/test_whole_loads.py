@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from activities.batches.document_store import SqlLoadStore
-from adapters.ports.documents import LoadFacts, Superseded, WholeDocument
+from adapters.ports.documents import LoadInfo, Superseded, WholeDocument
 from tests.support.batches.tables import (
     FIRST,
     PLAIN,
@@ -41,7 +41,7 @@ def message(name: str, number: int = 0, key: BatchKey = FIRST, **fields: Any) ->
 
 
 async def save(
-    loads: SqlLoadStore, event: DocumentProcessed, content: str, seen: LoadFacts | None = None
+    loads: SqlLoadStore, event: DocumentProcessed, content: str, seen: LoadInfo | None = None
 ) -> DocumentState | None:
     file = source(content)
     extracted = replace(PLAIN, text=content, thread=[f"<{content}@x>"])
@@ -186,7 +186,7 @@ async def save_together(
                 source(content),
                 replace(PLAIN, text=content, thread=[f"<{content}@x>"]),
                 event.tags,
-                LoadFacts(None, frozenset()),
+                LoadInfo(None, frozenset()),
             ),
         )
         for event, content in group
@@ -236,7 +236,7 @@ async def test_groups_that_overlap_write_each_document_once(
         found = [
             (
                 event,
-                WholeDocument(source(content), PLAIN, event.tags, LoadFacts(None, frozenset())),
+                WholeDocument(source(content), PLAIN, event.tags, LoadInfo(None, frozenset())),
             )
             for event, content in messages
         ]
@@ -261,7 +261,7 @@ async def test_mails_that_answer_each_other_find_each_other_at_the_same_moment(
             BlobRef(name=f"in/{name}", size=9, sha256=f"{content:0>64}", etag="1"),
             mail,
             (),
-            LoadFacts(None, frozenset()),
+            LoadInfo(None, frozenset()),
         )
         if content < "5":
             assert await loads.save_new([(event, whole)]) == [DocumentState.LOADED]

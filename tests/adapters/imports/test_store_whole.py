@@ -28,7 +28,7 @@ from workflows.imports.runs import (
     Counts,
     HandlerInput,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportState,
     RowChunk,
     TaskKey,
@@ -271,7 +271,7 @@ async def imported(
         tables=SmallTables(store, ports.blobs, ports.documents, ports.scratch) if at_once else None,
     )
     step = environment(is_local=True)
-    preparation = await step.run(lifecycle.prepare, ImportOrder(message=given))
+    preparation = await step.run(lifecycle.prepare, ImportInput(message=given))
     assert (preparation.outcome is not None) is at_once
     if preparation.outcome is not None:
         return preparation.outcome

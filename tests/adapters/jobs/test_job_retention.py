@@ -21,7 +21,7 @@ from tests.adapters.jobs.test_store import a_job, a_task
 from tests.support.jobs.stac import asset, collection, item
 from tests.support.memory.blobs import MemoryBlobs
 from workflows.jobs.records import JobStatus
-from workflows.jobs.runs import JobRetentionOrder
+from workflows.jobs.runs import JobRetentionInput
 
 LONG_AGO = datetime.now(UTC) - timedelta(days=100)
 SHORT = 1e-9
@@ -75,10 +75,10 @@ async def test_superseded_files_go_after_their_time_unless_they_are_used_again(
         old = ["silver://old.tif", "silver://again.tif", "gold://old.parquet"]
         await supersede(resources, "scenes", "scene-1", old, SHORT)
         await supersede(resources, "scenes", "scene-1", ["silver://young.tif"], 168)
-        dry = await run(steps.remove_superseded, JobRetentionOrder(dry_run=True))
+        dry = await run(steps.remove_superseded, JobRetentionInput(dry_run=True))
         still = await names(resources.gold)
-        done = await run(steps.remove_superseded, JobRetentionOrder())
-        again = await run(steps.remove_superseded, JobRetentionOrder())
+        done = await run(steps.remove_superseded, JobRetentionInput())
+        again = await run(steps.remove_superseded, JobRetentionInput())
         left = await names(resources.silver)
     assert dry.named == done.named == ("silver://old.tif", "gold://old.parquet")
     assert (dry.files, done.files, again.files) == (2, 2, 0)
@@ -115,10 +115,10 @@ async def test_old_jobs_leave_what_the_catalogue_uses(
         )
         if is_catalogued:
             await resources.catalogue.put_items("scenes", [made])
-        dry = await run(steps.remove_expired, JobRetentionOrder(dry_run=True))
+        dry = await run(steps.remove_expired, JobRetentionInput(dry_run=True))
         assert await secrets.secrets(reference)
-        done = await run(steps.remove_expired, JobRetentionOrder())
-        again = await run(steps.remove_expired, JobRetentionOrder())
+        done = await run(steps.remove_expired, JobRetentionInput())
+        again = await run(steps.remove_expired, JobRetentionInput())
         files, blobs = await names(resources.silver), await names(steps.blobs)
     with pytest.raises(Denied, match="not kept any more"):
         await secrets.secrets(reference)

@@ -11,15 +11,15 @@ from affine import Affine
 from adapters.files.rasters.grids import target_grid
 from tests.support.jobs import rasters as made
 from tests.support.jobs.raster_jobs import RasterJobs, processed
-from workflows.jobs.rasters import GridOrder
+from workflows.jobs.rasters import GridInput
 from workflows.shared.errors import RuleViolation
 
 MERCATOR = "EPSG:3857"
 
 
-def order(crs: str, left: float, top: float, pixel: float = 10.0, **fields: Any) -> GridOrder:
+def order(crs: str, left: float, top: float, pixel: float = 10.0, **fields: Any) -> GridInput:
     transform = (pixel, 0.0, left, 0.0, -pixel, top)
-    return GridOrder(width=200, height=100, crs=crs, transform=transform, band_bytes=1, **fields)
+    return GridInput(width=200, height=100, crs=crs, transform=transform, band_bytes=1, **fields)
 
 
 @pytest.mark.parametrize("target", [None, "EPSG:4326", MERCATOR])

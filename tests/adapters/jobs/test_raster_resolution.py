@@ -3,12 +3,12 @@
 import pytest
 
 from adapters.files.rasters.grids import target_grid
-from workflows.jobs.rasters import GridOrder
+from workflows.jobs.rasters import GridInput
 from workflows.shared.errors import RuleViolation
 
 
-def order(resolution: float) -> GridOrder:
-    return GridOrder(
+def order(resolution: float) -> GridInput:
+    return GridInput(
         width=100,
         height=50,
         crs="EPSG:32632",

@@ -16,9 +16,9 @@ from tests.support.chaos import examples
 from tests.support.jobs import rasters as made
 from workflows.jobs import rasters as rules
 from workflows.jobs.rasters import (
-    CogFacts,
+    CogInfo,
     PixelRules,
-    RasterFacts,
+    RasterInfo,
     RasterParameters,
     TargetGrid,
     deviation,
@@ -28,7 +28,7 @@ from workflows.jobs.rasters import (
 
 async def mosaic(
     rasters: FileRasters, path: Path, folder: Path, tile: int = 128, **parameters: Any
-) -> tuple[Path, TargetGrid, PixelRules, RasterFacts, CogFacts]:
+) -> tuple[Path, TargetGrid, PixelRules, RasterInfo, CogInfo]:
     """Tiles of a raster, put together."""
     folder.mkdir(exist_ok=True)
     given = RasterParameters(source="scene.tif", **parameters)

@@ -20,7 +20,7 @@ from adapters.ports.errors import Denied
 from stack.children import free_port
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.jobs.records import JOB, Records, a_record, an_order
-from workflows.jobs.records import JobStatus, WebhookAttempt, WebhookOrder
+from workflows.jobs.records import JobStatus, WebhookAttempt, WebhookInput
 from workflows.jobs.webhooks import FAILURES, FIRST_PAUSE
 
 SECRET = "planted-secret-of-a-client"
@@ -43,7 +43,7 @@ def deliveries(
     return JobWebhooks(ports, cast(Any, records or Records()))
 
 
-async def delivered(steps: JobWebhooks, order: WebhookOrder) -> WebhookAttempt:
+async def delivered(steps: JobWebhooks, order: WebhookInput) -> WebhookAttempt:
     return await ActivityEnvironment().run(steps.deliver, order)
 
 

@@ -21,7 +21,7 @@ from workflows.spreadsheets.mappings import (
     CellSummary,
     ColumnMapping,
     DecisionRecord,
-    FieldFacts,
+    FieldMetadata,
     Layout,
     MappingStatus,
     OpenValue,
@@ -67,7 +67,7 @@ async def analysed(
     sheets: SqlSpreadsheetStore, club: SampleClub, version: int = 0
 ) -> StoredSpreadsheet:
     sheet = await opened(sheets, club)
-    facts = (FieldFacts(name="EMAIL", required=True),)
+    facts = (FieldMetadata(name="EMAIL", required=True),)
     analysis = Analysis(layout=Layout(header_line=3), columns=COLUMNS, fields=facts)
     await sheets.save_analysis(sheet.order, analysis, PREVIEW, version)
     return sheet

@@ -28,7 +28,7 @@ from workflows.spreadsheets.mappings import (
     UndoState,
 )
 from workflows.spreadsheets.reviews import CloseReview, Exclude, ReviewEffect, ReviewOperation
-from workflows.spreadsheets.runs import Analysis, RetentionOrder, RowCounts
+from workflows.spreadsheets.runs import Analysis, RetentionInput, RowCounts
 
 ANNA = Runner("email:anna", "Ahrens", "Aachen")
 DAYS = timedelta(days=1)
@@ -157,7 +157,7 @@ async def test_an_import_that_is_being_undone_is_not_purged(
     sheet = await filled(sheets, club, "COMPLETED")
     late = NOW + 29 * DAYS
     assert await sheets.begin_undo(undo_order(sheet.order, requested_at=late)) is None
-    page = await sheets.expired(RetentionOrder(), NOW + 60 * DAYS)
+    page = await sheets.expired(RetentionInput(), NOW + 60 * DAYS)
     assert page.uuids == ()
     assert not await sheets.purge(sheet.uuid, NOW + 60 * DAYS)
     assert await sheets.purge_journals(NOW + 60 * DAYS, 10) == 0
@@ -171,7 +171,7 @@ async def test_imports_are_due_by_state_and_age(
     states = ("COLUMN_MAPPING", "CELL_MAPPING", "PROCESSING", "COMPLETED", "FAILED", "CANCELLED")
     imports = {state: await filled(sheets, club, state) for state in states}
     imports["UPLOADED"] = await opened(sheets, club)
-    order = RetentionOrder()
+    order = RetentionInput()
 
     async def due(days: int) -> tuple[set[str], set[str]]:
         page = await sheets.expired(order, NOW + days * DAYS)
@@ -187,7 +187,7 @@ async def test_imports_are_due_by_state_and_age(
     for state in ended:
         assert await sheets.purge(imports[state].uuid, NOW + 91 * DAYS)
     assert await due(91) == (waiting, waiting)
-    first = await sheets.expired(RetentionOrder(page=1), NOW + 91 * DAYS)
+    first = await sheets.expired(RetentionInput(page=1), NOW + 91 * DAYS)
     assert first.uuids == (imports["UPLOADED"].uuid,)
 
 
@@ -195,8 +195,8 @@ async def test_an_import_in_use_is_not_due(sheets: SqlSpreadsheetStore, club: Sa
     sheet = await filled(sheets, club, "COLUMN_MAPPING")
     line = DecisionRecord(kind="reassign", by="berta", at=NOW + 80 * DAYS)
     await sheets.record(record(sheet.order, 2, "COLUMN_MAPPING", trail=(line,)))
-    assert (await sheets.expired(RetentionOrder(), NOW + 91 * DAYS)).uuids == ()
-    assert (await sheets.expired(RetentionOrder(), NOW + 171 * DAYS)).uuids == (sheet.uuid,)
+    assert (await sheets.expired(RetentionInput(), NOW + 91 * DAYS)).uuids == ()
+    assert (await sheets.expired(RetentionInput(), NOW + 171 * DAYS)).uuids == (sheet.uuid,)
 
 
 async def test_images_are_removed_later_than_results(

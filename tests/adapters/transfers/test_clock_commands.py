@@ -12,9 +12,9 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.transfers.operators_files import Queue
-from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
-from activities.transfers.watches import ExpectedPorts, Expecting, Watching, WatchPorts
+from activities.transfers.watches import ExpectedPorts, Expecting, Watching, WatchPollDeps
 from adapters.database.engine import Database, open_database
 from stack.temporal import temporal_binary
 from tests.support.cli import run_docflow_in_thread
@@ -34,7 +34,7 @@ from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.runs import transfer_workflow_id
 from workflows.transfers.scheduled import WatchLook
-from workflows.transfers.watches import LookResult, WatchState
+from workflows.transfers.watches import PollWatchResult, WatchState
 
 CLOCKS = """
 watches:
@@ -70,8 +70,8 @@ def worker_of(client: Client, database: Database, root: Path) -> Worker:
     queues = {"jobs": Queue(name="jobs", handler="FileJobHandler")}
     sender = StartedEvents(client, queues, SqlTransferStore(database), way_in="watch")
     rows = SqlTransferStore(database)
-    store, turns = SqlWatchStore(database), SqlTurns(database)
-    watching = Watching(WatchPorts(places, partners, store, sender, rows, turns))
+    store, turns = SqlWatchStore(database), SqlSequenceLocks(database)
+    watching = Watching(WatchPollDeps(places, partners, store, sender, rows, turns))
     expecting = Expecting(ExpectedPorts(SqlExpectedStore(database), SqlRouteStore(database)))
     return Worker(
         client,
@@ -120,7 +120,7 @@ async def test_a_declared_watch_starts_events(
     assert await delete_undeclared(client, ["transfers"], settings) == {}
     async with open_database(url) as database, worker_of(client, database, tmp_path):
         await _watched(client)
-        returned = WatchState(watch="acme-orders", result=LookResult(files=9, returned=7_531))
+        returned = WatchState(watch="acme-orders", result=PollWatchResult(files=9, returned=7_531))
         await SqlWatchStore(database).put_state(returned)
         shown = await docflow("watches", "list")
         assert "returned" in shown and "7531" in shown

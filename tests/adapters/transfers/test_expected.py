@@ -17,9 +17,9 @@ from workflows.transfers.events import TransferStatus, transfer_id_of
 from workflows.transfers.routes import RouteRule
 from workflows.transfers.watches import (
     Expectation,
+    ExpectationCheckInput,
     ExpectedDay,
     ExpectedDays,
-    ExpectedOrder,
     ExpectedResult,
     ExpectedState,
 )
@@ -57,7 +57,7 @@ class Checks:
     async def check(self, hour: float, *, record: bool = True) -> ExpectedResult:
         now = BEGINS + timedelta(hours=hour)
         steps = Expecting(ExpectedPorts(self.store, self.routes, lambda: now))
-        order = ExpectedOrder(expectation=self.expectation)
+        order = ExpectationCheckInput(expectation=self.expectation)
         result = await ActivityEnvironment().run(steps.check_expected, order)
         if record:
             days = ExpectedDays(days=result.days)

@@ -18,7 +18,7 @@ from workers.transfers.starts import TransferIntake
 from workflows.transfers.events import TASK_QUEUE, queue_task_queue
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
-from workflows.transfers.runs import ActionOrder, ActionResult
+from workflows.transfers.runs import ActionInput, ActionResult
 
 BURST = 40
 ONE_AT_A_TIME = {
@@ -36,7 +36,7 @@ async def test_an_account_does_not_wait_for_the_burst_of_another_one(
 ) -> None:
     order: list[str] = []
 
-    def read(asked: ActionOrder) -> ActionResult:
+    def read(asked: ActionInput) -> ActionResult:
         order.append(asked.job.event.account_id)
         return ActionResult(files=asked.files)
 

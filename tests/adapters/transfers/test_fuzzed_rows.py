@@ -25,7 +25,7 @@ from activities.transfers.reception import (
     ReceivingPorts,
     RouteCache,
 )
-from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from tests.support.chaos import kills, seed
 from tests.support.fresh_database import fresh_url
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
@@ -36,7 +36,7 @@ from workflows.shared.errors import PERMANENT
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.routes import RouteRule
-from workflows.transfers.runs import FileEventOrder, FileJobOrder, LoadOrder
+from workflows.transfers.runs import FileEventInput, FileJobInput, PlanInput
 
 NUMBER: Final = kills(300, 2_000)
 QUEUES: Final = "queues:\n- name: jobs\n  handler: x\n"
@@ -46,7 +46,7 @@ class Taken:
     """As the client of Temporal: keeps what a run was started with."""
 
     def __init__(self) -> None:
-        self.order: FileEventOrder | FileJobOrder | None = None
+        self.order: FileEventInput | FileJobInput | None = None
 
     async def start_workflow(self, workflow: str, order: Any, **options: Any) -> None:
         """Take it."""
@@ -80,12 +80,12 @@ class Desk:
             self.ends["repeated"] += 1
             return
         self._taken.add(order.transfer_id)
-        if isinstance(order, FileEventOrder):
+        if isinstance(order, FileEventInput):
             order = await self._routed(order)
-        if isinstance(order, FileJobOrder):
+        if isinstance(order, FileJobInput):
             await self._planned(order)
 
-    async def _routed(self, order: FileEventOrder) -> FileJobOrder | None:
+    async def _routed(self, order: FileEventInput) -> FileJobInput | None:
         reception = await ActivityEnvironment().run(self.receiving.receive, order)
         row = await self.store.get(order.transfer_id)
         assert row is not None and row.status is reception.status, order.body
@@ -95,14 +95,14 @@ class Desk:
             self.ends[row.status] += 1
             return None
         fields = order.model_dump(exclude={"body"})
-        return FileJobOrder(queue=route.queue, event=reception.event, **fields)
+        return FileJobInput(queue=route.queue, event=reception.event, **fields)
 
-    async def _planned(self, order: FileJobOrder) -> None:
+    async def _planned(self, order: FileJobInput) -> None:
         environment = ActivityEnvironment()
         environment.info = replace(environment.info, workflow_id=order.transfer_id)
         try:
             plan = await environment.run(
-                self.planning.load_plan, LoadOrder(job=order, at=order.arrived)
+                self.planning.load_plan, PlanInput(job=order, at=order.arrived)
             )
         except ApplicationError as refused:
             # It parks, with the reason.
@@ -141,7 +141,12 @@ async def desk(tmp_path: Path, seed: str) -> AsyncGenerator[Desk]:
             store, RouteCache(routes), queues, resources.rejected, jobs=jobs
         )
         planning = PlanningPorts(
-            FuzzedSettings(seed), partners, queues, SqlTurns(database), store, keeps_copies=False
+            FuzzedSettings(seed),
+            partners,
+            queues,
+            SqlSequenceLocks(database),
+            store,
+            keeps_copies=False,
         )
         yield Desk(Receiving(receiving), Planning(planning), store, resources.rejected)
 

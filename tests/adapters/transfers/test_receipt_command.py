@@ -18,7 +18,13 @@ from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import a_transfer
 from workers.shared.cli.context import CliContext
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.receipts import ReceiptFile, ReceiptStep, assembled, canonical, sealed
+from workflows.transfers.receipts import (
+    ReceiptFile,
+    ReceiptStep,
+    assemble_receipt,
+    canonical,
+    seal_step,
+)
 from workflows.transfers.runs import receipt_blob
 
 TRANSFER = hashlib.sha256(b"a transfer").hexdigest()
@@ -39,8 +45,8 @@ def receipt(*actions: str) -> bytes:
             previous=steps[-1].sha256 if steps else EVENT,
             sha256="",
         )
-        steps.append(sealed(step))
-    return canonical(assembled(TRANSFER, EVENT, steps))
+        steps.append(seal_step(step))
+    return canonical(assemble_receipt(TRANSFER, EVENT, steps))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from sqlalchemy import insert
 
 from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.records import Transfer
-from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from adapters.database.engine import Database
 from adapters.database.models.transfers import jobconfig_changes
 from tests.support.transfers.events import a_job_order
@@ -238,19 +238,19 @@ async def test_rows_of_runs_that_are_over_are_closed_and_their_bytes_removed(
     assert open_row.id == file_job_id(ID)
     assert await rows.open_rows(NOON, open_row.id, 10) == []
     assert await rows.open_rows(NOON - timedelta(minutes=1), "", 10) == []
-    await SqlTurns(database).take("key", open_row.id, NOON)
+    await SqlSequenceLocks(database).take("key", open_row.id, NOON)
     assert await rows.terminate(open_row.id, "its run was terminated", open_row.changed_at)
     assert not await rows.terminate(open_row.id, "again")
     found = await store.get(ID)
     assert found is not None
     assert (found.status, found.reason) == (TransferStatus.FAILED, "its run was terminated")
     assert staging.removed[0] == ID
-    assert await SqlTurns(database).take("key", "transfer/next/job", NOON) == []
+    assert await SqlSequenceLocks(database).take("key", "transfer/next/job", NOON) == []
 
 
 async def test_turns_follow_the_order_of_arrival(database: Database) -> None:
     first = file_job_id(ID)
-    turns, store = SqlTurns(database), SqlTransferStore(database)
+    turns, store = SqlSequenceLocks(database), SqlTransferStore(database)
     late, early = NOON + timedelta(seconds=1), NOON
     assert await turns.take("key", first, late) == []
     # It has begun, and stays first although an earlier event comes now.
@@ -266,7 +266,7 @@ async def test_turns_follow_the_order_of_arrival(database: Database) -> None:
 async def test_a_job_waits_for_earlier_events_of_its_watch_without_a_key(
     database: Database, end: str
 ) -> None:
-    turns, store = SqlTurns(database), SqlTransferStore(database)
+    turns, store = SqlSequenceLocks(database), SqlTransferStore(database)
     first, second, third, another = map(file_job_id, (ID, OTHER, "e" * 64, "a" * 64))
     for place, job in enumerate((first, second, third)):
         await turns.reserve("orders", None, job, NOON + timedelta(seconds=place))
@@ -296,7 +296,7 @@ async def test_a_job_waits_for_earlier_events_of_its_watch_without_a_key(
 
 
 async def test_of_runs_that_ask_at_the_same_moment_one_has_the_turn(database: Database) -> None:
-    turns = SqlTurns(database)
+    turns = SqlSequenceLocks(database)
     found = await asyncio.gather(*(turns.take("key", f"run {n}", NOON) for n in range(8)))
     assert sum(not each for each in found) == 1
 

@@ -2,7 +2,7 @@
 
 from tests.support.transfers.looks import NOON, Make
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.watches import LookResult
+from workflows.transfers.watches import PollWatchResult
 
 
 async def test_a_share_that_is_empty_once_starts_nothing_and_notifies_no_one(
@@ -28,7 +28,7 @@ async def test_a_share_that_is_empty_once_starts_nothing_and_notifies_no_one(
     seen = await watched.seen()
     assert [each.vanished for each in seen.values()] == [None] * 3
     assert all(each.event and each.problem is None for each in seen.values())
-    assert await watched.look() == LookResult(files=3)
+    assert await watched.look() == PollWatchResult(files=3)
 
 
 async def test_a_share_that_was_empty_for_long_is_named_once(looks: Make) -> None:
@@ -52,7 +52,7 @@ async def test_a_share_that_was_empty_for_long_is_named_once(looks: Make) -> Non
         "count as the same files, and none is sent again, also the 1 whose transfers have failed; "
         "change the time of one (`touch`) to have it sent again",
     )
-    assert await watched.look() == LookResult(files=2)
+    assert await watched.look() == PollWatchResult(files=2)
 
 
 async def test_some_of_the_files_that_had_all_gone_were_put_back_by_a_person(looks: Make) -> None:

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.transfers.cloud_events import read_event
-from activities.transfers.watches import Watching, WatchPorts
+from activities.transfers.watches import Watching, WatchPollDeps
 from adapters.database.engine import Database
 from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.listed_place import ListedPlaces
@@ -20,7 +20,7 @@ from workflows.shared.errors import PERMANENT, UNAVAILABLE
 from workflows.transfers.events import TransferStatus, transfer_id_of
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.runs import file_job_id
-from workflows.transfers.watches import LookFailure, LookResult, event_id
+from workflows.transfers.watches import PollFailure, PollWatchResult, event_id
 
 
 async def test_a_file_is_sent_once_when_two_looks_agree(database: Database, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ async def test_a_file_is_sent_once_when_two_looks_agree(database: Database, tmp_
         more.write(b"3,4\n")
     assert (await looks.look()).settling == 1 and looks.sent == []
     assert (await looks.look()).sent == 1
-    assert await looks.look() == LookResult(files=1)
+    assert await looks.look() == PollWatchResult(files=1)
     event = read_event(looks.sender.bodies[0], NOON)
     assert (event.account_id, event.type, event.subject) == ("ACME", "Succeeded", "File Upload")
     assert (event.source, event.data["size"]) == ("docflow.watch.orders", 8)
@@ -199,7 +199,7 @@ async def test_thousands_of_files_are_each_sent_once(database: Database) -> None
     assert (await watched.look()).settling == 3_000
     assert (await watched.look()).sent == 3_000
     assert len(set(watched.sent)) == 3_000
-    assert await watched.look() == LookResult(files=3_000)
+    assert await watched.look() == PollWatchResult(files=3_000)
 
 
 async def test_files_beyond_the_limit_are_named_and_nothing_vanishes(looks: Make) -> None:
@@ -321,8 +321,8 @@ async def test_a_partner_that_is_not_there_fails_the_look(looks: Make) -> None:
         await watched.look()
     assert failed.value.type == PERMANENT
     places = (watched.places, MemoryPartners(), watched.store)
-    ports = WatchPorts(*places, watched.sender, watched.transfers, watched.turns)
-    note = LookFailure(watch="orders", problem="there is no partner nobody")
+    ports = WatchPollDeps(*places, watched.sender, watched.transfers, watched.turns)
+    note = PollFailure(watch="orders", problem="there is no partner nobody")
     await ActivityEnvironment().run(Watching(ports).note_look, note)
     state = await watched.store.state("orders")
     assert state is not None and state.problem == note.problem and state.looked is None

@@ -23,7 +23,7 @@ from tests.support.forks import FORKS, ended
 from workflows.shared import attributes
 from workflows.transfers.events import queue_task_queue
 from workflows.transfers.file_job import FileJob
-from workflows.transfers.runs import FileJobOrder, TransferView, file_job_id
+from workflows.transfers.runs import FileJobInput, TransferView, file_job_id
 
 TASK_TIMEOUT: Final = timedelta(seconds=2)
 LONGEST: Final = 0.3
@@ -41,7 +41,7 @@ def moment(chance: random.Random) -> float:
 
 
 async def killed_once(
-    client: Client, settings: Mapping[str, str], order: FileJobOrder, death: Death, log: Path
+    client: Client, settings: Mapping[str, str], order: FileJobInput, death: Death, log: Path
 ) -> Run:
     """Start a transfer and have a worker of its queue die.
 

@@ -33,7 +33,7 @@ from workers.shared.connect import connect
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.routes import RouteRule
 from workflows.transfers.scheduled import WatchLook
-from workflows.transfers.watches import LookOrder, Watch
+from workflows.transfers.watches import PollWatchInput, Watch
 
 pytestmark = pytest.mark.chaos(alone=True)
 
@@ -81,7 +81,7 @@ async def look(client: Client) -> None:
     """Have the watch look, unless it does."""
     await client.start_workflow(
         WatchLook.run,
-        LookOrder(watch=WATCH, notices=False),
+        PollWatchInput(watch=WATCH, notices=False),
         id="watch/orders",
         task_queue="transfers",
         task_timeout=TASK_TIMEOUT,

@@ -14,7 +14,13 @@ from tests.support.transfers.places import pieces
 from tests.support.transfers.shown import is_parked, refused, shown_transfer
 from workflows.shared.contracts import BlobRef
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.receipts import ReceiptFile, ReceiptStep, assembled, canonical, sealed
+from workflows.transfers.receipts import (
+    ReceiptFile,
+    ReceiptStep,
+    assemble_receipt,
+    canonical,
+    seal_step,
+)
 from workflows.transfers.runs import ActionDetails, receipt_blob, redrive_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -132,7 +138,7 @@ async def test_a_receipt_is_shown_and_one_that_was_changed_is_named(
         previous="e" * 64,
         sha256="",
     )
-    content = canonical(assembled(id, "e" * 64, [sealed(step)]))
+    content = canonical(assemble_receipt(id, "e" * 64, [seal_step(step)]))
     blob = await transfers.resources.blobs.write(receipt_blob(id), pieces(content))
     row = a_transfer(id, TransferStatus.FAILED, queue="jobs")
     await transfers.store.record(row.model_copy(update={"receipt": blob, "reason": "infected"}))

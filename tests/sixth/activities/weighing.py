@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from temporalio import activity
 
-from tests.sixth.contracts import ParcelOrder, ParcelWeight
+from tests.sixth.contracts import ParcelInput, ParcelWeight
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,6 @@ class ParcelWeighing:
     grams_per_letter: int
 
     @activity.defn(name="parcels.weigh")
-    async def weigh(self, order: ParcelOrder) -> ParcelWeight:
+    async def weigh(self, order: ParcelInput) -> ParcelWeight:
         """Weigh one parcel."""
         return ParcelWeight(grams=len(order.parcel) * self.grams_per_letter)

@@ -27,15 +27,15 @@ from workflows.batches.loads import (
     STEPS,
     DocumentAttachments,
     DocumentEvent,
+    DocumentGroupInput,
+    DocumentLoadInput,
     DocumentProcessed,
     GivenUp,
     GiveUp,
-    GroupOrder,
     GroupOutcome,
     GroupProgress,
-    LoadOrder,
     LoadStep,
-    StepOrder,
+    LoadStepInput,
     StepOutcome,
     message_key,
 )
@@ -91,7 +91,9 @@ class DocumentLoading:
         environment = ActivityEnvironment()
         details = () if heartbeat is None else (heartbeat.model_dump(mode="json"),)
         environment.info = replace(environment.info, attempt=attempt, heartbeat_details=details)
-        order = GroupOrder(key=KEY, loads=tuple(LoadOrder(event=event) for event in events))
+        order = DocumentGroupInput(
+            key=KEY, loads=tuple(DocumentLoadInput(event=event) for event in events)
+        )
         outcomes = (await environment.run(self.groups().load_group, order)).outcomes
         assert not list(self.scratch.glob("*")), "the group leaves temporary files behind"
         return outcomes
@@ -130,7 +132,7 @@ class DocumentLoading:
     ) -> StepOutcome:
         """Take one step, on a worker of its own."""
         origin = Origin(queue=NAMES.queue, message_id="m", digest=message_key(event))
-        order = StepOrder(event=event, step=step, source=source, origin=origin)
+        order = LoadStepInput(event=event, step=step, source=source, origin=origin)
         run = getattr(self.worker(), step.value)
         outcome = await ActivityEnvironment().run(run, order)
         assert not list(self.scratch.glob("*")), "the step leaves temporary files behind"

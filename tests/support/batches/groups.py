@@ -7,13 +7,13 @@ from temporalio.client import Client
 
 from tests.support.waiting import eventually
 from workers.shared.plugin import docflow_plugin
-from workflows.batches.loads import GroupOrder, LoadOrder
+from workflows.batches.loads import DocumentGroupInput, DocumentLoadInput
 from workflows.batches.names import BatchKey
 
 
 async def groups_of(
     address: str, key: BatchKey, documents: Mapping[str, int] | None = None
-) -> list[list[LoadOrder]]:
+) -> list[list[DocumentLoadInput]]:
     """What every group of a batch was started with.
 
     Args:
@@ -23,7 +23,7 @@ async def groups_of(
             is late by a moment.
     """
     client = await Client.connect(address, plugins=[docflow_plugin()])
-    groups: list[list[LoadOrder]] = []
+    groups: list[list[DocumentLoadInput]] = []
 
     async def is_listed() -> bool:
         nonlocal groups
@@ -34,16 +34,16 @@ async def groups_of(
     return groups
 
 
-def groups_with_documents(groups: list[list[LoadOrder]]) -> Counter[str]:
+def groups_with_documents(groups: list[list[DocumentLoadInput]]) -> Counter[str]:
     """In how many groups each document is."""
     return Counter(name for group in groups for name in {load.event.document_id for load in group})
 
 
-async def _listed(client: Client, key: BatchKey) -> list[list[LoadOrder]]:
-    found: list[list[LoadOrder]] = []
+async def _listed(client: Client, key: BatchKey) -> list[list[DocumentLoadInput]]:
+    found: list[list[DocumentLoadInput]] = []
     async for run in client.list_workflows(f"WorkflowId STARTS_WITH '{key.group_prefix}'"):
         history = await client.get_workflow_handle(run.id).fetch_history()
         payloads = history.events[0].workflow_execution_started_event_attributes.input.payloads
-        [order] = await client.data_converter.decode(payloads, [GroupOrder])
+        [order] = await client.data_converter.decode(payloads, [DocumentGroupInput])
         found.append(list(order.loads))
     return found

@@ -48,9 +48,9 @@ from workflows.batches.events import (
     Publication,
 )
 from workflows.batches.names import BatchKey, LoaderStatus, Timings
-from workflows.batches.runs import CaseOrder
+from workflows.batches.runs import CaseInput
 from workflows.shared import attributes
-from workflows.shared.notices import NoticePolicies
+from workflows.shared.notifications import NotificationPolicies
 
 QUICK = Timings(settle=0, poll=1, hold=0)
 ROOMY = AccountLimits(filter_policies=200, concurrency=2_000)
@@ -98,7 +98,7 @@ class BatchInstallation:
     async def _send(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
         start = WithStartWorkflowOperation(
             CaseQueue.run,
-            CaseOrder(
+            CaseInput(
                 case_id=event.case_id, timings=self.timings, idle=self.idle, watch=self.watch
             ),
             id=event.key.case_workflow_id,
@@ -198,7 +198,7 @@ async def batch_installation(
             rejected=unused,
             blobs=MemoryBlobs(),
             notices={},
-            policies=NoticePolicies(),
+            policies=NotificationPolicies(),
             scratch=folder,
         )
         installation = BatchInstallation(client, task_queue, store, common, batch, cloud, **options)

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from adapters.ports.documents import Attached, Extracted, LoadFacts
+from adapters.ports.documents import Attached, Extracted, LoadInfo
 from workflows.batches.loads import (
     DocumentAttachments,
     DocumentEvent,
@@ -62,7 +62,7 @@ class LoadModel:
         self._versions = set[tuple[Place, int]]()
         """Documents, and batches that brought a file of them which was replaced."""
 
-    async def facts(self, event: DocumentEvent) -> LoadFacts:
+    async def facts(self, event: DocumentEvent) -> LoadInfo:
         """How far a load is."""
         done = frozenset(step for step in LoadStep if _mark(event, step) in self._done)
         mark = _mark(event, LoadStep.DEDUPE)
@@ -70,10 +70,10 @@ class LoadModel:
         document = self.documents.get(_place(event))
         is_begun = isinstance(event, DocumentProcessed) and LoadStep.DEDUPE in done
         if is_begun and not self._has_document(event):
-            return LoadFacts(None, done, superseded=True, etag=read)
+            return LoadInfo(None, done, superseded=True, etag=read)
         if document is None or document.batch_id != event.batch_id:
-            return LoadFacts(None, done, etag=read)
-        return LoadFacts(document.state, done, document.source, document.duplicate_of, etag=read)
+            return LoadInfo(None, done, etag=read)
+        return LoadInfo(document.state, done, document.source, document.duplicate_of, etag=read)
 
     async def forget(self, event: DocumentProcessed) -> None:
         """Remove the checkpoints of an event; the bytes of its document are free."""

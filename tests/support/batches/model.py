@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from activities.batches.records import BatchView
-from adapters.ports.batches import BatchFacts
+from adapters.ports.batches import BatchInfo
 from tests.support.batches.load_model import LoadModel
 from workflows.batches.events import (
     NOT_KNOWN,
@@ -157,12 +157,12 @@ class BatchModel:
             )
         )
 
-    async def facts(self, key: BatchKey) -> BatchFacts | None:
+    async def facts(self, key: BatchKey) -> BatchInfo | None:
         """Everything that validation looks at; None: there is no such batch."""
         batch = self._get(key)
         if batch is None:
             return None
-        return BatchFacts(
+        return BatchInfo(
             status=batch.status,
             reason=batch.reason,
             job_finished=batch.job_finished,

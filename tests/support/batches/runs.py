@@ -23,9 +23,9 @@ from tests.support.batches.scripted import (
 from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.names import Phase, Purpose, Timings
-from workflows.batches.runs import BatchOrder, BatchResult, BatchStatus
+from workflows.batches.runs import BatchInput, BatchResult, BatchStatus
 from workflows.shared import attributes
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 
 Handle = WorkflowHandle[Any, BatchResult]
 QUICK = Timings(settle=0, poll=1, hold=0)
@@ -53,7 +53,7 @@ class BatchRuns:
         async with self.run_worker(queue, workflows, script.activities()):
             handle = await self.server.client.start_workflow(
                 BatchLifecycle.run,
-                BatchOrder(key=KEY, purpose=purpose, timings=timings, notices=notices),
+                BatchInput(key=KEY, purpose=purpose, timings=timings, notices=notices),
                 id=f"{KEY.workflow_id}/{queue}",
                 task_queue=queue,
                 search_attributes=attributes.at_start("batches", purpose, str(KEY.case_id)),

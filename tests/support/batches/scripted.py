@@ -11,7 +11,7 @@ from activities.batches.drain import BatchCompletion, BatchDrain
 from activities.batches.provisioning import BatchOrphans, BatchProvisioning, BatchTeardown
 from activities.batches.validation import BatchLeases, BatchPlans, BatchValidation, CaseBacklog
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from tests.support.scripted import ScriptedActivities, next_of, scripted
 from workflows.batches.events import (
     BatchEndFinished,
@@ -39,12 +39,12 @@ from workflows.batches.runs import (
     NoteEvents,
     Orphans,
     PolledDepth,
+    RedriveInput,
     Redriven,
-    RedriveOrder,
     SkipBatch,
     StepDone,
     StepInput,
-    SweepFacts,
+    SweepInfo,
     Validation,
     WaitingBatch,
     WaitingBatches,
@@ -61,7 +61,7 @@ CLASSES = (
     BatchCompletion,
     BatchTeardown,
     Dependencies,
-    NoticeSending,
+    NotificationSending,
 )
 """Their activities make up a batch and its case; those of sweeps and loads stand apart."""
 
@@ -162,7 +162,7 @@ class ScriptedBatch(ScriptedActivities):
         self.depths = list(depths or [depth()])
         self.keeps = keeps
         self.counts = counts or DocumentCounts(loaded=2)
-        self.facts = [SweepFacts(processing=True)]
+        self.facts = [SweepInfo(processing=True)]
         self.inputs: list[StepInput] = []
         super().__init__(
             *CLASSES,
@@ -200,7 +200,7 @@ class ScriptedBatch(ScriptedActivities):
         return self.received["skip"]
 
     @property
-    def passes(self) -> list[RedriveOrder]:
+    def passes(self) -> list[RedriveInput]:
         """Passes over the dead letters, every attempt."""
         return self.received["redrive"]
 

@@ -6,13 +6,13 @@ from activities.batches.document_group import DocumentGroups
 from tests.support.batches.scripted_load import ScriptedLoad
 from workflows.batches.loads import (
     AwaitedByMessage,
+    DocumentGroupInput,
+    DocumentLoadInput,
     DocumentProcessed,
     DocumentState,
     GroupEnd,
-    GroupOrder,
     GroupOutcome,
     GroupOutcomes,
-    LoadOrder,
 )
 from workflows.batches.names import BatchKey
 from workflows.shared.dependencies import Dependency
@@ -41,7 +41,7 @@ class ScriptedGroup(ScriptedLoad):
     @property
     def groups(self) -> list[list[str]]:
         """The documents of every attempt."""
-        orders: list[GroupOrder] = self.received["load_group"]
+        orders: list[DocumentGroupInput] = self.received["load_group"]
         return [[load.event.document_id for load in order.loads] for order in orders]
 
     def record(self, name: str, work: object) -> None:
@@ -52,7 +52,7 @@ class ScriptedGroup(ScriptedLoad):
         else:
             super().record(name, work)
 
-    def _load_group(self, order: GroupOrder) -> GroupOutcomes:
+    def _load_group(self, order: DocumentGroupInput) -> GroupOutcomes:
         return GroupOutcomes(
             outcomes=tuple(
                 self._outcome(number, load.event.document_id)
@@ -69,12 +69,12 @@ class ScriptedGroup(ScriptedLoad):
         return GroupOutcome(number=number, end=end, reason="it is so", awaited=awaited)
 
 
-def group_of(*document_ids: str) -> GroupOrder:
+def group_of(*document_ids: str) -> DocumentGroupInput:
     """A group of documents."""
-    return GroupOrder(
+    return DocumentGroupInput(
         key=KEY,
         loads=tuple(
-            LoadOrder(
+            DocumentLoadInput(
                 event=DocumentProcessed(
                     case_id=KEY.case_id, batch_id=KEY.batch_id, document_id=id, blob_name=f"in/{id}"
                 )

@@ -17,7 +17,7 @@ from workflows.batches.loads import (
     GivenUp,
     GiveUp,
     LoadStep,
-    StepOrder,
+    LoadStepInput,
     StepOutcome,
 )
 from workflows.shared.contracts import BlobRef
@@ -73,7 +73,7 @@ class ScriptedLoad(ScriptedActivities):
         done: Iterable[LoadStep] = (),
         superseded: bool = False,
     ) -> None:
-        self.orders: list[StepOrder] = []
+        self.orders: list[LoadStepInput] = []
         self._duplicate_of = duplicate_of
         self._superseded = superseded
         self._stubborn = set(stubborn)
@@ -110,7 +110,7 @@ class ScriptedLoad(ScriptedActivities):
             if name not in self._stubborn:
                 raise
 
-    def _take(self, step: LoadStep, order: StepOrder) -> StepOutcome:
+    def _take(self, step: LoadStep, order: LoadStepInput) -> StepOutcome:
         resumed = step in self._done
         self._done.add(step)
         if step is not LoadStep.DEDUPE:

@@ -22,10 +22,10 @@ from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.loads import DocumentState
 from workflows.batches.names import BatchKey, Purpose
-from workflows.batches.runs import BatchOrder, BatchResult
+from workflows.batches.runs import BatchInput, BatchResult
 from workflows.shared import attributes
 from workflows.shared.contracts import BlobRef
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 
 REASON = "the file is <b>damaged</b>"
 
@@ -88,7 +88,7 @@ async def shown_batch(
     ):
         handle = await client.start_workflow(
             BatchLifecycle.run,
-            BatchOrder(key=key, timings=QUICK, notify=False),
+            BatchInput(key=key, timings=QUICK, notify=False),
             id=key.workflow_id,
             task_queue=queue,
             search_attributes=attributes.at_start("batches", Purpose.LOAD, str(case_id)),

@@ -17,7 +17,7 @@ from tests.support.imports.scripted import (
 from tests.support.waiting import eventually
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.messages import ImportMessage
-from workflows.imports.runs import ImportOrder, ImportResult
+from workflows.imports.runs import ImportInput, ImportResult
 from workflows.shared import attributes
 
 
@@ -37,7 +37,7 @@ class Imports:
         async with self.run_worker(queue, [DocumentImport], script.activities()):
             yield await self.server.client.start_workflow(
                 DocumentImport.run,
-                ImportOrder(message=message, park_for_seconds=int(park.total_seconds())),
+                ImportInput(message=message, park_for_seconds=int(park.total_seconds())),
                 id=message.workflow_id,
                 task_queue=queue,
                 search_attributes=attributes.at_start("imports", "equipment", "p1"),

@@ -10,7 +10,7 @@ from activities.imports.lifecycle import DeleteImports, ImportLifecycle, UploadI
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from tests.support.scripted import ScriptedActivities
 from workflows.imports.findings import naming_unused_fields
 from workflows.imports.messages import IMPORT_MESSAGE, ImportMessage
@@ -20,7 +20,7 @@ from workflows.imports.runs import (
     Handler,
     HandlerInput,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportPlan,
     Preparation,
 )
@@ -35,7 +35,7 @@ CLASSES = (
     DeleteImports,
     UploadImports,
     Dependencies,
-    NoticeSending,
+    NotificationSending,
 )
 _HANDLERS = tuple(handler.value.rpartition(".")[2] for handler in Handler)
 
@@ -138,14 +138,14 @@ class ScriptedImport(ScriptedActivities):
         return self._outcomes.pop(0) if self._outcomes else OUTCOME
 
 
-def _planned(order: ImportOrder, path: str) -> Preparation:
+def _planned(order: ImportInput, path: str) -> Preparation:
     facts = REGISTRY[order.message.document_type]
     return Preparation(plan=ImportPlan(facts=facts, path=path))
 
 
 def planned() -> Preparation:
     """What the first step says of the usual message."""
-    return _planned(ImportOrder(message=import_message()), "local")
+    return _planned(ImportInput(message=import_message()), "local")
 
 
 def done() -> Preparation:

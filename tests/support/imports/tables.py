@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from workflows.imports.column_scan import ReadingOptions, Survey
 from workflows.imports.findings import Findings
 from workflows.imports.header import TableHeader
-from workflows.imports.lines import sorter_of
-from workflows.imports.survey import ReadingOptions, Survey
+from workflows.imports.row_classification import sorter_of
 from workflows.imports.types import TableSpec
 from workflows.imports.validation import Rows, RowValidator
 from workflows.shared.cells import KeyOccurrences

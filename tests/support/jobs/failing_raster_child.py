@@ -4,10 +4,10 @@ from pathlib import Path
 
 from adapters.files import forks, gdal
 from adapters.files.rasters import child
-from workflows.jobs.rasters import RasterFacts
+from workflows.jobs.rasters import RasterInfo
 
 
-def _inspect(path: Path, subdataset: int | None, name: str) -> RasterFacts:
+def _inspect(path: Path, subdataset: int | None, name: str) -> RasterInfo:
     raise KeyError(f"no band of {name}")
 
 

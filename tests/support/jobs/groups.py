@@ -15,14 +15,14 @@ from tests.support.jobs.installation import order_of, ports_of
 from tests.support.jobs.types import Pieces, pieces
 from tests.support.memory.blobs import MemoryBlobs
 from workflows.jobs.runs import (
-    BatchOrder,
     BatchRecording,
     FinishedTask,
-    GroupOrder,
     GroupResult,
-    JobOrder,
-    StageOrder,
+    JobInput,
+    StageInput,
     StageRef,
+    TaskBatchInput,
+    TaskGroupInput,
 )
 
 REF = StageRef(stage=1, attempt=1)
@@ -47,7 +47,7 @@ def planning(folder: Path) -> Build:
 
     async def planned(
         act: Callable[[TaskContext[Any], int], Any], **stage: Any
-    ) -> tuple[type[Pieces], JobPorts, JobOrder]:
+    ) -> tuple[type[Pieces], JobPorts, JobInput]:
         kind = pieces(**stage)
         kind.act = staticmethod(act)
         database = open_database(fresh_url())
@@ -55,25 +55,25 @@ def planning(folder: Path) -> Build:
         ports = dataclasses.replace(ports, store=Rows())  # type: ignore[arg-type]
         job = order_of(kind, {"pieces": 5})
         await ActivityEnvironment().run(
-            StagePlanning(ports).plan_stage, StageOrder(job=job, stage=1)
+            StagePlanning(ports).plan_stage, StageInput(job=job, stage=1)
         )
         return kind, ports, job
 
     return planned
 
 
-def group_of(job: JobOrder, *positions: int, **fields: Any) -> GroupOrder:
+def group_of(job: JobInput, *positions: int, **fields: Any) -> TaskGroupInput:
     """The order of a group of tasks of the stage, all where none is named."""
     given = {"timeout_seconds": 30, **fields}
-    return GroupOrder(
+    return TaskGroupInput(
         job_id=job.job_id, ref=REF, batch=0, positions=positions or tuple(range(5)), **given
     )
 
 
-def recording_of(job: JobOrder, *lines: str) -> BatchRecording:
+def recording_of(job: JobInput, *lines: str) -> BatchRecording:
     """The end of a batch of all tasks, with lines of results."""
     definition = job.definition.stage(1)
-    batch = BatchOrder(
+    batch = TaskBatchInput(
         job_id=job.job_id, ref=REF, definition=definition, batch=0, tasks=5, window=5
     )
     return BatchRecording(order=batch, lines=lines)

@@ -28,7 +28,7 @@ from workers.shared.register import activities_of
 from workflows.jobs.definitions import Lane
 from workflows.jobs.job import Job
 from workflows.jobs.records import JobRecord, TaskRecord
-from workflows.jobs.runs import JobOrder, JobResult, job_id, job_workflow_id
+from workflows.jobs.runs import JobInput, JobResult, job_id, job_workflow_id
 from workflows.shared import attributes
 
 QUEUE = "jobs"
@@ -49,7 +49,7 @@ class JobInstallation:
     def store(self) -> SqlJobStore:
         return self.opened.store
 
-    async def start(self, order: JobOrder) -> WorkflowHandle[Any, JobResult]:
+    async def start(self, order: JobInput) -> WorkflowHandle[Any, JobResult]:
         """Start a job, as its service does."""
         project = order.project or order.definition.job_type
         return await self.client.start_workflow(
@@ -61,27 +61,27 @@ class JobInstallation:
             priority=Priority(fairness_key=project),
         )
 
-    async def run(self, order: JobOrder) -> JobResult:
+    async def run(self, order: JobInput) -> JobResult:
         """Run a job to its end."""
         return await (await self.start(order)).result()
 
-    async def record(self, order: JobOrder) -> JobRecord:
+    async def record(self, order: JobInput) -> JobRecord:
         """The row of a job."""
         found = await self.store.job(order.job_id)
         assert found is not None
         return found
 
-    async def tasks(self, order: JobOrder, **which: Any) -> Sequence[TaskRecord]:
+    async def tasks(self, order: JobInput, **which: Any) -> Sequence[TaskRecord]:
         """Rows of the tasks of a job."""
         return (await self.store.tasks(order.job_id, limit=100_000, **which)).tasks
 
 
 def order_of(
     kind: type[JobType[Any]] = HelloWorld, parameters: dict[str, Any] | None = None, **fields: Any
-) -> JobOrder:
+) -> JobInput:
     """The order of a job, with the id that its service would give it."""
     given = parameters or {}
-    return JobOrder(
+    return JobInput(
         job_id=job_id(kind.definition, given, ()),
         definition=kind.definition,
         parameters=given,

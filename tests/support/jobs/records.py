@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from workflows.jobs.records import JobRecord, JobStatus, WebhookOrder, WebhookReceiver
+from workflows.jobs.records import JobRecord, JobStatus, WebhookInput, WebhookReceiver
 
 JOB: str = "ab" * 32
 ENDED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -27,7 +27,7 @@ def a_record(**changes: Any) -> JobRecord:
     return JobRecord(**given | changes)
 
 
-def an_order(url: str, secret: str | None = None, **changes: Any) -> WebhookOrder:
+def an_order(url: str, secret: str | None = None, **changes: Any) -> WebhookInput:
     """The delivery of its end to one receiver."""
     given: dict[str, Any] = {
         "job_id": JOB,
@@ -36,7 +36,7 @@ def an_order(url: str, secret: str | None = None, **changes: Any) -> WebhookOrde
         "ended_at": ENDED,
         "receiver": WebhookReceiver(url=url, secret=secret, timeout_seconds=60),
     }
-    return WebhookOrder(**given | changes)
+    return WebhookInput(**given | changes)
 
 
 @dataclass

@@ -8,22 +8,22 @@ from activities.jobs.completion import StageClosing
 from activities.jobs.groups import BatchRecords, TaskGroups
 from activities.jobs.planning import StagePlanning
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from tests.support.scripted import ScriptedActivities
 from workflows.jobs.records import JobRecorded
 from workflows.jobs.runs import (
     BatchEnd,
     BatchRecording,
     FailedName,
-    GroupOrder,
     GroupResult,
     Question,
     StageClosed,
-    StageOrder,
+    StageInput,
     StagePlan,
     StageTally,
     TaskAgain,
     TaskCounts,
+    TaskGroupInput,
 )
 
 Acts = Mapping[tuple[int, int], Any]
@@ -55,7 +55,7 @@ class ScriptedJob(ScriptedActivities):
             BatchRecords,
             StageClosing,
             Dependencies,
-            NoticeSending,
+            NotificationSending,
             results=results,
             **script,
         )
@@ -63,13 +63,13 @@ class ScriptedJob(ScriptedActivities):
         self._left = dict(tasks)
         self._counts: dict[tuple[Any, int], TaskCounts] = defaultdict(TaskCounts)
 
-    def _plan(self, order: StageOrder) -> StagePlan:
+    def _plan(self, order: StageInput) -> StagePlan:
         kept = 0 if order.redo is None else self._tasks[order.stage] - self._left[order.stage]
         left = self._tasks[order.stage] - kept
         self._left[order.stage] = 0
         return StagePlan(tasks=left, kept=kept)
 
-    def _run(self, order: GroupOrder) -> GroupResult:
+    def _run(self, order: TaskGroupInput) -> GroupResult:
         result = GroupResult()
         for position in order.positions:
             act = self._acts.pop((order.ref.stage, order.batch * 500 + position), None)

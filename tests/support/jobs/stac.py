@@ -10,9 +10,9 @@ from activities.jobs.ports import CatalogueQuery
 from activities.jobs.stac_items import build_collection, build_item
 from workflows.jobs.datasets import (
     COG,
-    AssetFacts,
-    CollectionFacts,
-    ItemFacts,
+    AssetInfo,
+    CollectionInfo,
+    ItemInfo,
     box_geometry,
     split_box,
 )
@@ -21,7 +21,7 @@ FIRST: Final = datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
 Box = tuple[float, float, float, float]
 
 
-def asset(**changes: Any) -> AssetFacts:
+def asset(**changes: Any) -> AssetInfo:
     """A COG of five bytes."""
     known = {
         "href": "silver://scene.tif",
@@ -30,10 +30,10 @@ def asset(**changes: Any) -> AssetFacts:
         "size": 5,
         "sha256": "ab" * 32,
     }
-    return AssetFacts.model_validate(known | changes)
+    return AssetInfo.model_validate(known | changes)
 
 
-def facts(id: str = "scene-1", *, box: Box = (3, 50, 4, 51), **changes: Any) -> ItemFacts:
+def facts(id: str = "scene-1", *, box: Box = (3, 50, 4, 51), **changes: Any) -> ItemInfo:
     """Facts of a scene over a box."""
     known = {
         "id": id,
@@ -44,7 +44,7 @@ def facts(id: str = "scene-1", *, box: Box = (3, 50, 4, 51), **changes: Any) -> 
         "updated": FIRST,
         "assets": {"data": asset()},
     }
-    return ItemFacts.model_validate(known | changes)
+    return ItemInfo.model_validate(known | changes)
 
 
 def item(id: str = "scene-1", *, days: float = 0, **changes: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def ranged(id: str, start: float, end: float, **changes: Any) -> dict[str, Any]:
 
 def collection(id: str = "scenes", **changes: Any) -> dict[str, Any]:
     """A collection without items."""
-    return build_collection(CollectionFacts(id=id, description="Scenes of a test", **changes))
+    return build_collection(CollectionInfo(id=id, description="Scenes of a test", **changes))
 
 
 def ids(items: Any) -> list[str]:

@@ -12,18 +12,18 @@ from tests.support.memory.blobs import MemoryBlobs
 from workers.jobs.runs import StartedJob
 from workers.jobs.settings import WebhookSettings
 from workers.jobs.submission import JobInputs, JobSubmission, WebhookReceivers
-from workflows.jobs.runs import JobOrder
+from workflows.jobs.runs import JobInput
 
 
 @dataclass
 class Runs:
     """Remembers what was started."""
 
-    orders: list[JobOrder] = field(default_factory=list)
+    orders: list[JobInput] = field(default_factory=list)
     note: str | None = None
     """On a run that was there before."""
 
-    async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
+    async def start(self, order: JobInput, *, rerun: bool = False) -> StartedJob:
         before = [each for each in self.orders if each.job_id == order.job_id]
         self.orders.append(order)
         first = before[0] if before else order

@@ -43,7 +43,7 @@ from workflows.spreadsheets.runs import (
     Processed,
     ProcessInput,
     RowCounts,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     SpreadsheetResult,
     Staged,
     StageInput,
@@ -150,14 +150,14 @@ class SpreadsheetSetup:
         """Writes reports."""
         return SpreadsheetReports(self.store, self.blobs, XlsxReportWriter(), self.scratch)
 
-    async def upload(self, content: bytes, **fields: Any) -> SpreadsheetOrder:
+    async def upload(self, content: bytes, **fields: Any) -> SpreadsheetInput:
         """Put a file into the blob store and open its import."""
         own = str(uuid.uuid4())
         path = self.folder / "upload"
         path.write_bytes(content)
         source = await self.blobs.upload(path, f"spreadsheets/{own}/source")
         given = {"filename": "registrations.csv", "by": "anna", "context_id": EVENT, **fields}
-        order = SpreadsheetOrder.model_validate(
+        order = SpreadsheetInput.model_validate(
             {
                 "uuid": own,
                 "organisation_id": ORGANISATION,
@@ -170,14 +170,14 @@ class SpreadsheetSetup:
         return order
 
     async def analyse(
-        self, order: SpreadsheetOrder, layout: Layout | None = None, version: int = 1
+        self, order: SpreadsheetInput, layout: Layout | None = None, version: int = 1
     ) -> Analysis:
         """Look at the top of a file."""
         work = AnalysisInput(order=order, layout=layout or order.layout, version=version)
         return await environment().run(self.analysis.analyse, work)
 
     async def stage(
-        self, order: SpreadsheetOrder, layout: Layout, columns: tuple[ColumnMapping, ...] = ()
+        self, order: SpreadsheetInput, layout: Layout, columns: tuple[ColumnMapping, ...] = ()
     ) -> Staged:
         """Put the rows of a file aside."""
         work = StageInput(order=order, layout=layout, columns=columns)
@@ -230,7 +230,7 @@ class StagedSpreadsheet:
     """An import whose rows are put aside and whose columns are known."""
 
     setup: SpreadsheetSetup
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     analysis: Analysis
     staged: Staged
 

@@ -24,7 +24,7 @@ from workflows.spreadsheets.mappings import (
 )
 from workflows.spreadsheets.runs import (
     Confirmation,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     SpreadsheetResult,
     SpreadsheetStatus,
     workflow_id,
@@ -46,7 +46,7 @@ class SpreadsheetRuns:
 
     @asynccontextmanager
     async def running(
-        self, script: ScriptedSpreadsheet, order: SpreadsheetOrder
+        self, script: ScriptedSpreadsheet, order: SpreadsheetInput
     ) -> AsyncIterator[Handle]:
         queue = f"spreadsheets-{uuid.uuid4().hex}"
         async with self.run_worker(queue, [SpreadsheetImport], script.activities()):

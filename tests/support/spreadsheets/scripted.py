@@ -8,11 +8,11 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import (
     SpreadsheetLifecycle,
-    SpreadsheetNotices,
+    SpreadsheetNotifications,
     SpreadsheetRetentionSteps,
 )
 from activities.spreadsheets.review import SpreadsheetReview
@@ -27,7 +27,7 @@ from workflows.spreadsheets.mappings import (
     NEXT,
     CellSummary,
     ColumnMapping,
-    FieldFacts,
+    FieldMetadata,
     Layout,
     MappingStatus,
     OpenValue,
@@ -49,11 +49,11 @@ from workflows.spreadsheets.runs import (
     PurgeResult,
     RowCounts,
     SaveColumns,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     Staged,
     StatusRecord,
     UndoCounts,
-    UndoOrder,
+    UndoInput,
     UndoResult,
 )
 
@@ -65,14 +65,14 @@ CLASSES = (
     SpreadsheetReview,
     SpreadsheetRows,
     SpreadsheetReports,
-    SpreadsheetNotices,
+    SpreadsheetNotifications,
     Dependencies,
-    NoticeSending,
+    NotificationSending,
 )
 FIELDS = (
-    FieldFacts(name="LAST_NAME", required=True),
-    FieldFacts(name="FIRST_NAME"),
-    FieldFacts(name="EVENT_CATEGORY_NAME", resolver="event_categories", creates=True),
+    FieldMetadata(name="LAST_NAME", required=True),
+    FieldMetadata(name="FIRST_NAME"),
+    FieldMetadata(name="EVENT_CATEGORY_NAME", resolver="event_categories", creates=True),
 )
 MATCHED = (
     ColumnMapping(
@@ -100,9 +100,9 @@ UNMATCHED = (
 COUNTS = RowCounts(created=7, updated=2, skipped=1)
 
 
-def spreadsheet_order(**fields: Any) -> SpreadsheetOrder:
+def spreadsheet_order(**fields: Any) -> SpreadsheetInput:
     """An order like one of the gateway."""
-    return SpreadsheetOrder.model_validate(
+    return SpreadsheetInput.model_validate(
         {
             "uuid": str(uuid.uuid4()),
             "organisation_id": 1,
@@ -272,13 +272,13 @@ def scripted_undo(*failures: BaseException) -> ScriptedActivities:
     return scripted(
         SpreadsheetUndoSteps,
         Dependencies,
-        NoticeSending,
+        NotificationSending,
         results={"undo": _undone},
         fails={"undo": failures},
     )
 
 
-def _undone(order: UndoOrder) -> UndoResult:
+def _undone(order: UndoInput) -> UndoResult:
     counts = UndoCounts(deleted=7, restored=2, left_alone=1)
     return UndoResult(uuid=order.uuid, state=UndoState.UNDONE, counts=counts)
 
@@ -307,7 +307,7 @@ class ScriptedRetention(ScriptedActivities):
         super().__init__(
             SpreadsheetRetentionSteps,
             Dependencies,
-            NoticeSending,
+            NotificationSending,
             results={
                 "expired": self._expired,
                 "purge": self._purge,

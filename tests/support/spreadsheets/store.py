@@ -17,17 +17,17 @@ from workflows.spreadsheets.fields import SheetChunk, SheetMark, TargetRows
 from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import (
     RowCounts,
-    SpreadsheetOrder,
+    SpreadsheetInput,
     SpreadsheetResult,
     StatusRecord,
-    UndoOrder,
+    UndoInput,
     workflow_id,
 )
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
-def order(club: SampleClub | None = None, **fields: Any) -> SpreadsheetOrder:
+def order(club: SampleClub | None = None, **fields: Any) -> SpreadsheetInput:
     """An order of a new import."""
     given = {
         "uuid": str(uuid.uuid4()),
@@ -40,10 +40,10 @@ def order(club: SampleClub | None = None, **fields: Any) -> SpreadsheetOrder:
         "notify": "anna@example.org",
         **fields,
     }
-    return SpreadsheetOrder(**given)
+    return SpreadsheetInput(**given)
 
 
-def record(of: SpreadsheetOrder, sequence: int, state: str, **fields: Any) -> StatusRecord:
+def record(of: SpreadsheetInput, sequence: int, state: str, **fields: Any) -> StatusRecord:
     """A transition, a minute after the one before."""
     at = NOW + timedelta(minutes=sequence)
     return StatusRecord(
@@ -62,7 +62,7 @@ class StoredSpreadsheet:
     """An import whose rows are people of the sample club's event."""
 
     store: SqlSpreadsheetStore
-    order: SpreadsheetOrder
+    order: SpreadsheetInput
     club: SampleClub
 
     @property
@@ -157,9 +157,9 @@ def targets_of(club: SampleClub, runners: Sequence[Runner]) -> list[TargetRows]:
     ]
 
 
-def undo_order(of: SpreadsheetOrder, **fields: Any) -> UndoOrder:
+def undo_order(of: SpreadsheetInput, **fields: Any) -> UndoInput:
     """A request to undo, a day later."""
-    return UndoOrder(
+    return UndoInput(
         **{
             "uuid": of.uuid,
             "organisation_id": of.organisation_id,

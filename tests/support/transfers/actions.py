@@ -20,7 +20,7 @@ from tests.support.transfers.secrets import PlantedSecrets
 from workflows.transfers.events import FileNotice
 from workflows.transfers.partners import Partner
 from workflows.transfers.receipts import ReceiptStep
-from workflows.transfers.runs import ActionOrder, ActionResult, FileJobOrder, Manifest, StagedFile
+from workflows.transfers.runs import ActionInput, ActionResult, FileJobInput, Manifest, StagedFile
 from workflows.transfers.settings import Action, ReadFile
 
 TRANSFER = hashlib.sha256(b"a transfer").hexdigest()
@@ -61,12 +61,12 @@ class Endpoints:
 
     def order(
         self, action: Action, names: dict[str, str], files: Manifest | None = None, **fields: Any
-    ) -> ActionOrder:
+    ) -> ActionInput:
         """An action of the run."""
         event = FileNotice(
             id="1", source="s", type="t", subject="u", account_id="A", time=NOON, data={}
         )
-        job = FileJobOrder(
+        job = FileJobInput(
             transfer_id=TRANSFER,
             queue="jobs",
             event=event,
@@ -74,7 +74,7 @@ class Endpoints:
             arrived=NOON,
             way_in="jobs",
         )
-        return ActionOrder(
+        return ActionInput(
             job=job,
             index=0,
             action=action,
@@ -84,7 +84,7 @@ class Endpoints:
             **fields,
         )
 
-    async def staged(self, order: ActionOrder, **contents: bytes) -> Manifest:
+    async def staged(self, order: ActionInput, **contents: bytes) -> Manifest:
         """Files in the staging area, by name."""
         step, files = StepFiles(self.ports.staging, order), list[StagedFile]()
         for number, (name, content) in enumerate(contents.items()):

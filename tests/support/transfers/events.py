@@ -7,8 +7,8 @@ from typing import Any
 from activities.transfers.cloud_events import head_of, read_event
 from activities.transfers.records import Transfer
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.receipts import Receipt, ReceiptStep, assembled, sealed
-from workflows.transfers.runs import FileEventOrder, FileJobOrder
+from workflows.transfers.receipts import Receipt, ReceiptStep, assemble_receipt, seal_step
+from workflows.transfers.runs import FileEventInput, FileJobInput
 from workflows.transfers.settings import SettingsJob
 
 ARRIVED = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -35,18 +35,18 @@ def a_transfer(transfer_id: str, status: TransferStatus, **fields: Any) -> Trans
     return Transfer(transfer_id=transfer_id, status=status, **known)
 
 
-def an_event_order(event: dict[str, Any] | str | None = None, **fields: Any) -> FileEventOrder:
+def an_event_order(event: dict[str, Any] | str | None = None, **fields: Any) -> FileEventInput:
     """Input of the run of an event."""
     body = event if isinstance(event, str) else json.dumps(an_event() if event is None else event)
     head = head_of(body)
     known = {"transfer_id": head.transfer_id, "digest": head.digest, "arrived": ARRIVED}
-    return FileEventOrder(body=body, way_in="submit", **{**known, **fields})
+    return FileEventInput(body=body, way_in="submit", **{**known, **fields})
 
 
-def a_job_order(event: dict[str, Any] | None = None, **fields: Any) -> FileJobOrder:
+def a_job_order(event: dict[str, Any] | None = None, **fields: Any) -> FileJobInput:
     """Input of the run of a job, on the queue `jobs`."""
     order = an_event_order(event)
-    return FileJobOrder(
+    return FileJobInput(
         **{
             "transfer_id": order.transfer_id,
             "queue": "jobs",
@@ -97,5 +97,5 @@ def a_receipt(id: str, *actions: tuple[str, str | None]) -> Receipt:
             previous=steps[-1].sha256 if steps else "e" * 64,
             sha256="",
         )
-        steps.append(sealed(step))
-    return assembled(id, "e" * 64, steps)
+        steps.append(seal_step(step))
+    return assemble_receipt(id, "e" * 64, steps)

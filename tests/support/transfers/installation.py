@@ -15,7 +15,7 @@ from temporalio.client import Client
 from activities.shared.failures import translate_failures
 from activities.transfers.operators_files import read_queues
 from activities.transfers.partner_store import SqlPartnerStore
-from activities.transfers.receipt import ClosingPorts, JobClosing
+from activities.transfers.receipt import FinalizerDeps, JobClosing
 from activities.transfers.reception import (
     Planning,
     PlanningPorts,
@@ -23,7 +23,7 @@ from activities.transfers.reception import (
     ReceivingPorts,
     RouteCache,
 )
-from activities.transfers.store import SqlRouteStore, SqlTransferStore, SqlTurns
+from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from adapters.ports.places import PartnerAway
 from tests.support.transfers.events import READ, WRITE
 from tests.support.waiting import eventually
@@ -43,13 +43,13 @@ from workflows.transfers.events import TransferStatus
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.routes import RouteRule
 from workflows.transfers.runs import (
-    ActionOrder,
+    ActionInput,
     ActionResult,
-    KeepOrder,
+    KeepCopyInput,
     KeptCopy,
     Manifest,
-    ReceiptOrder,
-    SettleOrder,
+    ReceiptInput,
+    SettleInput,
     SettleResult,
     StoredReceipt,
     TransferView,
@@ -80,28 +80,28 @@ class Endpoints:
 
     @activity.defn(name="transfers.read_file")
     @translate_failures
-    async def read_file(self, order: ActionOrder) -> ActionResult:
+    async def read_file(self, order: ActionInput) -> ActionResult:
         """Read one file of ten bytes."""
         return self._act("read", order)
 
     @activity.defn(name="transfers.write_file")
     @translate_failures
-    async def write_file(self, order: ActionOrder) -> ActionResult:
+    async def write_file(self, order: ActionInput) -> ActionResult:
         """Write it."""
         return self._act("write", order)
 
     @activity.defn(name="transfers.settle_source")
-    async def settle_source(self, order: SettleOrder) -> SettleResult:
+    async def settle_source(self, order: SettleInput) -> SettleResult:
         """Leave it."""
         return SettleResult()
 
     @activity.defn(name="transfers.keep")
-    async def keep(self, order: KeepOrder) -> KeptCopy:
+    async def keep(self, order: KeepCopyInput) -> KeptCopy:
         """Keep it for ever."""
         return KeptCopy(files=order.files, until=date(2999, 1, 1))
 
     @activity.defn(name="transfers.receipt")
-    async def receipt(self, order: ReceiptOrder) -> StoredReceipt:
+    async def receipt(self, order: ReceiptInput) -> StoredReceipt:
         """A receipt of no content."""
         blob = BlobRef(name=f"receipts/{order.job.transfer_id}", size=1)
         return StoredReceipt(blob=blob, steps=len(order.steps), sha256="")
@@ -111,7 +111,7 @@ class Endpoints:
         if name in self.away:
             raise PartnerAway(name, "no route to host")
 
-    def _act(self, name: str, order: ActionOrder) -> ActionResult:
+    def _act(self, name: str, order: ActionInput) -> ActionResult:
         partner = getattr(order.action, "partner", "")
         if partner in self.away:
             raise PartnerAway(partner, "no route to host")
@@ -217,12 +217,12 @@ class Opened:
     staging: NothingStaged
     receiving: ReceivingPorts
     planning: PlanningPorts
-    closing: ClosingPorts
+    closing: FinalizerDeps
 
 
 def _opened(environment: Mapping[str, str], resources: Resources, client: Client) -> Opened:
     database, queues = resources.database, read_queues(QUEUES)
-    store, turns = SqlTransferStore(database), SqlTurns(database)
+    store, turns = SqlTransferStore(database), SqlSequenceLocks(database)
     place = TransferSettings.read(environment).job_settings
     source = settings_source(place, resources.blobs, resources.scratch)
     staging: Any = NothingStaged()
@@ -234,7 +234,7 @@ def _opened(environment: Mapping[str, str], resources: Resources, client: Client
             store, routes, queues, resources.rejected, StartedEvents(client, queues, store)
         ),
         PlanningPorts(source, SqlPartnerStore(database), queues, turns, store),
-        ClosingPorts(store, staging),
+        FinalizerDeps(store, staging),
     )
 
 

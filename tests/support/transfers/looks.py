@@ -10,16 +10,16 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.transfers.cloud_events import head_of
 from activities.transfers.records import Transfer
-from activities.transfers.store import SqlTurns
+from activities.transfers.store import SqlSequenceLocks
 from activities.transfers.watch_store import SqlWatchStore
-from activities.transfers.watches import Watching, WatchPorts
+from activities.transfers.watches import Watching, WatchPollDeps
 from adapters.database.engine import Database
 from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.events import a_transfer
 from tests.support.transfers.listed_place import SentEvents
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.partners import Partner, PlaceKind
-from workflows.transfers.watches import LookOrder, LookResult, SeenFile, Watch
+from workflows.transfers.watches import PollWatchInput, PollWatchResult, SeenFile, Watch
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -61,16 +61,16 @@ class Looks:
     now: datetime = NOON
 
     def __post_init__(self) -> None:
-        self.store, self.turns = SqlWatchStore(self.database), SqlTurns(self.database)
+        self.store, self.turns = SqlWatchStore(self.database), SqlSequenceLocks(self.database)
 
-    async def look(self, seconds: float = 60) -> LookResult:
+    async def look(self, seconds: float = 60) -> PollWatchResult:
         self.now += timedelta(seconds=seconds)
         partners = MemoryPartners(self.partner)
-        ports = WatchPorts(
+        ports = WatchPollDeps(
             *(self.places, partners, self.store, self.sender, self.transfers, self.turns),
             now=lambda: self.now,
         )
-        order = LookOrder(watch=self.watch)
+        order = PollWatchInput(watch=self.watch)
         return await ActivityEnvironment().run(Watching(ports).look, order)
 
     @property

@@ -17,8 +17,8 @@ from workflows.transfers.events import TASK_QUEUE, queue_task_queue
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
 from workflows.transfers.runs import (
-    FileEventOrder,
-    FileJobOrder,
+    FileEventInput,
+    FileJobInput,
     TransferView,
     file_job_id,
     transfer_workflow_id,
@@ -52,7 +52,7 @@ class TransferRuns:
         ):
             yield
 
-    async def start_event(self, order: FileEventOrder) -> Handle:
+    async def start_event(self, order: FileEventInput) -> Handle:
         return await self.server.client.start_workflow(
             FileEvent.run,
             order,
@@ -62,7 +62,7 @@ class TransferRuns:
             search_attributes=attributes.at_start("transfers", "event", "TMS001"),
         )
 
-    async def start_job(self, order: FileJobOrder) -> Handle:
+    async def start_job(self, order: FileJobInput) -> Handle:
         return await self.server.client.start_workflow(
             FileJob.run,
             order,

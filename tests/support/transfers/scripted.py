@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.archives import ArchiveSteps, Scanning
 from activities.transfers.cloud_events import read_event
 from activities.transfers.crypto import Checksums, Crypto
@@ -16,20 +16,20 @@ from tests.support.transfers.events import a_job
 from workflows.shared.contracts import BlobRef
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.job_settings import corrected, plan_of
-from workflows.transfers.receipts import ReceiptStep, canonical, sealed
+from workflows.transfers.receipts import ReceiptStep, canonical, seal_step
 from workflows.transfers.runs import (
-    ActionOrder,
+    ActionInput,
     ActionResult,
     EventRoute,
-    FileEventOrder,
+    FileEventInput,
     KeptCopy,
-    LoadOrder,
     Manifest,
+    PlanInput,
     Reception,
+    SequencePosition,
     SettleResult,
     StoredReceipt,
     TransferPlan,
-    Turn,
 )
 
 ACTIVITIES: Final = (
@@ -47,7 +47,7 @@ ACTIVITIES: Final = (
     SourceSettling,
     Receipts,
     Dependencies,
-    NoticeSending,
+    NotificationSending,
 )
 """Whatever the two workflows of a transfer call."""
 
@@ -65,13 +65,13 @@ class ScriptedTransfer(ScriptedActivities):
         self,
         routes: list[EventRoute] | None = None,
         job: Any = None,
-        turns: list[Turn] | None = None,
+        turns: list[SequencePosition] | None = None,
         results: dict[str, Any] | None = None,
         **script: Any,
     ) -> None:
         self.routes = routes or [EventRoute(queue="jobs", rule="1", priority=3)]
         self.job = a_job() if job is None else job
-        self.turns = turns or [Turn(position=0)]
+        self.turns = turns or [SequencePosition(position=0)]
         given = {
             "receive": self._receive,
             "compare_job": Reception(status=TransferStatus.ASSIGNED, reason="its job was started"),
@@ -89,18 +89,18 @@ class ScriptedTransfer(ScriptedActivities):
     def _route(self) -> EventRoute:
         return self.routes.pop(0) if len(self.routes) > 1 else self.routes[0]
 
-    def _receive(self, order: FileEventOrder) -> Reception:
+    def _receive(self, order: FileEventInput) -> Reception:
         route = self._route()
         status = TransferStatus.NO_ASSIGNED if route.queue is None else TransferStatus.ASSIGNED
         return Reception(status=status, event=read_event(order.body, order.arrived), route=route)
 
-    def _plan(self, order: LoadOrder) -> TransferPlan:
+    def _plan(self, order: PlanInput) -> TransferPlan:
         if order.plan is not None and order.action is not None:
             return corrected(order.plan, order.job.event, order.index, order.action)
         return plan_of(self.job, order.job.event, None, has_files=order.job.resent_from is not None)
 
 
-def _done(order: ActionOrder) -> ActionResult:
+def _done(order: ActionInput) -> ActionResult:
     """One file of ten bytes, and a step of the receipt."""
     return ActionResult(
         files=Manifest(files=1, bytes=10, blob=BlobRef(name=f"staging/{order.index}", size=1)),
@@ -109,9 +109,9 @@ def _done(order: ActionOrder) -> ActionResult:
     )
 
 
-def inline_step(order: ActionOrder) -> ActionResult:
+def inline_step(order: ActionInput) -> ActionResult:
     """The same with a step that is no blob."""
-    step = sealed(
+    step = seal_step(
         ReceiptStep(
             transfer_id=order.job.transfer_id,
             index=order.index,

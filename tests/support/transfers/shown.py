@@ -17,10 +17,10 @@ from tests.support.transfers.scripted import ScriptedTransfer
 from tests.support.waiting import eventually
 from workflows.shared import attributes
 from workflows.shared.errors import PERMANENT
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.file_job import FileJob
-from workflows.transfers.runs import FileJobOrder, TransferView, file_job_id
+from workflows.transfers.runs import FileJobInput, TransferView, file_job_id
 
 NAME = "<b>Größe</b> #1 & 100%.csv"
 REASON = "store refuses '2026/<script>alert(1)</script>': it answered 403"
@@ -36,7 +36,7 @@ def refused(reason: str = REASON) -> ApplicationError:
 class ShownTransfer:
     """A transfer with a run."""
 
-    order: FileJobOrder
+    order: FileJobInput
     script: ScriptedTransfer
     handle: WorkflowHandle[Any, TransferView]
 

@@ -20,14 +20,14 @@ from tests.support.waiting import eventually
 from workflows.batches.loads import (
     AttachedFile,
     DocumentAttachments,
+    DocumentGroupInput,
+    DocumentLoadInput,
     DocumentProcessed,
     DocumentRelations,
     DocumentState,
     GroupEnd,
-    GroupOrder,
     GroupOutcome,
     GroupProgress,
-    LoadOrder,
     Relation,
 )
 from workflows.shared.contracts import BlobRef
@@ -191,7 +191,9 @@ async def test_the_heartbeat_holds_outcomes_and_what_is_in_progress(
     environment.on_heartbeat = lambda *details: sent.extend(
         each for each in details if isinstance(each, GroupProgress)
     )
-    order = GroupOrder(key=KEY, loads=tuple(LoadOrder(event=event) for event in events))
+    order = DocumentGroupInput(
+        key=KEY, loads=tuple(DocumentLoadInput(event=event) for event in events)
+    )
 
     async def run() -> Any:
         return await environment.run(loading.groups().load_group, order)
@@ -228,7 +230,7 @@ async def test_a_worker_that_stops_leaves_nothing_in_progress(
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, heartbeat_timeout=timedelta(seconds=2))
     environment.on_heartbeat = lambda *details: sent.extend(details)
-    order = GroupOrder(key=KEY, loads=(LoadOrder(event=await send(loading, 0)),))
+    order = DocumentGroupInput(key=KEY, loads=(DocumentLoadInput(event=await send(loading, 0)),))
 
     async def run() -> Any:
         return await environment.run(loading.groups().load_group, order)

@@ -15,7 +15,7 @@ from temporalio.testing import ActivityEnvironment
 from adapters.files.texts.pool import FileTexts
 from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
 from tests.support.batches.overlapping import REDRIVES, groups_of_one_pass, messages, rows
-from workflows.batches.loads import DocumentEvent, GroupEnd, GroupOrder, LoadOrder
+from workflows.batches.loads import DocumentEvent, DocumentGroupInput, DocumentLoadInput, GroupEnd
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -63,7 +63,9 @@ async def texts() -> AsyncIterator[FileTexts]:
 
 async def load_group(loading: DocumentLoading, events: Sequence[DocumentEvent]) -> None:
     """One group, as the server runs it: after a lost worker with its last heartbeat."""
-    order = GroupOrder(key=KEY, loads=tuple(LoadOrder(event=event) for event in events))
+    order = DocumentGroupInput(
+        key=KEY, loads=tuple(DocumentLoadInput(event=event) for event in events)
+    )
     attempt, heartbeat = 1, list[Any]()
     while True:
         environment = ActivityEnvironment()

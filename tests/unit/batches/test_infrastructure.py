@@ -14,7 +14,7 @@ from tests.support.imports.activities import environment
 from tests.support.memory.cloud import MemoryCloud
 from tests.support.scripted_port import ScriptedPort
 from workflows.batches.names import BatchKey, BatchPlan, ResourceState, names_of
-from workflows.batches.runs import Orphans, StepDone, StepInput, SweepOrder
+from workflows.batches.runs import Orphans, StepDone, StepInput, SweepInput
 
 NAMES = names_of(PLAN.prefix, KEY)
 NEIGHBOUR = BatchKey(case_id=KEY.case_id, batch_id=30)
@@ -47,7 +47,7 @@ class Account:
             ScriptedPort(is_open=False),
             self.plan,
         )
-        return await environment().run(sweeping.orphans, SweepOrder(grace=0))
+        return await environment().run(sweeping.orphans, SweepInput(grace=0))
 
 
 @pytest.fixture

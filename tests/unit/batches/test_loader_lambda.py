@@ -30,7 +30,7 @@ from workers.batches import loader_lambda
 from workers.batches.loader_lambda import SPARE_SECONDS, LoaderFunction
 from workers.shared.errors import SettingsError
 from workers.shared.plugin import docflow_plugin
-from workflows.batches.loads import CANARY, GROUP_BYTES, LoadOrder
+from workflows.batches.loads import CANARY, GROUP_BYTES, DocumentLoadInput
 from workflows.batches.names import API_KEY_SECRET, BatchKey
 from workflows.shared.records import Rejection
 
@@ -142,7 +142,7 @@ def failures(answer: dict[str, Any]) -> set[str]:
     return {item["itemIdentifier"] for item in items}
 
 
-def loads(address: str, *documents: str) -> list[list[LoadOrder]]:
+def loads(address: str, *documents: str) -> list[list[DocumentLoadInput]]:
     """What every group of the batch was started with that has the first of the documents."""
     groups = asyncio.run(groups_of(address, KEY, dict.fromkeys(documents, 1)))
     return [group for group in groups if group[0].event.document_id in documents]
@@ -352,7 +352,7 @@ def test_a_cold_start_loads_no_database_reader_activity_or_workflow() -> None:
     modules = {name for name in loaded if re.match(r"workflows\.\w+\.", name)}
     sources = {name: (ROOT / f"{name.replace('.', '/')}.py").read_text() for name in modules}
     defining = {name for name, source in sources.items() if "@workflow.defn" in source}
-    assert defining == {"workflows.shared.run_notices"}
+    assert defining == {"workflows.shared.run_notifications"}
     unused = r"(sqlalchemy|aioboto3|activities|adapters\.(?!ports\b)\w+)(\.|$)"
     assert [name for name in loaded if re.match(unused, name)] == []
 

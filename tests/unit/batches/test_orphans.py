@@ -12,7 +12,7 @@ from adapters.ports.errors import Denied
 from tests.support.imports.activities import environment
 from tests.support.scripted_port import ScriptedPort
 from workflows.batches.names import BatchKey, BatchPlan, QueueDepth, Resource
-from workflows.batches.runs import Orphans, SweepOrder
+from workflows.batches.runs import Orphans, SweepInput
 from workflows.batches.validation import FoundResource
 
 PLAN = BatchPlan(
@@ -58,7 +58,7 @@ class Cloud:
         for name, port in self.ports.items():
             port.lists("found", *self.found[name])
         sweeping = BatchOrphans(**self.ports, runs=self, plan_defaults=self.plan, store=self.store)
-        return await environment().run(sweeping.orphans, SweepOrder(**order))
+        return await environment().run(sweeping.orphans, SweepInput(**order))
 
 
 ORPHAN, NOTHING = Orphans(keys=(KEY,)), Orphans()

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from activities.batches.drain import AT_ONCE, LONGEST_STOP, BatchCompletion, BatchDrain
 from activities.batches.records import FailedMessage
 from activities.batches.validation import BatchPlans, CaseBacklog
-from adapters.ports.batches import BatchFacts
+from adapters.ports.batches import BatchInfo
 from adapters.ports.errors import Denied, NotYet, Unavailable
 from tests.support.imports.activities import environment
 from tests.support.scripted_port import ScriptedPort
@@ -29,11 +29,11 @@ from workflows.batches.runs import (
     Closing,
     DocumentCounts,
     NoteEvents,
+    RedriveInput,
     Redriven,
-    RedriveOrder,
     SkipBatch,
     StepInput,
-    SweepFacts,
+    SweepInfo,
     WaitingBatch,
     WaitingBatches,
 )
@@ -47,13 +47,13 @@ NAMES = names_of("p", KEY)
 NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)
 
 
-async def plan(facts: BatchFacts | None, key: BatchKey = KEY, prefix: str = "p") -> BatchPlan:
+async def plan(facts: BatchInfo | None, key: BatchKey = KEY, prefix: str = "p") -> BatchPlan:
     defaults = PLAN.model_copy(update={"prefix": prefix})
     return await environment().run(BatchPlans(ScriptedPort(facts=facts), defaults).plan, key)
 
 
-@pytest.mark.parametrize("facts", [None, BatchFacts(LoaderStatus.WAITING)])
-async def test_a_case_without_settings_has_the_installations_plan(facts: BatchFacts | None) -> None:
+@pytest.mark.parametrize("facts", [None, BatchInfo(LoaderStatus.WAITING)])
+async def test_a_case_without_settings_has_the_installations_plan(facts: BatchInfo | None) -> None:
     assert await plan(facts) == PLAN
 
 
@@ -64,7 +64,7 @@ async def test_the_cases_concurrency_is_within_what_a_mapping_takes(
     wanted: int, granted: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        planned = await plan(BatchFacts(LoaderStatus.WAITING, concurrency=wanted))
+        planned = await plan(BatchInfo(LoaderStatus.WAITING, concurrency=wanted))
     assert planned == PLAN.model_copy(update={"concurrency": granted})
     said = f"max_processing_daemons of case 7 is {wanted}: batch 3 of case 7 runs with {granted}"
     assert any(said in message for message in caplog.messages) == (wanted != granted)
@@ -216,7 +216,7 @@ async def test_a_batch_without_a_function_misses_none() -> None:
 
 
 async def redrive(queues: ScriptedPort, store: ScriptedPort, **more: Any) -> Redriven:
-    order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True, **more)
+    order = RedriveInput(key=KEY, plan=PLAN, number=2, final=True, **more)
     return await environment().run(
         BatchDrain(queues, ScriptedPort(), store, ScriptedPort(), ScriptedPort()).redrive, order
     )
@@ -340,22 +340,22 @@ async def test_the_end_is_owed_until_it_is_published(event: Announcement) -> Non
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (None, SweepFacts()),
-        (BatchFacts(LoaderStatus.PROCESSING, unannounced=True), SweepFacts(processing=True)),
-        (BatchFacts(LoaderStatus.WAITING, unannounced=True), SweepFacts()),
-        (BatchFacts(LoaderStatus.COMPLETE), SweepFacts()),
+        (None, SweepInfo()),
+        (BatchInfo(LoaderStatus.PROCESSING, unannounced=True), SweepInfo(processing=True)),
+        (BatchInfo(LoaderStatus.WAITING, unannounced=True), SweepInfo()),
+        (BatchInfo(LoaderStatus.COMPLETE), SweepInfo()),
         (
-            BatchFacts(LoaderStatus.COMPLETE, unannounced=True, dead_letters=2),
-            SweepFacts(unannounced=LoaderStatus.COMPLETE, not_loaded=2),
+            BatchInfo(LoaderStatus.COMPLETE, unannounced=True, dead_letters=2),
+            SweepInfo(unannounced=LoaderStatus.COMPLETE, not_loaded=2),
         ),
         (
-            BatchFacts(LoaderStatus.COMPLETE, unannounced=True, lost="queue deleted"),
-            SweepFacts(unannounced=LoaderStatus.COMPLETE, not_loaded=1),
+            BatchInfo(LoaderStatus.COMPLETE, unannounced=True, lost="queue deleted"),
+            SweepInfo(unannounced=LoaderStatus.COMPLETE, not_loaded=1),
         ),
     ],
 )
 async def test_a_sweep_learns_what_was_not_announced(
-    facts: BatchFacts | None, expected: SweepFacts
+    facts: BatchInfo | None, expected: SweepInfo
 ) -> None:
     completion = BatchCompletion(ScriptedPort(facts=facts), ScriptedPort())
     assert await environment().run(completion.sweep_facts, KEY) == expected

@@ -17,7 +17,7 @@ from workers.shared.register import activities_of
 from workers.shared.services.bodies import Settle
 from workflows.batches.events import JobStarted
 from workflows.batches.names import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey, Timings
-from workflows.batches.runs import CaseOrder
+from workflows.batches.runs import CaseInput
 
 KEY = BatchKey(case_id=7, batch_id=1)
 DOCUMENT = (
@@ -43,7 +43,7 @@ class Client:
 class Start:
     """What a case is started with."""
 
-    order: CaseOrder
+    order: CaseInput
     options: dict[str, Any]
 
     async def workflow_handle(self) -> None:
@@ -76,7 +76,7 @@ async def test_a_case_runs_apart_from_loading_and_takes_turns(
 ) -> None:
     made: list[Start] = []
 
-    def start(run: object, order: CaseOrder, **options: Any) -> Start:
+    def start(run: object, order: CaseInput, **options: Any) -> Start:
         made.append(Start(order, options))
         return made[-1]
 

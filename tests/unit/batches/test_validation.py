@@ -14,7 +14,7 @@ from activities.batches.validation import (
     function_lock,
     queue_lock,
 )
-from adapters.ports.batches import BatchFacts, LeaseWait
+from adapters.ports.batches import BatchInfo, LeaseWait
 from adapters.ports.errors import Throttled, Unavailable
 from tests.support.batches.scripted import TODAY
 from tests.support.imports.activities import environment
@@ -39,7 +39,7 @@ class ValidationSetup:
     """One case: what its tables say, what exists, which runs are open."""
 
     def __init__(self, status: LoaderStatus = LoaderStatus.WAITING, **facts: Any) -> None:
-        self.store = ScriptedPort(facts=BatchFacts(status=status, **facts), claim=True)
+        self.store = ScriptedPort(facts=BatchInfo(status=status, **facts), claim=True)
         self.runs = ScriptedPort(is_open=False)
         self.built: set[int] = set()
         self.looks: list[BatchKey] = []

@@ -12,12 +12,12 @@ from workflows.batches.validation import (
     TAGGED,
     FoundResource,
     Neighbour,
+    check_infrastructure,
+    check_sibling_batches,
+    check_status,
     is_strange,
     is_young,
-    of_infrastructure,
-    of_neighbours,
-    of_status,
-    only_dead_letters,
+    remaining_dlq,
 )
 
 KEY = BatchKey(case_id=7, batch_id=3)
@@ -29,7 +29,7 @@ ALONE = dict.fromkeys(("exists", "is_running"), False)
 @pytest.mark.parametrize("purpose", Purpose)
 @pytest.mark.parametrize("status", LoaderStatus)
 def test_only_final_batches_are_skipped_by_status(status: LoaderStatus, purpose: Purpose) -> None:
-    skipped = of_status(KEY, status, purpose)
+    skipped = check_status(KEY, status, purpose)
     expected = {
         LoaderStatus.CANCELLED: ValidationOutcome.SKIP_CANCELLED,
         LoaderStatus.COMPLETE: ValidationOutcome.SKIP_DUPLICATE,
@@ -42,7 +42,7 @@ def test_only_final_batches_are_skipped_by_status(status: LoaderStatus, purpose:
 
 @pytest.mark.parametrize("status", LoaderStatus)
 def test_existing_infrastructure_belongs_to_another_run(status: LoaderStatus) -> None:
-    skipped = of_infrastructure(KEY, status, exists=True)
+    skipped = check_infrastructure(KEY, status, exists=True)
     assert skipped is not None
     assert (skipped.outcome is ValidationOutcome.SKIP_DUPLICATE) == (
         status is LoaderStatus.PROCESSING
@@ -50,17 +50,17 @@ def test_existing_infrastructure_belongs_to_another_run(status: LoaderStatus) ->
     assert (skipped.outcome is ValidationOutcome.SKIP_INCOMPLETE) == (
         status is not LoaderStatus.PROCESSING
     )
-    assert of_infrastructure(KEY, status, exists=False) is None
+    assert check_infrastructure(KEY, status, exists=False) is None
 
 
 def test_a_lock_is_respected_for_the_grace_and_no_longer() -> None:
     moment = timedelta(microseconds=1)
     young = Neighbour(2, NOW - GRACE + moment, **ALONE)
-    blocked = of_neighbours([young], NOW, GRACE)
+    blocked = check_sibling_batches([young], NOW, GRACE)
     assert blocked is not None
     assert blocked.outcome is ValidationOutcome.BLOCKED
     assert blocked.retry_at == NOW + moment
-    assert of_neighbours([young], blocked.retry_at, GRACE) is None
+    assert check_sibling_batches([young], blocked.retry_at, GRACE) is None
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_lock_is_respected_for_the_grace_and_no_longer() -> None:
 def test_a_batch_that_lives_blocks_however_old_its_lock_is(
     alive: dict[str, bool], why: str
 ) -> None:
-    blocked = of_neighbours([Neighbour(2, NOW - timedelta(days=9), **alive)], NOW, GRACE)
+    blocked = check_sibling_batches([Neighbour(2, NOW - timedelta(days=9), **alive)], NOW, GRACE)
     assert blocked is not None
     assert blocked.retry_at == NOW + ASK_AGAIN
     assert blocked.reason == f"batch 2 of the case is loading: {why}"
@@ -93,8 +93,8 @@ neighbours = st.builds(
 def test_a_batch_is_admitted_when_every_neighbour_alone_would_admit_it(
     others: list[Neighbour], grace: timedelta
 ) -> None:
-    blocked = of_neighbours(others, NOW, grace)
-    alone = [answer for other in others if (answer := of_neighbours([other], NOW, grace))]
+    blocked = check_sibling_batches(others, NOW, grace)
+    alone = [answer for other in others if (answer := check_sibling_batches([other], NOW, grace))]
     assert (blocked is None) == (not alone)
     if blocked is not None:
         moments = [answer.retry_at for answer in alone if answer.retry_at is not None]
@@ -106,7 +106,7 @@ def test_a_batch_is_admitted_when_every_neighbour_alone_would_admit_it(
 def test_an_orphan_has_nothing_that_lives_and_an_old_lock(
     other: Neighbour, grace: timedelta
 ) -> None:
-    is_orphan = of_neighbours([other], NOW, grace) is None
+    is_orphan = check_sibling_batches([other], NOW, grace) is None
     assert is_orphan == (not other.exists and not other.is_running and NOW - other.since >= grace)
 
 
@@ -131,6 +131,6 @@ def test_the_youngest_resource_gives_the_age_of_a_batch() -> None:
 
 def test_dead_letters_are_alone_when_nothing_else_of_the_batch_is_left() -> None:
     queue, dead = found(Resource.QUEUE), found(Resource.DEAD_LETTERS)
-    assert only_dead_letters([dead]) is dead
-    assert only_dead_letters([queue, dead]) is None
-    assert only_dead_letters([queue]) is None
+    assert remaining_dlq([dead]) is dead
+    assert remaining_dlq([queue, dead]) is None
+    assert remaining_dlq([queue]) is None

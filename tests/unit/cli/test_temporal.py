@@ -25,7 +25,7 @@ from workers.shared.services.errors import ServiceError
 from workers.spreadsheets.register import SPREADSHEETS
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.messages import ImportMessage
-from workflows.imports.runs import TASK_QUEUE, ImportOrder, ImportResult, ImportState, Retry
+from workflows.imports.runs import TASK_QUEUE, ImportInput, ImportResult, ImportState, Retry
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
 
@@ -53,7 +53,7 @@ async def start(
 ) -> WorkflowHandle[DocumentImport, ImportResult]:
     return await client.start_workflow(
         DocumentImport.run,
-        ImportOrder(message=message),
+        ImportInput(message=message),
         id=message.workflow_id,
         task_queue=task_queue,
         search_attributes=attributes.at_start("imports", "equipment", "p1"),

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from adapters.files import limits
-from adapters.files.computation import ForkedComputing
+from adapters.files.computation import ForkingExecutor
 from adapters.ports.errors import UnreadableDocument
 from tests.support.jobs import computations
 from workflows.shared.errors import RuleViolation
 
 
 @pytest.fixture
-async def computing() -> AsyncIterator[ForkedComputing]:
-    async with ForkedComputing(1, "MEMORY_MB", 256 * limits.MB) as found:
+async def computing() -> AsyncIterator[ForkingExecutor]:
+    async with ForkingExecutor(1, "MEMORY_MB", 256 * limits.MB) as found:
         yield found
 
 
 async def test_a_function_works_in_its_folder_alone(
-    computing: ForkedComputing, tmp_path: Path
+    computing: ForkingExecutor, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("s3cret")
@@ -33,7 +33,7 @@ async def test_a_function_works_in_its_folder_alone(
 
 
 async def test_more_memory_than_the_limit_names_limit_and_setting(
-    computing: ForkedComputing, tmp_path: Path
+    computing: ForkingExecutor, tmp_path: Path
 ) -> None:
     with pytest.raises(
         UnreadableDocument, match=r"more than 256 MB of memory \(MEMORY_MB\); divide it"
@@ -51,7 +51,7 @@ async def test_more_memory_than_the_limit_names_limit_and_setting(
     ],
 )
 async def test_what_a_function_raises_is_the_reason(
-    computing: ForkedComputing, tmp_path: Path, function: Any, reason: str
+    computing: ForkingExecutor, tmp_path: Path, function: Any, reason: str
 ) -> None:
     with pytest.raises(RuleViolation, match=reason):
         await computing.compute(function, {"number": 0}, tmp_path)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from adapters.files import gdal, landlock, limits
-from adapters.files.forks import Bounds, Forks, Order
+from adapters.files.forks import Bounds, ForkRequest, Forks
 from adapters.ports.errors import PortError, ReaderFailed, Unavailable, UnreadableDocument
 from tests.support.processes import ROOT
 from tests.support.waiting import eventually
@@ -27,7 +27,7 @@ async def forks() -> AsyncIterator[Forks]:
 
 
 async def ask(forks: Forks, body: str, *writable: Path) -> list[str]:
-    order = Order(body=body, bounds=BOUNDS, writable=writable)
+    order = ForkRequest(body=body, bounds=BOUNDS, writable=writable)
     async with aclosing(forks.answer(order)) as pieces:
         return [piece.decode() async for piece in pieces]
 
@@ -128,7 +128,7 @@ async def test_an_exception_is_damage_our_disk_or_the_reader(
 
 
 async def test_a_cancelled_order_ends_at_once(forks: Forks) -> None:
-    order = Order(body="pid", bounds=Bounds())
+    order = ForkRequest(body="pid", bounds=Bounds())
     pids: list[int] = []
 
     async def wait() -> None:

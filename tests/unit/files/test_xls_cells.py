@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from olefile import OleFileIO
 
-from adapters.files.compound import DamagedCompound, stream
+from adapters.files.compound import DamagedCompound, read_stream
 from adapters.files.tables.marks import Marks, TooManyMarks
 from adapters.files.tables.source import open_workbook
 from stack.compound_file import compound_file as in_storages
@@ -135,12 +135,12 @@ def test_streams_of_a_compound_file(tmp_path: Path) -> None:
     file = tmp_path / "t"
     long = bytes(range(256)) * 20
     file.write_bytes(compound_file({"Other": b"x", "Book": long}))
-    found = b"".join(stream(file, ("workbook", "book")))
+    found = b"".join(read_stream(file, ("workbook", "book")))
     assert found[: len(long)] == long
     file.write_bytes(small_stream(long[:200]))
-    assert b"".join(stream(file, ("workbook", "book"))) == long[:200]
+    assert b"".join(read_stream(file, ("workbook", "book"))) == long[:200]
     with pytest.raises(DamagedCompound, match="missing"):
-        list(stream(file, ("workbook",)))
+        list(read_stream(file, ("workbook",)))
 
 
 def test_a_chain_of_sectors_that_does_not_end_is_refused(tmp_path: Path) -> None:
@@ -150,4 +150,4 @@ def test_a_chain_of_sectors_that_does_not_end_is_refused(tmp_path: Path) -> None
     file = tmp_path / "t"
     file.write_bytes(whole)
     with pytest.raises(DamagedCompound, match="does not end"):
-        list(stream(file, ("book",)))
+        list(read_stream(file, ("book",)))

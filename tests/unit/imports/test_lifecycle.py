@@ -20,7 +20,7 @@ from workflows.imports.runs import (
     Closing,
     Counts,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportState,
     LoadMark,
     Preparation,
@@ -54,7 +54,7 @@ async def prepare(
     lifecycle = ImportLifecycle(
         ports.store, ports.blobs, runs or MemoryRuns(), ports.rejected, small_document_bytes=10
     )
-    order = ImportOrder(message=message, origin=origin or came(message))
+    order = ImportInput(message=message, origin=origin or came(message))
     return await environment().run(lifecycle.prepare, order)
 
 

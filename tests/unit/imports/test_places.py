@@ -21,7 +21,7 @@ from workers.shared.errors import SettingsError
 from workers.shared.services.bodies import INVALID_MESSAGE, DeadLetter
 from workflows.batches.loads import DocumentProcessed
 from workflows.imports.findings import foreign_blob
-from workflows.imports.runs import ImportOrder
+from workflows.imports.runs import ImportInput
 from workflows.jobs.runs import StageRef
 from workflows.shared.contracts import OWN_PLACES
 from workflows.shared.errors import PERMANENT
@@ -89,7 +89,7 @@ async def test_a_corrected_message_is_held_to_it_as_well(tmp_path: Path) -> None
     lifecycle = ImportLifecycle(
         ports.store, ports.blobs, MemoryRuns(), ports.rejected, prefixes=PREFIXES
     )
-    order = ImportOrder(message=message_of("equipment", blob_name="other/a.csv"))
+    order = ImportInput(message=message_of("equipment", blob_name="other/a.csv"))
     with pytest.raises(ApplicationError, match="must be below uploads/") as caught:
         await environment().run(lifecycle.prepare, order)
     assert caught.value.type == PERMANENT

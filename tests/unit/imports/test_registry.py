@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from workflows.imports.messages import BulkMessage, DeleteMessage, DocumentType, OwnMessage
-from workflows.imports.runs import TypeFacts
+from workflows.imports.runs import TypeInfo
 from workflows.imports.types import REGISTRY
 
 UNION = get_args(get_args(OwnMessage)[0])
@@ -25,7 +25,7 @@ def test_every_document_type_has_a_row_and_a_message() -> None:
 
 
 @FACTS
-def test_facts_follow_the_message(facts: TypeFacts) -> None:
+def test_facts_follow_the_message(facts: TypeInfo) -> None:
     message = MESSAGES[facts.document_type]
     assert facts.guard is None or facts.guard in message.model_fields
     assert facts.needs_blob != issubclass(message, BulkMessage | DeleteMessage)
@@ -39,6 +39,6 @@ def test_every_fact_is_read() -> None:
         for folder in ("activities", "adapters", "workers", "workflows")
         for file in (ROOT / folder).rglob("*.py")
     )
-    unread = [name for name in TypeFacts.model_fields if f"facts.{name}" not in code]
+    unread = [name for name in TypeInfo.model_fields if f"facts.{name}" not in code]
     # The registry is looked up by type and not by its facts in one place.
     assert [name for name in unread if f"].{name}" not in code] == []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.imports.rows import INLINE_BYTES, RowImports, RowsRead
+from activities.imports.rows import INLINE_BYTES, LoadProgress, RowImports
 from activities.shared import failures
 from adapters.files.documents import FileDocuments
 from adapters.ports.errors import Unavailable
@@ -216,7 +216,7 @@ async def test_big_documents_are_read_beside_the_event_loop(ports: ActivityPorts
 
 
 async def test_heartbeats_report_the_progress_of_the_load(ports: ActivityPorts) -> None:
-    beats: list[RowsRead] = []
+    beats: list[LoadProgress] = []
 
     def fail(name: str) -> None:
         if name == "finish":
@@ -232,7 +232,7 @@ async def test_heartbeats_report_the_progress_of_the_load(ports: ActivityPorts) 
     work = work_of(message_of("equipment", blob_name="in/file"))
     with pytest.raises(ApplicationError, match="the database went away"):
         await env.run(activities.load_rows, work)
-    assert beats == [RowsRead(rows=6, counts=Counts(created=3, rejected=3))]
+    assert beats == [LoadProgress(rows=6, counts=Counts(created=3, rejected=3))]
 
 
 async def test_cancelled_between_chunks_keeps_what_is_committed(ports: ActivityPorts) -> None:

@@ -23,7 +23,7 @@ from workflows.imports.runs import (
     Closing,
     Counts,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportState,
     Preparation,
 )
@@ -46,9 +46,9 @@ def steps_over(ports: ActivityPorts) -> ImportLifecycle:
     )
 
 
-def order(message: ImportMessage) -> ImportOrder:
+def order(message: ImportMessage) -> ImportInput:
     origin = Origin(queue="documents", message_id="m-1", digest=digest_of(message))
-    return ImportOrder(message=message, origin=origin)
+    return ImportInput(message=message, origin=origin)
 
 
 async def prepare(

@@ -21,7 +21,7 @@ from workflows.imports.runs import (
     Counts,
     HandlerInput,
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportState,
 )
 
@@ -72,7 +72,7 @@ async def imported(ports: ActivityPorts, store: Any, task_id: str, **fields: Any
     message = message_of("mto", task_id=task_id, blob_name="in/file", service_id="S1", **fields)
     lifecycle = ImportLifecycle(store, ports.blobs, MemoryRuns(), MemoryRejectedMessages())
     loads = RowImports(store, ports.blobs, ports.documents, ports.reports, ports.scratch, 2)
-    preparation = await environment().run(lifecycle.prepare, ImportOrder(message=message))
+    preparation = await environment().run(lifecycle.prepare, ImportInput(message=message))
     assert preparation.plan is not None, preparation.skip
     work = HandlerInput(message=message, plan=preparation.plan)
     outcome = await survived(store, loads.load_rows, work)

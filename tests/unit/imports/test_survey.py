@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from activities.imports import column_table
 from activities.imports.tables import own_tables
 from tests.support.imports.documents import read, text
-from workflows.imports import survey
+from workflows.imports import column_scan
+from workflows.imports.column_scan import LetterCases, ReadingOptions, Survey
 from workflows.imports.header import find_header
 from workflows.imports.messages import DocumentType
-from workflows.imports.survey import LetterCases, ReadingOptions, Survey
 from workflows.shared.cells import listed_lines
 from workflows.shared.notations import Notation
 
@@ -39,12 +39,12 @@ def notation_of(values: list[str]) -> Notation | None:
 def test_a_quick_look_shows_what_a_thorough_one_does(values: list[str]) -> None:
     quick = notation_of(values)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(survey, "_PLAIN_POINTS", survey.re.compile(r"(?!)"))
+        patch.setattr(column_scan, "_PLAIN_POINTS", column_scan.re.compile(r"(?!)"))
         assert notation_of(values) == quick
 
 
 def test_plain_decimals_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "number_notations", lambda text: pytest.fail(text))
+    monkeypatch.setattr(column_scan, "number_notations", lambda text: pytest.fail(text))
     assert notation_of(["100.25", "7.5", "", "12"]) is Notation.POINT
 
 
@@ -65,7 +65,7 @@ def test_codes_in_two_spellings_are_found_by_columns_too(
 
 
 def test_no_more_codes_are_compared_than_memory_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "CODES", 3)
+    monkeypatch.setattr(column_scan, "CODES", 3)
     cases = LetterCases()
     for codes in (["A", "a"], ["B", "b"], ["C", "c"]):
         cases.add(codes)

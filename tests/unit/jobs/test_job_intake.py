@@ -18,7 +18,7 @@ from workers.jobs.intake import JobIntake, without_secrets
 from workers.jobs.runs import StartedJob
 from workers.shared.services.bodies import Abandon, DeadLetter, Settle, Verdict
 from workers.shared.services.errors import TemporalRefused, TemporalUnavailable
-from workflows.jobs.runs import JobOrder, job_workflow_id
+from workflows.jobs.runs import JobInput, job_workflow_id
 
 SECRET = "planted-secret-of-a-client"
 
@@ -136,7 +136,7 @@ async def test_other_content_under_the_same_foreign_id_is_refused_and_recorded(
 
 async def test_a_start_that_failed_is_made_up_for_over_the_files_of_then(setup: Setup) -> None:
     class Down(Runs):
-        async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
+        async def start(self, order: JobInput, *, rerun: bool = False) -> StartedJob:
             raise TemporalUnavailable("Temporal does not answer")
 
     await setup.put("a.txt")
@@ -154,7 +154,7 @@ async def test_a_message_that_temporal_never_takes_is_refused_and_may_come_again
     setup: Setup,
 ) -> None:
     class Refusing(Runs):
-        async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
+        async def start(self, order: JobInput, *, rerun: bool = False) -> StartedJob:
             error = RPCError("Blob data size exceeds limit.", RPCStatusCode.INVALID_ARGUMENT, b"")
             raise TemporalRefused("Temporal does not take the request") from error
 

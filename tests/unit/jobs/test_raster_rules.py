@@ -11,10 +11,10 @@ from workflows.jobs.raster_files import is_sidecar, item_ids, recipe, sidecars_o
 from workflows.jobs.rasters import (
     BandSums,
     RasterBand,
-    RasterFacts,
+    RasterInfo,
     RasterParameters,
     TargetGrid,
-    TileFacts,
+    TileInfo,
     acquired,
     deviation,
     needs_rewriting,
@@ -33,7 +33,7 @@ GRID = TargetGrid(
 )
 
 
-def facts(**changes: object) -> RasterFacts:
+def facts(**changes: object) -> RasterInfo:
     known = {
         "driver": "GTiff",
         "width": 5_000,
@@ -45,7 +45,7 @@ def facts(**changes: object) -> RasterFacts:
         "block_width": 512,
         "block_height": 512,
     }
-    return RasterFacts.model_validate(known | changes)
+    return RasterInfo.model_validate(known | changes)
 
 
 def parameters(**given: object) -> RasterParameters:
@@ -156,9 +156,9 @@ def test_statistics_of_parts_are_those_of_the_whole(parts: list[list[float]]) ->
         assert (found.minimum, found.maximum) == (min(whole), max(whole))
 
 
-def _part(values: list[float]) -> TileFacts:
+def _part(values: list[float]) -> TileInfo:
     if not values:
-        return TileFacts(sha256="", size=0, bands=(BandSums(),), valid=0)
+        return TileInfo(sha256="", size=0, bands=(BandSums(),), valid=0)
     mean = sum(values) / len(values)
     sums = BandSums(
         count=len(values),
@@ -167,7 +167,7 @@ def _part(values: list[float]) -> TileFacts:
         mean=mean,
         squares=sum((value - mean) ** 2 for value in values),
     )
-    return TileFacts(sha256="", size=0, bands=(sums,), valid=len(values))
+    return TileInfo(sha256="", size=0, bands=(sums,), valid=len(values))
 
 
 @pytest.mark.parametrize(("classes", "resampling"), [(True, "nearest"), (False, "bilinear")])

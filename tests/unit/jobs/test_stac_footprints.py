@@ -5,14 +5,14 @@ import shapely.geometry
 from pytest import approx
 
 from adapters.files.footprints import bounds, check_footprint, footprint
-from workflows.jobs.datasets import GridFacts, split_box
+from workflows.jobs.datasets import GridInfo, split_box
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
 Transform = tuple[float, float, float, float, float, float]
 
 
-def grid(code: str, shape: tuple[int, int], transform: Transform) -> GridFacts:
-    return GridFacts(code=code, shape=shape, transform=transform)
+def grid(code: str, shape: tuple[int, int], transform: Transform) -> GridInfo:
+    return GridInfo(code=code, shape=shape, transform=transform)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def grid(code: str, shape: tuple[int, int], transform: Transform) -> GridFacts:
     ],
 )
 def test_footprints_are_cut_and_valid(
-    raster: GridFacts, parts: int, expected: tuple[float, ...]
+    raster: GridInfo, parts: int, expected: tuple[float, ...]
 ) -> None:
     made = footprint(raster)
     shape = shapely.geometry.shape(made)
@@ -98,7 +98,7 @@ def test_footprints_are_cut_and_valid(
     ],
     ids=["unknown system", "outside of it", "beyond the pole"],
 )
-def test_what_has_no_place_is_refused(raster: GridFacts) -> None:
+def test_what_has_no_place_is_refused(raster: GridInfo) -> None:
     with pytest.raises(InvalidDocument, match="reference system"):
         footprint(raster)
 

@@ -9,17 +9,17 @@ from activities.jobs.stac_items import build_item, check_item
 from adapters.files.footprints import footprint
 from tests.support.jobs.stac import asset, collection, facts, item, ranged
 from workflows.jobs.datasets import (
-    BandFacts,
+    BandInfo,
     BandStatistics,
-    ColumnFacts,
-    GridFacts,
-    LinkFacts,
-    TableFacts,
+    ColumnInfo,
+    GridInfo,
+    LinkInfo,
+    TableInfo,
     widened,
 )
 
-UTM = GridFacts(code="EPSG:32631", shape=(900, 1000), transform=(10, 0, 500000, 0, -10, 5600000))
-BAND = BandFacts(
+UTM = GridInfo(code="EPSG:32631", shape=(900, 1000), transform=(10, 0, 500000, 0, -10, 5600000))
+BAND = BandInfo(
     name="red",
     data_type="uint16",
     nodata=0,
@@ -38,7 +38,7 @@ def test_a_raster_says_where_its_pixels_are_and_what_is_in_them() -> None:
             assets={"data": asset(bands=(BAND,))},
             software={"docflow": "0.1.0", "gdal": "3.10"},
             lineage="warped to EPSG:32631",
-            links=(LinkFacts(rel="via", href="bronze://scene.tif"),),
+            links=(LinkInfo(rel="via", href="bronze://scene.tif"),),
         )
     )
     check_item(made, collection())
@@ -59,14 +59,14 @@ def test_a_raster_says_where_its_pixels_are_and_what_is_in_them() -> None:
 
 def test_a_system_without_a_code_is_given_by_its_text() -> None:
     assert UTM.code is not None
-    local = GridFacts(wkt2='LOCAL_CS["site"]', shape=(1, 1), transform=(1, 0, 0, 0, -1, 0))
+    local = GridInfo(wkt2='LOCAL_CS["site"]', shape=(1, 1), transform=(1, 0, 0, 0, -1, 0))
     properties = build_item(facts(grid=local))["properties"]
     assert properties["proj:code"] is None and properties["proj:wkt2"] == 'LOCAL_CS["site"]'
 
 
 def test_a_table_names_its_columns() -> None:
-    table = TableFacts(
-        columns=(ColumnFacts(name="geom", type="Polygon"), ColumnFacts(name="name", type="text")),
+    table = TableInfo(
+        columns=(ColumnInfo(name="geom", type="Polygon"), ColumnInfo(name="name", type="text")),
         primary_geometry="geom",
         row_count=3,
     )
@@ -101,7 +101,7 @@ def test_facts_without_time_id_or_assets_are_refused(changes: dict[str, object])
 
 
 def test_nodata_that_is_no_number_stays_strict_json() -> None:
-    band = BandFacts(name="b", data_type="float32", nodata="nan")
+    band = BandInfo(name="b", data_type="float32", nodata="nan")
     made = build_item(facts(assets={"data": asset(bands=(band,))}))
     check_item(made, collection())
     assert json.loads(json.dumps(made, allow_nan=False)) == made

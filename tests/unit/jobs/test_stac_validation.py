@@ -8,7 +8,7 @@ import pytest
 from activities.jobs.stac_items import ITEM_IDS, build_item, check_collection, check_item
 from adapters.files.footprints import footprint
 from tests.support.jobs.stac import altered, collection, facts, item
-from workflows.jobs.datasets import GridFacts
+from workflows.jobs.datasets import GridInfo
 from workflows.shared.errors import InvalidDocument
 
 BOW_TIE = {"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]]}
@@ -59,7 +59,7 @@ def test_a_wrong_item_is_refused_with_its_reason(path: str, value: Any, says: st
 
 
 def test_an_item_elsewhere_than_its_file_is_refused() -> None:
-    grid = GridFacts(code="EPSG:32631", shape=(9, 9), transform=(10, 0, 500000, 0, -10, 5600000))
+    grid = GridInfo(code="EPSG:32631", shape=(9, 9), transform=(10, 0, 500000, 0, -10, 5600000))
     right = build_item(facts(grid=grid, geometry=footprint(grid)))
     check_item(right, collection())
     with pytest.raises(InvalidDocument, match="reaches beyond the raster"):

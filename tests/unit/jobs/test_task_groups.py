@@ -18,9 +18,9 @@ from activities.jobs.planning import StagePlanning
 from activities.jobs.types.hello_world import HelloWorld
 from activities.shared.failures import LOST_WORKERS
 from adapters.database.engine import open_database
-from adapters.files.computation import ForkedComputing
+from adapters.files.computation import ForkingExecutor
 from adapters.ports.errors import ProcessLost, Throttled, Unavailable
-from adapters.ports.spatial import Computing
+from adapters.ports.spatial import SubprocessExecutor
 from tests.support.fresh_database import fresh_url
 from tests.support.jobs import computations
 from tests.support.jobs.groups import (
@@ -41,10 +41,10 @@ from workflows.jobs.runs import (
     FinishedTask,
     GroupCursor,
     GroupResult,
-    JobOrder,
+    JobInput,
     JobRecording,
     PlannedTask,
-    StageOrder,
+    StageInput,
     StageTally,
 )
 from workflows.shared.dependencies import Dependency
@@ -98,7 +98,7 @@ async def test_a_step_of_a_job_at_which_many_workers_were_lost_fails(
     build: Build, step: str
 ) -> None:
     _, ports, job = await build(lambda context, begun: None)
-    order = StageOrder(job=job, stage=1)
+    order = StageInput(job=job, stage=1)
     env = environment(heartbeat_details=[{"ended": 0}], attempt=1 + LOST_WORKERS)
     with pytest.raises(ApplicationError, match="20 workers in a row were lost") as raised:
         match step:
@@ -113,7 +113,7 @@ async def test_a_step_of_a_job_at_which_many_workers_were_lost_fails(
     assert raised.value.non_retryable
 
 
-def _ended(job: JobOrder) -> JobRecording:
+def _ended(job: JobInput) -> JobRecording:
     return JobRecording(job=job, status=JobStatus.COMPLETED, stage=2, began_at=datetime.now(UTC))
 
 
@@ -134,8 +134,8 @@ async def test_a_task_that_needs_more_memory_than_it_may_fails_by_itself(build: 
         return await context.compute(computations.swollen, {"bytes": size})
 
     _, ports, job = await build(act, lane=Lane.HEAVY)
-    async with ForkedComputing(1, HEAVY_MEMORY, 256 << 20) as computing:
-        ports.resources.more[Computing] = computing  # type: ignore[index]
+    async with ForkingExecutor(1, HEAVY_MEMORY, 256 << 20) as computing:
+        ports.resources.more[SubprocessExecutor] = computing  # type: ignore[index]
         result = await environment().run(TaskGroups(ports).run_tasks, group_of(job, 0, 1, 2))
     assert (result.completed, result.failed, result.again) == (2, 1, ())
     assert finished(result)[1].error == (
@@ -254,11 +254,11 @@ async def test_a_plan_names_its_tasks_once_and_keeps_within_bounds(
 
     monkeypatch.setattr(kind, "plan", twice)
     with pytest.raises(ApplicationError, match="plans two tasks with the index 'same'"):
-        await environment().run(plan, StageOrder(job=job, stage=1))
+        await environment().run(plan, StageInput(job=job, stage=1))
     monkeypatch.undo()
     monkeypatch.setattr("activities.jobs.planning.TASKS_PER_STAGE", 4)
     with pytest.raises(ApplicationError, match="plans more than 4 tasks"):
-        await environment().run(plan, StageOrder(job=job, stage=1))
+        await environment().run(plan, StageInput(job=job, stage=1))
 
 
 def test_a_job_type_of_another_package_is_found_by_its_entry_point(
@@ -295,7 +295,7 @@ async def test_a_reply_reads_the_greeting_of_the_same_index(tmp_path: Path) -> N
         for number in range(2)
     ]
     await ports.folders.put_results(job.job_id, REF, 0, greetings)
-    order = StageOrder(job=job, stage=2, done=(REF,))
+    order = StageInput(job=job, stage=2, done=(REF,))
     await environment().run(StagePlanning(ports).plan_stage, order)
     short, long = await ports.folders.plan(job.job_id, order.ref, 0)
     assert short.predecessor == greetings[0]

@@ -15,8 +15,8 @@ from tests.support.files.workbooks import sheet_xml, write_workbook
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import ORGANISATION, SpreadsheetSetup, table
 from workflows.shared.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
-from workflows.spreadsheets.mappings import ColumnMapping, FieldFacts, Layout, MappingStatus
-from workflows.spreadsheets.runs import SaveColumns, SpreadsheetOrder
+from workflows.spreadsheets.mappings import ColumnMapping, FieldMetadata, Layout, MappingStatus
+from workflows.spreadsheets.runs import SaveColumns, SpreadsheetInput
 
 HEADER = ["Vorname", "Nachname", "E-Mail-Adresse", "Straße", "Größe"]
 ROWS = [["Jörg", "Müller", "joerg@example.org", "Übelstraße 1", "groß"]]
@@ -36,7 +36,7 @@ def targets(columns: tuple[ColumnMapping, ...]) -> dict[str, str | None]:
     return {column.header: column.target for column in columns}
 
 
-async def preview(setup: SpreadsheetSetup, order: SpreadsheetOrder) -> dict[str, Any]:
+async def preview(setup: SpreadsheetSetup, order: SpreadsheetInput) -> dict[str, Any]:
     rows = await setup.select("spreadsheet_imports", "uuid preview")
     return json.loads(dict(rows)[order.uuid])
 
@@ -276,7 +276,7 @@ async def test_fields_of_custom_lists_belong_to_the_run(setup: SpreadsheetSetup)
     order = await setup.upload(table([*HEADER, "T-Shirt"], [*ROWS[0], "M"]))
     analysis = await setup.analyse(order)
     assert analysis.columns[-1].target == "CUSTOM_LIST_T_SHIRT"
-    assert analysis.fields[-1] == FieldFacts(
+    assert analysis.fields[-1] == FieldMetadata(
         name="CUSTOM_LIST_T_SHIRT",
         resolver=analysis.fields[-1].resolver,
         creates=True,

@@ -14,14 +14,14 @@ from workflows.spreadsheets.mappings import (
     CellSummary,
     ColumnDecision,
     ColumnMapping,
-    FieldFacts,
+    FieldMetadata,
     MappingsAnswer,
     MappingStatus,
     SpreadsheetState,
 )
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)
-FIELDS = (FieldFacts(name="LAST_NAME"), FieldFacts(name="CITY"))
+FIELDS = (FieldMetadata(name="LAST_NAME"), FieldMetadata(name="CITY"))
 COLUMNS = (
     ColumnMapping(
         id=1,

@@ -24,7 +24,7 @@ from workflows.spreadsheets.reviews import (
     SetCells,
     Split,
     UndoOperation,
-    active,
+    active_operations,
     changed_columns,
     changed_rows,
     described,
@@ -127,7 +127,7 @@ def test_operations_follow_each_other_and_those_taken_back_are_left_out() -> Non
     assert edited(fill, more, UndoOperation(version=1), row=("A",))[1] is None
     undone = (fill, more, UndoOperation(version=1), UndoOperation(version=3))
     assert edited(*undone, row=("A",))[1] == "b"
-    assert [each.version for each in active(listed(*undone))] == [1, 2]
+    assert [each.version for each in active_operations(listed(*undone))] == [1, 2]
 
 
 def test_a_new_column_takes_the_field_until_it_is_taken_back() -> None:

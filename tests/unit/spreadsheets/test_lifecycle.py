@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.lifecycle import SpreadsheetNotices
+from activities.spreadsheets.lifecycle import SpreadsheetNotifications
 from adapters.ports.errors import Unavailable
 from tests.support.imports.activities import environment
-from tests.support.memory.notices import MemoryNotices
+from tests.support.memory.notifications import MemoryNotifications
 from tests.support.spreadsheets.activities import (
     MIXED,
     NOW,
@@ -18,7 +18,7 @@ from tests.support.spreadsheets.activities import (
     table,
 )
 from workflows.shared.errors import TRANSIENT, UNAVAILABLE
-from workflows.shared.notices import NoticePolicies
+from workflows.shared.notifications import NotificationPolicies
 from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus, SpreadsheetState
 from workflows.spreadsheets.runs import Notice, RowCounts, SaveColumns
 
@@ -107,8 +107,10 @@ async def test_a_notice_of_an_earlier_release_has_one_id_however_often_it_is_sen
     setup: SpreadsheetSetup,
 ) -> None:
     reported = notice(await setup.prepare(table(*MIXED)))
-    memory = MemoryNotices()
-    send = SpreadsheetNotices({"memory": memory}, NoticePolicies(("ops@example.org",))).notify
+    memory = MemoryNotifications()
+    send = SpreadsheetNotifications(
+        {"memory": memory}, NotificationPolicies(("ops@example.org",))
+    ).notify
     for step in (
         {"activity_id": "7", "attempt": 1},
         {"activity_id": "7", "attempt": 2},

@@ -9,7 +9,7 @@ from jinja2 import Environment
 
 from activities.spreadsheets.records import ColumnView, FieldView
 from workers.shared.gateway.pages.renderer import TEMPLATES, ago, number, plural
-from workers.shared.gateway.pages.site import Form, own_address
+from workers.shared.gateway.pages.site import Form, safe_redirect_path
 from workers.shared.services.errors import Refused
 from workers.spreadsheets import part
 from workers.spreadsheets.pages.labels import steps
@@ -198,7 +198,7 @@ def test_an_import_that_ended_early_is_at_no_later_step() -> None:
     "address", ["https://evil.example/", "//evil.example", "/\\evil", "javascript:x", "", "x\ny"]
 )
 def test_addresses_of_other_sites_are_not_followed(address: str) -> None:
-    assert own_address(address, "/") == "/"
+    assert safe_redirect_path(address, "/") == "/"
 
 
 def test_every_template_is_well_formed() -> None:

@@ -14,7 +14,7 @@ from tests.support.spreadsheets.activities import (
     table,
 )
 from workflows.spreadsheets.mappings import CellDecision, CellMapping, MappingStatus
-from workflows.spreadsheets.runs import UndoOrder
+from workflows.spreadsheets.runs import UndoInput
 
 HEADER = ("First name", "Last name", "Email", "Date of birth", "City")
 TOM = ("Tom", "Meier", "", "1990-05-31", "Kiel")
@@ -138,7 +138,7 @@ async def test_an_answer_is_remembered_until_the_import_is_undone(
     )
     await first.process()
     await first.finish()
-    order = UndoOrder(
+    order = UndoInput(
         uuid=first.order.uuid, organisation_id=1, by="anna", filename="f", requested_at=NOW
     )
     await environment().run(SpreadsheetUndoSteps(setup.store).undo, order)

@@ -4,7 +4,7 @@ import pytest
 
 from activities.spreadsheets.types.result import TYPE
 from workflows.spreadsheets import decisions
-from workflows.spreadsheets.mappings import FieldFacts
+from workflows.spreadsheets.mappings import FieldMetadata
 
 
 def test_records_and_columns_have_words() -> None:
@@ -27,7 +27,7 @@ def test_times_are_written_as_people_do(stored: str | None, shown: str | None) -
 
 
 def test_runs_of_earlier_releases_know_no_titles() -> None:
-    facts = (FieldFacts(name="LAST_NAME"), FieldFacts(name="ID_COUNTRY", title="Country"))
+    facts = (FieldMetadata(name="LAST_NAME"), FieldMetadata(name="ID_COUNTRY", title="Country"))
     titles = decisions.field_titles(facts)
     names = ["LAST_NAME", "ID_COUNTRY", "SHOE_SIZE"]
     assert list(decisions.titled(names, titles)) == ["Last name", "Country", "Shoe size"]

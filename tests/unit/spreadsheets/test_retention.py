@@ -12,11 +12,11 @@ from tests.support.imports.activities import Killed, environment
 from tests.support.spreadsheets.activities import MIXED, NOW, FailingStore, SpreadsheetSetup, table
 from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.reviews import Exclude, ReviewOperation
-from workflows.spreadsheets.runs import ExpiredInput, PurgeInput, PurgeResult, RetentionOrder
+from workflows.spreadsheets.runs import ExpiredInput, PurgeInput, PurgeResult, RetentionInput
 
 
 def due(days: float, **order: Any) -> ExpiredInput:
-    return ExpiredInput(order=RetentionOrder(**order), now=NOW + timedelta(days=days))
+    return ExpiredInput(order=RetentionInput(**order), now=NOW + timedelta(days=days))
 
 
 async def test_what_is_due_is_purged_with_its_files(setup: SpreadsheetSetup) -> None:

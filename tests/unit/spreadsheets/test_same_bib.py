@@ -13,7 +13,7 @@ from tests.support.spreadsheets.activities import (
     table,
 )
 from workflows.spreadsheets.mappings import CellDecision, CellMapping
-from workflows.spreadsheets.runs import UndoOrder
+from workflows.spreadsheets.runs import UndoInput
 
 HEADER = ("First name", "Last name", "Email", "Bib")
 ADA = ("Ada", "Lovelace", "ada@example.org", "7")
@@ -121,7 +121,7 @@ async def test_after_an_undo_the_bib_is_free_again(setup: SpreadsheetSetup) -> N
     first = await asked(setup, ADA)
     await first.process()
     await first.finish()
-    order = UndoOrder(
+    order = UndoInput(
         uuid=first.order.uuid, organisation_id=1, by="anna", filename="f", requested_at=NOW
     )
     await environment().run(SpreadsheetUndoSteps(setup.store).undo, order)

@@ -22,7 +22,7 @@ from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 from workflows.shared.cells import Cell
 from workflows.shared.errors import UNREADABLE_DOCUMENT
 from workflows.spreadsheets.mappings import Layout
-from workflows.spreadsheets.runs import SpreadsheetOrder, Staged, StageInput
+from workflows.spreadsheets.runs import SpreadsheetInput, Staged, StageInput
 
 
 async def staged_rows(setup: SpreadsheetSetup, staged: Staged) -> list[tuple[int, list[Cell]]]:
@@ -168,7 +168,7 @@ async def test_staging_is_cancelled_within_a_second_and_reports_its_progress(
     assert list(setup.scratch.glob("docflow-*")) == []
 
 
-async def total(setup: SpreadsheetSetup, order: SpreadsheetOrder) -> int | None:
+async def total(setup: SpreadsheetSetup, order: SpreadsheetInput) -> int | None:
     return dict(await setup.select("spreadsheet_imports", "uuid total"))[order.uuid]
 
 

@@ -7,7 +7,7 @@ import pytest
 from activities.spreadsheets.column_matching import match_columns
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.types.base import SheetType
-from workers.shared.gateway.pages.renderer import languages, speaking
+from workers.shared.gateway.pages.renderer import languages, use_locale
 from workers.spreadsheets.api import template_sheets
 from workflows.spreadsheets.mappings import MappingStatus
 
@@ -16,7 +16,7 @@ CASES = list(product(languages(), SheetTypes()))
 
 @pytest.mark.parametrize(("code", "kind"), CASES, ids=[f"{it}-{kind.name}" for it, kind in CASES])
 def test_each_column_of_a_template_is_recognised(code: str, kind: SheetType) -> None:
-    with speaking(languages()[code]):
+    with use_locale(languages()[code]):
         first, guidance = template_sheets(kind)
     assert first.rows == []
     samples = [field.examples[:1] for field in kind.fields]

@@ -16,11 +16,11 @@ from tests.support.spreadsheets.activities import (
 )
 from workflows.shared.errors import PERMANENT
 from workflows.spreadsheets.mappings import UndoState
-from workflows.spreadsheets.runs import UndoCounts, UndoOrder, UndoResult
+from workflows.spreadsheets.runs import UndoCounts, UndoInput, UndoResult
 
 
-def undo_of(prepared: StagedSpreadsheet, **fields: Any) -> UndoOrder:
-    order = UndoOrder(
+def undo_of(prepared: StagedSpreadsheet, **fields: Any) -> UndoInput:
+    order = UndoInput(
         uuid=prepared.order.uuid,
         organisation_id=1,
         by="anna",

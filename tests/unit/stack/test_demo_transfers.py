@@ -15,12 +15,12 @@ from stack.demo.transfers.file_transfer import CARRIED, QUARANTINED, CarryingFai
 from stack.demo.transfers.file_transfer import TransferSample as Transfer
 from stack.demo.transfers.site import missing_parts
 from tests.support.memory.blobs import MemoryBlobs
-from workflows.transfers.receipts import assembled, canonical
+from workflows.transfers.receipts import assemble_receipt, canonical
 from workflows.transfers.runs import receipt_blob
 
 ID: Final = "5eed" * 16
 CONTENT: Final = b"one;two\n"
-RECEIPT: Final = canonical(assembled(ID, "e" * 64, []))
+RECEIPT: Final = canonical(assemble_receipt(ID, "e" * 64, []))
 STORED: Final = {"ACME/a.csv": CONTENT, "archive/a.csv.gz": gzip.compress(CONTENT)}
 RECEIPTS: Final = {receipt_blob(ID): RECEIPT}
 QUARANTINE: Final = {f"quarantine/{ID}/02-00000.bin": CONTENT + PLANTED}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from activities.imports import column_table
 from tests.support.imports.documents import read, text, workbook
-from workflows.shared.cells import meant
+from workflows.shared.cells import repair_garbled
 
 GARBLED = "M\u00fcller & S\u00f6hne".encode().decode("cp1252")
 
@@ -16,7 +16,7 @@ GARBLED = "M\u00fcller & S\u00f6hne".encode().decode("cp1252")
 @given(st.text("aeA \u00fc\u00f6\u00e4\u00df\u00e9\u00d1\u00c5\u2019\u20ac", max_size=12))
 def test_what_was_meant_is_found(written: str) -> None:
     garbled = written.encode().decode("latin-1")
-    assert meant(garbled) == (None if written.isascii() else written)
+    assert repair_garbled(garbled) == (None if written.isascii() else written)
 
 
 NAMES = (
@@ -27,7 +27,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_people_write_is_not_garbled(name: str) -> None:
-    assert meant(name) is None
+    assert repair_garbled(name) is None
 
 
 @pytest.mark.parametrize("size", [1, 1_000_000])

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job
-from workflows.shared.notices import cause_key, cause_of
+from workflows.shared.notifications import cause_key, failure_fingerprint
 from workflows.transfers.job_settings import PLACE, partner_of, place_of
 from workflows.transfers.paths import printable
 from workflows.transfers.settings import SettingsJob
@@ -12,7 +12,9 @@ NAMES = ["a.csv", "it's.csv", '"quoted".csv', "back\\slash", "Größe 100%.csv",
 
 
 def test_names_of_files_make_no_difference() -> None:
-    said = {cause_of(f"acme refuses {printable(name)}: it answered 403") for name in NAMES}
+    said = {
+        failure_fingerprint(f"acme refuses {printable(name)}: it answered 403") for name in NAMES
+    }
     assert said == {"acme refuses …: it answered 403"}
 
 
@@ -26,7 +28,7 @@ def test_names_of_files_make_no_difference() -> None:
     ],
 )
 def test_other_partners_and_failures_are_other_causes(one: str, other: str) -> None:
-    assert cause_of(one) != cause_of(other)
+    assert failure_fingerprint(one) != failure_fingerprint(other)
     assert cause_key("jobs", one) != cause_key("jobs", other)
 
 

@@ -21,15 +21,15 @@ from tests.support.transfers.events import a_job_order, an_event
 from workflows.shared.errors import NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE, WORKERS_LOST
 from workflows.transfers.partners import Partner, PlaceKind, Rename
 from workflows.transfers.receipts import ReceiptStep, verify
-from workflows.transfers.runs import ActionResult, Manifest, SettleOrder
+from workflows.transfers.runs import ActionResult, Manifest, SettleInput
 from workflows.transfers.settings import (
     AfterSource,
     CallHttp,
-    Facts,
     Overwrite,
     ReadFile,
+    TemplateContext,
     WriteFile,
-    names_of,
+    resolved_templates,
 )
 
 
@@ -146,11 +146,11 @@ async def test_a_name_of_the_event_is_no_pattern(ends: Endpoints, share: Path) -
     old(share / "in" / odd, b"mine")
     event = a_job_order(an_event(data={"path": f"in/{odd}"})).event
     action = reading("{data.path}", after=AfterSource.MOVE, move_to="done/{data.path}")
-    names = names_of(action, Facts(event, "UTC"))
+    names = resolved_templates(action, TemplateContext(event, "UTC"))
     result = await environment().run(FileReading(ends.ports).read_file, ends.order(action, names))
     assert await ends.contents(result.files) == {odd: b"mine"}
     order = ends.order(action, names)
-    settle = SettleOrder(
+    settle = SettleInput(
         job=order.job, index=0, action=action, names=names, files=result.files, succeeded=True
     )
     settled = await environment().run(SourceSettling(ends.ports).settle_source, settle)
@@ -316,7 +316,7 @@ async def test_an_action_at_an_endpoint_that_loses_its_workers_is_refused(
     writes = ends.order(WriteFile(partner="acme"), {"path": "{name}"}, files)
     calls = ends.order(CallHttp(partner="acme"), {"path": "/"}, files)
     assert isinstance(reads.action, ReadFile)
-    settles = SettleOrder(job=reads.job, index=0, action=reads.action, files=files, succeeded=True)
+    settles = SettleInput(job=reads.job, index=0, action=reads.action, files=files, succeeded=True)
     for run, order, work in (
         (FileReading(ends.ports).read_file, reads, "carried out ReadFile"),
         (FileWriting(ends.ports).write_file, writes, "carried out WriteFile"),

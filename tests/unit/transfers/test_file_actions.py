@@ -15,7 +15,7 @@ from activities.shared.failures import LOST_WORKERS
 from activities.transfers.archives import ArchivePorts, ArchiveSteps
 from activities.transfers.cloud_events import head_of, read_event
 from activities.transfers.crypto import Checksums
-from activities.transfers.receipt import ReceiptPorts, Receipts
+from activities.transfers.receipt import ReceiptDeps, Receipts
 from activities.transfers.reception import Firing
 from adapters.files.archives import ArchiveFiles
 from adapters.staging import BlobCopies, SealedBlobs, StagingKeys
@@ -25,7 +25,13 @@ from tests.support.transfers.archives import gzip_of, tar_of, zip_of
 from tests.support.transfers.secrets import PlantedSecrets
 from workflows.shared.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
 from workflows.transfers.receipts import ReceiptStep, verify
-from workflows.transfers.runs import ActionResult, KeepOrder, Manifest, ReceiptOrder, receipt_blob
+from workflows.transfers.runs import (
+    ActionResult,
+    KeepCopyInput,
+    Manifest,
+    ReceiptInput,
+    receipt_blob,
+)
 from workflows.transfers.settings import ArchiveFormat, Checksum, Compress, Extract, FireEvent
 
 CSV = b"stop;lat;lon\n" * 500
@@ -341,19 +347,19 @@ async def test_a_receipt_is_put_together_and_a_copy_is_kept(ends: Endpoints) -> 
     secrets = PlantedSecrets()
     secrets.values["env:KEY"] = "ab" * 32
     copies = BlobCopies(SealedBlobs(ends.blobs, StagingKeys(secrets, "env:KEY")))
-    receipts = Receipts(ReceiptPorts(ends.blobs, copies, ends.ports.staging))
+    receipts = Receipts(ReceiptDeps(ends.blobs, copies, ends.ports.staging))
     first = await summed(ends, Checksum(write=True), {"a.csv": CSV})
     order = ends.order(Checksum(), {}, first.files)
     order = order.model_copy(update={"index": 1, "previous": first.step_sha256})
     second = await environment().run(Checksums(ends.ports.staging).checksum, order)
     kept = await environment().run(
-        receipts.keep, KeepOrder(job=order.job, files=second.files, days=3)
+        receipts.keep, KeepCopyInput(job=order.job, files=second.files, days=3)
     )
     assert kept.until == (datetime.now(UTC) + timedelta(days=3)).date()
     assert first.step is not None
     assert second.step is not None
     job = order.job.model_copy(update={"digest": "e" * 64})
-    asked = ReceiptOrder(job=job, steps=(first.step, second.step), kept=kept.files.blob)
+    asked = ReceiptInput(job=job, steps=(first.step, second.step), kept=kept.files.blob)
     stored = await environment().run(receipts.receipt, asked)
     again = await environment().run(receipts.receipt, asked)
     assert (stored.sha256, stored.steps, again.blob.name) == (
@@ -366,17 +372,17 @@ async def test_a_receipt_is_put_together_and_a_copy_is_kept(ends: Endpoints) -> 
     assert verify(json.loads(text), expected=second.step_sha256).whole
     resent = job.model_copy(update={"transfer_id": TRANSFER, "resent_from": TRANSFER})
     linked = await environment().run(
-        receipts.receipt, ReceiptOrder(job=resent, steps=(first.step,))
+        receipts.receipt, ReceiptInput(job=resent, steps=(first.step,))
     )
     text = b"".join([piece async for piece in ends.blobs.read(linked.blob.name)])
     assert json.loads(text)["resent_from_sha256"] == second.step_sha256
-    swapped = ReceiptOrder(job=job, steps=(second.step, first.step))
+    swapped = ReceiptInput(job=job, steps=(second.step, first.step))
     failed = await failure(receipts.receipt, swapped)
     assert "cannot be put together" in failed.message
     brief = order.model_copy(update={"inline_step": True})
     inline = await environment().run(Checksums(ends.ports.staging).checksum, brief)
     assert inline.step is None
     short = ReceiptStep.model_validate_json(inline.inline_step)
-    mixed = ReceiptOrder(job=job, steps=(first.step,), outcomes=(short,))
+    mixed = ReceiptInput(job=job, steps=(first.step,), outcomes=(short,))
     same = await environment().run(receipts.receipt, mixed)
     assert (same.sha256, same.steps) == (inline.step_sha256, 2)

@@ -10,7 +10,7 @@ import pytest
 
 from activities.transfers.watches import KeyExpiry
 from adapters.ports.errors import Denied
-from adapters.ports.transfers import KeyFacts
+from adapters.ports.transfers import KeyInfo
 from tests.support.imports.activities import environment
 from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.actions import NOON
@@ -25,7 +25,7 @@ from workflows.transfers.partners import (
     opens_at,
 )
 from workflows.transfers.paths import matcher, numbered, temporary
-from workflows.transfers.runs import KeyWarningsOrder
+from workflows.transfers.runs import KeyWarningsInput
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKd3l0b5ZmQyYnJzYmFzZTY0c3R1ZmZoZXJlISEh"
 
@@ -104,7 +104,7 @@ class Keyrings:
 
         class Keyring:
             keys = (
-                KeyFacts(
+                KeyInfo(
                     fingerprint,
                     True,
                     self.ends[fingerprint],
@@ -120,7 +120,7 @@ async def test_a_private_key_without_its_sub_key_is_reported() -> None:
     store = MemoryPartners(partner(keys=(OpenPgpKey(fingerprint=ours, own=True),)))
     keyrings: Any = Keyrings({ours: None}, {ours: ("12AB",)})
     look = KeyExpiry(store, keyrings, lambda: NOON).expiring_keys
-    (found,) = (await environment().run(look, KeyWarningsOrder())).warnings
+    (found,) = (await environment().run(look, KeyWarningsInput())).warnings
     assert "cannot be used: its text lacks the private part of 12AB" in found.sentence
 
 
@@ -148,7 +148,7 @@ async def test_notices_of_keys_that_expire_say_what_that_means() -> None:
         ),
     )
     look = KeyExpiry(store, keyrings, lambda: NOON).expiring_keys  # type: ignore[arg-type]
-    found = (await environment().run(look, KeyWarningsOrder())).warnings
+    found = (await environment().run(look, KeyWarningsInput())).warnings
     assert [(each.partner, each.step) for each in found] == [
         ("acme", 7),
         ("acme", 0),
@@ -160,6 +160,6 @@ async def test_notices_of_keys_that_expire_say_what_that_means() -> None:
     assert "still decrypts" in own and "has expired on 2026-02-27" in own
     assert "nothing is encrypted to it" in other
     assert "cannot be used" in unreadable
-    rest = await environment().run(look, KeyWarningsOrder(skip=3))
+    rest = await environment().run(look, KeyWarningsInput(skip=3))
     assert rest.warnings == found[3:]
-    assert (await environment().run(look, KeyWarningsOrder(skip=4))).warnings == ()
+    assert (await environment().run(look, KeyWarningsInput(skip=4))).warnings == ()

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from workflows.transfers.paths import divided, matcher, nearly_named, split, widened
+from workflows.transfers.paths import matcher, nearly_named, split, split_matches, widen_pattern
 
 COMPOSED, DECOMPOSED = "in/Prüfbericht-Ä.csv", unicodedata.normalize("NFD", "in/Prüfbericht-Ä.csv")
 
@@ -13,9 +13,11 @@ COMPOSED, DECOMPOSED = "in/Prüfbericht-Ä.csv", unicodedata.normalize("NFD", "i
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_a_name_with_other_encodings_of_accents_is_nearly_named(pattern: str, form: str) -> None:
     wanted = unicodedata.normalize(form, pattern)
-    match = matcher(split(widened(wanted))[1]).match
+    match = matcher(split(widen_pattern(wanted))[1]).match
     assert match(split(COMPOSED)[1]) and match(split(DECOMPOSED)[1])
-    named, missed, unfinished = divided(wanted, [COMPOSED, DECOMPOSED, "in/Prufbericht-A.csv"])
+    named, missed, unfinished = split_matches(
+        wanted, [COMPOSED, DECOMPOSED, "in/Prufbericht-A.csv"]
+    )
     assert len(named) == len(missed) == 1 and not unfinished
     assert {*named, *missed} == {COMPOSED, DECOMPOSED}
     [said] = nearly_named(wanted, missed)
@@ -24,7 +26,7 @@ def test_a_name_with_other_encodings_of_accents_is_nearly_named(pattern: str, fo
 
 def test_case_and_encoding_are_distinguished() -> None:
     paths = ["in/Übung.csv", "in/ÜBUNG.CSV", unicodedata.normalize("NFD", "in/ÜBUNG.CSV")]
-    named, missed, _ = divided("in/Ü*.csv", paths)
+    named, missed, _ = split_matches("in/Ü*.csv", paths)
     assert (named, missed) == (paths[:1], paths[1:])
     case, form = nearly_named("in/Ü*.csv", missed)
     assert "'in/\\xdcBUNG.CSV': left out" in case and "upper and lower case alone" in case
@@ -32,9 +34,9 @@ def test_case_and_encoding_are_distinguished() -> None:
 
 
 def test_a_name_that_would_be_too_long_as_a_pattern_stays() -> None:
-    assert widened("ü/a-1.csv") == "ü/[aA]-1.[cC][sS][vV]"
-    assert widened("in/ü*.csv") == "in/*.[cC][sS][vV]"
-    assert widened("in/" + "a" * 100) == "in/" + "a" * 100
+    assert widen_pattern("ü/a-1.csv") == "ü/[aA]-1.[cC][sS][vV]"
+    assert widen_pattern("in/ü*.csv") == "in/*.[cC][sS][vV]"
+    assert widen_pattern("in/" + "a" * 100) == "in/" + "a" * 100
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.events import ARRIVED, READ, WRITE, a_job_order
 from workflows.shared.contracts import BlobRef
 from workflows.transfers.partners import Partner, PlaceKind
-from workflows.transfers.runs import LoadOrder, TransferPlan
+from workflows.transfers.runs import PlanInput, TransferPlan
 from workflows.transfers.settings import WriteFile
 
 EVENT = a_job_order()
@@ -43,7 +43,7 @@ async def planned(
     names = ("acme", "store", "backup")
     partners = MemoryPartners(*(Partner(name=name, kind=PlaceKind.FOLDER) for name in names))
     ports = PlanningPorts(job, partners, ["jobs"], job, job, keeps_copies)
-    return await environment().run(Planning(ports).load_plan, LoadOrder(job=order, at=ARRIVED))
+    return await environment().run(Planning(ports).load_plan, PlanInput(job=order, at=ARRIVED))
 
 
 async def test_a_kept_copy_goes_only_where_the_same_files_were_written() -> None:
@@ -64,7 +64,7 @@ async def test_settings_that_are_read_again_keep_the_turn_of_the_run() -> None:
     job: Any = OneJob({"SequenceKey": "{id}", "Actions": {"List": [READ, WRITE], "Retries": 3}})
     partners = MemoryPartners(*(Partner(name=n, kind=PlaceKind.FOLDER) for n in ("acme", "store")))
     planning = Planning(PlanningPorts(job, partners, ["jobs"], job, job))
-    again = LoadOrder(job=EVENT, at=ARRIVED, plan=before, index=1, settings=True)
+    again = PlanInput(job=EVENT, at=ARRIVED, plan=before, index=1, settings=True)
     plan = await environment().run(planning.load_plan, again)
     assert plan.sequence == before.sequence == "TMS001"
     assert plan.remarks == (

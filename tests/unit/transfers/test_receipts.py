@@ -15,10 +15,10 @@ from workflows.shared.errors import RuleViolation
 from workflows.transfers.receipts import (
     ReceiptFile,
     ReceiptStep,
-    assembled,
+    assemble_receipt,
     canonical,
     in_order,
-    sealed,
+    seal_step,
     verify,
 )
 
@@ -31,7 +31,7 @@ def steps_of(*actions: str) -> list[ReceiptStep]:
     steps: list[ReceiptStep] = []
     for index, action in enumerate(actions):
         steps.append(
-            sealed(
+            seal_step(
                 ReceiptStep(
                     transfer_id=ID,
                     index=index,
@@ -47,7 +47,9 @@ def steps_of(*actions: str) -> list[ReceiptStep]:
 
 
 def plain() -> dict[str, Any]:
-    receipt: dict[str, Any] = json.loads(assembled(ID, EVENT, steps_of(*ACTIONS)).model_dump_json())
+    receipt: dict[str, Any] = json.loads(
+        assemble_receipt(ID, EVENT, steps_of(*ACTIONS)).model_dump_json()
+    )
     return receipt
 
 
@@ -78,7 +80,7 @@ def change(receipt: dict[str, Any]) -> None:
 def change_with_hash(receipt: dict[str, Any]) -> None:
     change(receipt)
     step = receipt["steps"][1]
-    step["sha256"] = sealed(ReceiptStep.model_validate(step)).sha256
+    step["sha256"] = seal_step(ReceiptStep.model_validate(step)).sha256
 
 
 def cut_off(receipt: dict[str, Any]) -> None:
@@ -115,7 +117,7 @@ def test_a_change_is_found_at_its_step(
 
 
 def test_a_receipt_that_was_written_anew_differs_from_the_recorded_hash() -> None:
-    forged = assembled(ID, EVENT, steps_of("ReadFile", "WriteFile")).model_dump(mode="json")
+    forged = assemble_receipt(ID, EVENT, steps_of("ReadFile", "WriteFile")).model_dump(mode="json")
     assert verify(forged).whole
     finding = verify(forged, expected=plain()["sha256"])
     assert finding.problem is not None
@@ -124,11 +126,11 @@ def test_a_receipt_that_was_written_anew_differs_from_the_recorded_hash() -> Non
 
 def test_steps_that_are_no_chain_make_no_receipt() -> None:
     with pytest.raises(RuleViolation, match="step 2"):
-        assembled(ID, EVENT, steps_of(*ACTIONS)[::2])
+        assemble_receipt(ID, EVENT, steps_of(*ACTIONS)[::2])
 
 
 def test_a_receipt_without_steps_is_that_of_its_event() -> None:
-    receipt = assembled(ID, EVENT, [])
+    receipt = assemble_receipt(ID, EVENT, [])
     assert receipt.sha256 == EVENT
     assert verify(receipt.model_dump(mode="json")).whole
 
@@ -158,14 +160,14 @@ def test_steps_of_actions_that_were_not_carried_out_stand_in_their_places() -> N
     steps = steps_of(*ACTIONS)
     assert in_order(EVENT, [steps[0], steps[2], steps[3], steps[1]]) == steps
     with pytest.raises(RuleViolation, match="does not follow"):
-        assembled(ID, EVENT, in_order(EVENT, [steps[0], steps[2]]))
+        assemble_receipt(ID, EVENT, in_order(EVENT, [steps[0], steps[2]]))
 
 
 def test_the_outcome_of_a_step_is_covered_by_its_hash_and_absent_where_there_is_none() -> None:
     [step] = steps_of("WriteFile")
     assert not {"outcome", "reason", "decided_by"} & set(step.model_dump(mode="json"))
-    skipped = sealed(step.model_copy(update={"outcome": "skipped", "decided_by": "ann"}))
-    receipt: dict[str, Any] = json.loads(assembled(ID, EVENT, [skipped]).model_dump_json())
+    skipped = seal_step(step.model_copy(update={"outcome": "skipped", "decided_by": "ann"}))
+    receipt: dict[str, Any] = json.loads(assemble_receipt(ID, EVENT, [skipped]).model_dump_json())
     assert verify(receipt).whole
     receipt["steps"][0]["decided_by"] = "bob"
     assert verify(receipt).index == 0

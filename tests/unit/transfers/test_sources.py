@@ -8,7 +8,7 @@ from activities.transfers.read_file import SourceSettling
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import Endpoints, old, read, reading
 from workflows.transfers.partners import Partner, PlaceKind
-from workflows.transfers.runs import Manifest, SettleOrder
+from workflows.transfers.runs import Manifest, SettleInput
 from workflows.transfers.settings import AfterSource, ReadFile
 
 
@@ -31,7 +31,7 @@ async def settle(
     files: Manifest,
     succeeded: bool = True,
 ) -> tuple[str, ...]:
-    order = SettleOrder(
+    order = SettleInput(
         job=ends.order(action, names).job,
         index=0,
         action=action,

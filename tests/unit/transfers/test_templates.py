@@ -13,20 +13,22 @@ from workflows.transfers.events import FileNotice
 from workflows.transfers.paths import literal
 from workflows.transfers.settings import (
     CallHttp,
-    Facts,
     FireEvent,
     Kind,
     ReadFile,
+    TemplateContext,
     WriteFile,
     check_path,
-    filled,
-    names_of,
-    plain,
+    fill_name,
     resolve,
+    resolved_templates,
+    resolved_text,
 )
 
 
-def facts(zone: str = "UTC", time: str = "2026-03-29T00:30:00+00:00", **data: Any) -> Facts:
+def facts(
+    zone: str = "UTC", time: str = "2026-03-29T00:30:00+00:00", **data: Any
+) -> TemplateContext:
     event = FileNotice(
         id="e-1",
         source="TMS.Route",
@@ -36,7 +38,7 @@ def facts(zone: str = "UTC", time: str = "2026-03-29T00:30:00+00:00", **data: An
         time=datetime.fromisoformat(time).astimezone(UTC),
         data=data,
     )
-    return Facts(event, zone, "jobs", "orders")
+    return TemplateContext(event, zone, "jobs", "orders")
 
 
 @pytest.mark.parametrize(
@@ -128,10 +130,10 @@ def test_a_value_of_the_event_never_leads_out_of_its_folder(value: str) -> None:
 
 @pytest.mark.parametrize("name", ["*", "a?.csv", "odd [1].csv", "[[]*?]", "{name}.csv", "a}{b"])
 def test_wildcards_and_braces_of_the_event_stand_for_themselves(name: str) -> None:
-    pattern = plain(resolve("in/{data.x}", facts(x=name), Kind.PATTERN))
+    pattern = resolved_text(resolve("in/{data.x}", facts(x=name), Kind.PATTERN))
     assert literal(pattern) == f"in/{name}"
-    assert literal(plain(resolve("in/*/{data.x}", facts(x=name), Kind.PATTERN))) is None
-    assert filled(resolve("out/{data.x}", facts(x=name), Kind.PATH), "f") == f"out/{name}"
+    assert literal(resolved_text(resolve("in/*/{data.x}", facts(x=name), Kind.PATTERN))) is None
+    assert fill_name(resolve("out/{data.x}", facts(x=name), Kind.PATH), "f") == f"out/{name}"
 
 
 def test_a_path_that_is_read_cannot_name_the_file() -> None:
@@ -163,24 +165,24 @@ def test_a_value_in_an_address_is_quoted() -> None:
     ],
 )
 def test_a_name_is_filled_in(resolved: str, name: str, becomes: str) -> None:
-    assert filled(resolved, name) == becomes
+    assert fill_name(resolved, name) == becomes
 
 
 def test_all_names_of_an_action_are_resolved() -> None:
     read = ReadFile(partner="acme", path="in/{data.f}", move_to="done/{time}/{name}")
-    assert names_of(read, facts(f="a.csv")) == {
+    assert resolved_templates(read, facts(f="a.csv")) == {
         "path": "in/a.csv",
         "move_to": "done/20260329/{name}",
     }
     fire = FireEvent(source="docflow", subject="{subject}", data={"file": "{name}"})
-    assert names_of(fire, facts())["data.file"] == "{name}"
+    assert resolved_templates(fire, facts())["data.file"] == "{name}"
     call = CallHttp(partner="acme", path="/{accountId}", headers={"X-Job": "{job}"})
-    assert names_of(call, facts()) == {"path": "/TMS001", "headers.X-Job": "orders"}
+    assert resolved_templates(call, facts()) == {"path": "/TMS001", "headers.X-Job": "orders"}
 
 
 def test_the_field_of_a_wrong_name_is_reported() -> None:
     with pytest.raises(RuleViolation, match=r"WriteFile, path: \{nme\}"):
-        names_of(WriteFile(partner="acme", path="{nme}"), facts())
+        resolved_templates(WriteFile(partner="acme", path="{nme}"), facts())
 
 
 @given(st.text(max_size=40))
@@ -190,7 +192,7 @@ def test_whatever_a_value_is_the_path_stays_in_its_folder(value: str) -> None:
         resolved = resolve("in/{data.x}/{name}", facts(x=value), Kind.PATH)
     except RuleViolation:
         return
-    path = filled(resolved, "a.csv")
+    path = fill_name(resolved, "a.csv")
     check_path(path)
     assert path.startswith("in/") and path.endswith("/a.csv")
     assert path == f"in/{value}/a.csv"

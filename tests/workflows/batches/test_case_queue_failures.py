@@ -12,7 +12,7 @@ from tests.support.scripted import scripted
 from tests.support.waiting import eventually
 from workflows.batches.case_queue import DATABASE_PAUSE, CaseQueue
 from workflows.batches.events import JobFinished
-from workflows.batches.runs import CaseOrder, WaitingBatches
+from workflows.batches.runs import CaseInput, WaitingBatches
 from workflows.shared.errors import PERMANENT
 
 pytestmark = [
@@ -35,7 +35,7 @@ async def test_a_case_that_fails_for_long_begins_anew_and_keeps_its_events(
 
     script = scripted(CaseBacklog, results={"note": note})
     async with run_worker(queue, [CaseQueue], script.activities()):
-        order = CaseOrder(case_id=case_id)
+        order = CaseInput(case_id=case_id)
         case = await server.client.start_workflow(
             CaseQueue.run, order, id=f"case/{case_id}", task_queue=queue
         )

@@ -9,7 +9,7 @@ from tests.support.batches.runs import BatchRuns, attribute_of, reach, timers_of
 from tests.support.batches.scripted import TODAY, ScriptedBatch, denied
 from tests.support.waiting import eventually
 from workflows.batches.names import Phase, Timings
-from workflows.batches.runs import DeliveryOrder, DeliverySeen
+from workflows.batches.runs import CanaryCheckInput, DeliverySeen
 from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -20,7 +20,7 @@ def proving(*seen: bool) -> ScriptedBatch:
     script, answers = ScriptedBatch(), list(seen)
     script.results["plan"] = TODAY
 
-    def look(order: DeliveryOrder) -> DeliverySeen:
+    def look(order: CanaryCheckInput) -> DeliverySeen:
         return DeliverySeen(arrived=answers.pop(0) if len(answers) > 1 else answers[0])
 
     script.results["look_for_delivery"] = look

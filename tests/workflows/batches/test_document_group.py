@@ -22,7 +22,7 @@ from tests.support.batches.scripted_load import unreadable
 from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
 from workflows.batches.document_load import FIRST_GROUP_PAUSE, DocumentGroup, DocumentLoad
-from workflows.batches.loads import GroupOrder, GroupStatus, LoadOrder, LoadResult
+from workflows.batches.loads import DocumentGroupInput, DocumentLoadInput, GroupStatus, LoadResult
 from workflows.shared.dependencies import Recovery
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -43,7 +43,7 @@ class Groups:
     def name(self, document: str) -> str:
         return f"{document}-{self._own}"
 
-    def order(self, *documents: str) -> GroupOrder:
+    def order(self, *documents: str) -> DocumentGroupInput:
         return group_of(*map(self.name, documents))
 
     def script(self, ends: Any = None, **options: Any) -> ScriptedGroup:
@@ -55,7 +55,7 @@ class Groups:
         async with self.run_worker(queue, [DocumentGroup, DocumentLoad], script.activities()):
             yield queue
 
-    async def start(self, queue: str, order: GroupOrder) -> Handle:
+    async def start(self, queue: str, order: DocumentGroupInput) -> Handle:
         return await self.server.client.start_workflow(
             DocumentGroup.run, order, id=f"{KEY.group_prefix}{uuid.uuid4()}", task_queue=queue
         )
@@ -127,7 +127,7 @@ async def test_a_document_with_another_load_is_looked_at_again(groups: Groups) -
     script = groups.script({"A": [SINGLE, DONE]}, held={"dedupe"})
     order = groups.order("A")
     async with groups.worker(script) as queue:
-        load = LoadOrder(event=order.loads[0].event)
+        load = DocumentLoadInput(event=order.loads[0].event)
         other = await groups.server.client.start_workflow(
             DocumentLoad.run, load, id=load.event.workflow_id, task_queue=queue
         )

@@ -27,9 +27,9 @@ from tests.support.waiting import eventually
 from workflows.batches.document_load import FIRST_PAUSE, DocumentLoad
 from workflows.batches.loads import (
     DocumentEvent,
+    DocumentLoadInput,
     DocumentState,
     GiveUp,
-    LoadOrder,
     LoadResult,
     LoadStep,
     StepOutcome,
@@ -60,7 +60,7 @@ class Loads:
     async def start(self, queue: str, event: DocumentEvent = PROCESSED) -> Handle:
         return await self.server.client.start_workflow(
             DocumentLoad.run,
-            LoadOrder(event=event),
+            DocumentLoadInput(event=event),
             id=f"{event.workflow_id}/{queue}",
             task_queue=queue,
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,

@@ -9,10 +9,10 @@ from tests.support.batches.scripted import MAKING, REMOVING, ScriptedSweep, deni
 from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.names import BatchKey, Phase
-from workflows.batches.runs import BatchOrder, SweepOrder, Swept
+from workflows.batches.runs import BatchInput, SweepInput, Swept
 from workflows.batches.sweeper import BatchSweeper
 from workflows.shared import attributes
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.run_notifications import NoticeDelivery
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
@@ -31,7 +31,7 @@ async def _sweep(server: Any, run_worker: Any, script: ScriptedSweep) -> Swept:
     workflows = [BatchSweeper, BatchLifecycle, NoticeDelivery]
     async with run_worker(queue, workflows, script.activities()):
         swept = await server.client.execute_workflow(
-            BatchSweeper.run, SweepOrder(), id=f"sweep/{queue}", task_queue=queue
+            BatchSweeper.run, SweepInput(), id=f"sweep/{queue}", task_queue=queue
         )
 
         async def all_notified() -> bool:
@@ -75,7 +75,7 @@ async def test_a_batch_that_was_started_meanwhile_is_left_alone(
     async with run_worker(queue, [BatchSweeper, BatchLifecycle], script.activities()):
         live = await server.client.start_workflow(
             BatchLifecycle.run,
-            BatchOrder(key=keys[0]),
+            BatchInput(key=keys[0]),
             id=keys[0].workflow_id,
             task_queue=queue,
             search_attributes=attributes.at_start("batches", "load", str(keys[0].case_id)),
@@ -86,7 +86,7 @@ async def test_a_batch_that_was_started_meanwhile_is_left_alone(
 
         await eventually(loading)
         swept = await server.client.execute_workflow(
-            BatchSweeper.run, SweepOrder(), id=f"sweep/{queue}", task_queue=queue
+            BatchSweeper.run, SweepInput(), id=f"sweep/{queue}", task_queue=queue
         )
         assert swept == Swept(batches=1)
         assert await loading()

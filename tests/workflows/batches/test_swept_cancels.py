@@ -13,19 +13,19 @@ from tests.support.batches.scripted import ScriptedBatch, cancelled, denied, sta
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.events import CancelMode
 from workflows.batches.names import BatchKey, LoaderStatus, Purpose
-from workflows.batches.runs import BatchOrder, BatchResult, SweepFacts
+from workflows.batches.runs import BatchInput, BatchResult, SweepInfo
 from workflows.shared import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-CANCELLED = SweepFacts(processing=True, cancelled=CancelMode.FULL)
+CANCELLED = SweepInfo(processing=True, cancelled=CancelMode.FULL)
 
 
 async def _swept(installation: BatchInstallation, key: BatchKey) -> BatchResult:
     """The result of the run that the sweeper starts."""
     return await installation.client.execute_workflow(
         BatchLifecycle.run,
-        BatchOrder(key=key, purpose=Purpose.SWEEP, notify=False),
+        BatchInput(key=key, purpose=Purpose.SWEEP, notify=False),
         id=key.workflow_id,
         task_queue=installation.task_queue,
         search_attributes=attributes.at_start("batches", Purpose.SWEEP, str(key.case_id)),
@@ -57,7 +57,7 @@ async def test_dead_letters_of_a_cancelled_batch_are_kept_as_its_cancel_says(
     batches: BatchRuns, mode: CancelMode, kept: bool
 ) -> None:
     script = ScriptedBatch(keeps=True)
-    script.facts = [SweepFacts(processing=True, cancelled=mode)]
+    script.facts = [SweepInfo(processing=True, cancelled=mode)]
     async with batches.running(script, purpose=Purpose.SWEEP) as handle:
         result = await handle.result()
     assert (result.status, script.inputs[-1].keep_dead_letters) == (LoaderStatus.CANCELLED, kept)
@@ -69,8 +69,8 @@ async def test_a_cancel_that_comes_while_a_batch_is_swept_is_announced(
 ) -> None:
     script = ScriptedBatch()
     script.facts = [
-        SweepFacts(processing=True),
-        SweepFacts(processing=False, cancelled=CancelMode.FULL),
+        SweepInfo(processing=True),
+        SweepInfo(processing=False, cancelled=CancelMode.FULL),
     ]
     async with batches.running(script, purpose=Purpose.SWEEP) as handle:
         await handle.result()
@@ -81,13 +81,13 @@ async def test_a_cancel_that_comes_while_a_batch_is_swept_is_announced(
     "facts",
     [
         # It ended as cancelled before, and has announced it.
-        SweepFacts(processing=False, cancelled=CancelMode.FULL),
-        SweepFacts(processing=False),
-        SweepFacts(processing=True),
+        SweepInfo(processing=False, cancelled=CancelMode.FULL),
+        SweepInfo(processing=False),
+        SweepInfo(processing=True),
     ],
 )
 async def test_another_end_is_not_announced_by_a_sweep(
-    batches: BatchRuns, facts: SweepFacts
+    batches: BatchRuns, facts: SweepInfo
 ) -> None:
     script = ScriptedBatch()
     script.facts = [facts]

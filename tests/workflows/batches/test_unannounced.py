@@ -14,7 +14,7 @@ from tests.support.batches.scripted import ScriptedBatch, denied, finished, star
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.events import Announcement, Publication
 from workflows.batches.names import BatchKey, LoaderStatus, Phase, Purpose
-from workflows.batches.runs import DocumentCounts, SweepFacts, SweepOrder, Swept
+from workflows.batches.runs import DocumentCounts, SweepInfo, SweepInput, Swept
 from workflows.batches.sweeper import BatchSweeper
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -23,19 +23,19 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     ("facts", "counts", "said"),
     [
-        (SweepFacts(unannounced=LoaderStatus.COMPLETE), DocumentCounts(loaded=2), "SUCCESS"),
-        (SweepFacts(unannounced=LoaderStatus.COMPLETE), DocumentCounts(failed=1), "PARTIAL"),
+        (SweepInfo(unannounced=LoaderStatus.COMPLETE), DocumentCounts(loaded=2), "SUCCESS"),
+        (SweepInfo(unannounced=LoaderStatus.COMPLETE), DocumentCounts(failed=1), "PARTIAL"),
         (
-            SweepFacts(unannounced=LoaderStatus.COMPLETE, not_loaded=3),
+            SweepInfo(unannounced=LoaderStatus.COMPLETE, not_loaded=3),
             DocumentCounts(loaded=2),
             "PARTIAL",
         ),
-        (SweepFacts(unannounced=LoaderStatus.FAILED), DocumentCounts(loaded=2), "FAILED"),
-        (SweepFacts(unannounced=LoaderStatus.CANCELLED), DocumentCounts(loaded=2), "CANCELLED"),
+        (SweepInfo(unannounced=LoaderStatus.FAILED), DocumentCounts(loaded=2), "FAILED"),
+        (SweepInfo(unannounced=LoaderStatus.CANCELLED), DocumentCounts(loaded=2), "CANCELLED"),
     ],
 )
 async def test_a_sweep_announces_an_end_as_its_run_would_have(
-    batches: BatchRuns, facts: SweepFacts, counts: DocumentCounts, said: str
+    batches: BatchRuns, facts: SweepInfo, counts: DocumentCounts, said: str
 ) -> None:
     script = ScriptedBatch(counts=counts)
     script.facts = [facts]
@@ -48,8 +48,8 @@ async def test_a_sweep_announces_an_end_as_its_run_would_have(
 async def test_a_cancel_that_a_sweep_has_recorded_is_announced(batches: BatchRuns) -> None:
     script = ScriptedBatch()
     script.facts = [
-        SweepFacts(processing=True),
-        SweepFacts(unannounced=LoaderStatus.CANCELLED),
+        SweepInfo(processing=True),
+        SweepInfo(unannounced=LoaderStatus.CANCELLED),
     ]
     async with batches.running(script, purpose=Purpose.SWEEP) as handle:
         await handle.result()
@@ -58,7 +58,7 @@ async def test_a_cancel_that_a_sweep_has_recorded_is_announced(batches: BatchRun
 
 async def test_the_result_of_a_sweep_says_what_could_not_be_announced(batches: BatchRuns) -> None:
     script = ScriptedBatch()
-    script.facts = [SweepFacts(unannounced=LoaderStatus.COMPLETE)]
+    script.facts = [SweepInfo(unannounced=LoaderStatus.COMPLETE)]
     script.fails["announce"] = [denied()]
     async with batches.running(script, purpose=Purpose.SWEEP) as handle:
         reason = (await handle.result()).reason
@@ -81,7 +81,7 @@ async def _terminated_while_torn_down(installation: BatchInstallation, key: Batc
 async def _sweep(installation: BatchInstallation, key: BatchKey) -> Swept:
     return await installation.client.execute_workflow(
         BatchSweeper.run,
-        SweepOrder(grace=0),
+        SweepInput(grace=0),
         id=f"sweep-of-{key.workflow_id}",
         task_queue=installation.task_queue,
     )

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 from activities.imports.lifecycle import DeleteImports, ImportLifecycle
 from activities.imports.store import SqlImportStore
 from activities.imports.views import SqlImportTasks
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from adapters.database.engine import open_database
 from adapters.database.records import SqlRejectedMessages
 from adapters.temporal import TemporalRunEnds
@@ -29,8 +29,8 @@ from workers.shared.services.bodies import DeadLetter, Settle
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.runs import TASK_QUEUE, ImportState
 from workflows.shared import attributes
-from workflows.shared.notices import NoticeReceipt
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.notifications import NotificationReceipt
+from workflows.shared.run_notifications import NoticeDelivery
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -76,7 +76,7 @@ async def site_on(client: Client, database: Any) -> AsyncIterator[Installation]:
     site = Installation(client, database)
     steps = [
         *activities_of(*site.activities),
-        *scripted(NoticeSending, results={"send": NoticeReceipt()}).activities(),
+        *scripted(NotificationSending, results={"send": NotificationReceipt()}).activities(),
     ]
     async with Worker(
         client,

@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.runs import (
     HandlerOutcome,
-    ImportOrder,
+    ImportInput,
     ImportResult,
     ImportState,
     Preparation,
@@ -40,7 +40,7 @@ def running(server: Any, run_worker: Any) -> Running:
         async with run_worker(queue, [DocumentImport], script.activities()):
             yield await server.client.start_workflow(
                 DocumentImport.run,
-                ImportOrder(message=message),
+                ImportInput(message=message),
                 id=message.workflow_id,
                 task_queue=queue,
                 search_attributes=attributes.at_start("imports", "equipment", "p1"),

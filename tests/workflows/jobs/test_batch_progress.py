@@ -11,15 +11,15 @@ from workflows.jobs.batch_work import TaskBatch
 from workflows.jobs.definitions import StageDefinition
 from workflows.jobs.runs import (
     BatchEnd,
-    BatchOrder,
-    GroupOrder,
     GroupResult,
     StageRef,
     TaskAgain,
+    TaskBatchInput,
     TaskCounts,
+    TaskGroupInput,
 )
 
-ORDER = BatchOrder(
+ORDER = TaskBatchInput(
     job_id="5eed" * 16,
     ref=StageRef(stage=1, attempt=1),
     definition=StageDefinition(stage_number=1, stage_name="pieces", task_type="piece"),
@@ -32,7 +32,7 @@ ORDER = BatchOrder(
 async def test_what_has_ended_is_sent_to_the_table_once(server: Any, run_worker: Any) -> None:
     due = {1: 8.0, 2: 60.0}
 
-    def run(order: GroupOrder) -> GroupResult:
+    def run(order: TaskGroupInput) -> GroupResult:
         [position] = order.positions
         if position in due:
             again = TaskAgain(position=position, seconds=due.pop(position))

@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 from workflows.jobs.definitions import OnFailure
 from workflows.jobs.job import Job
 from workflows.jobs.records import JobStatus, TaskStatus
-from workflows.jobs.runs import JobOrder, JobResult, JobRetry, StageRef, StageState
+from workflows.jobs.runs import JobInput, JobResult, JobRetry, StageRef, StageState
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
 from workflows.shared.dependencies import WAITS, Dependency
@@ -78,7 +78,7 @@ async def parked(handle: WorkflowHandle[Any, JobResult]) -> None:
     await eventually(is_parked)
 
 
-async def states(jobs: JobInstallation, order: JobOrder, stage: int = 1) -> list[TaskStatus]:
+async def states(jobs: JobInstallation, order: JobInput, stage: int = 1) -> list[TaskStatus]:
     return [task.status for task in await jobs.tasks(order, stage=stage)]
 
 

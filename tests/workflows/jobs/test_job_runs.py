@@ -17,7 +17,7 @@ from workers.shared.services.errors import InvalidRequest, NotFound, TemporalRef
 from workflows.jobs.definitions import OnFailure
 from workflows.jobs.job import Job
 from workflows.jobs.records import JobStatus
-from workflows.jobs.runs import JobOrder, JobRetry, job_workflow_id
+from workflows.jobs.runs import JobInput, JobRetry, job_workflow_id
 from workflows.shared.errors import RuleViolation
 
 CACHED = pytest.mark.cached(alone=True)
@@ -31,7 +31,7 @@ async def installed(
         yield jobs, JobRuns(jobs.client, jobs.store, jobs.opened.ports.folders)
 
 
-async def ended(jobs: JobInstallation, order: JobOrder) -> None:
+async def ended(jobs: JobInstallation, order: JobInput) -> None:
     handle = jobs.client.get_workflow_handle(job_workflow_id(order.job_id))
     try:
         await handle.result()

@@ -12,11 +12,11 @@ from tests.support.jobs.installation import job_installation, order_of
 from tests.support.jobs.types import pieces
 from tests.support.waiting import eventually
 from workers.jobs.register import JOBS
-from workers.jobs.verbs import VERBS
+from workers.jobs.run_actions import RUN_ACTIONS
 from workers.shared.services import known_runs, runs
 from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.run_actions import AnswerRequest
 from workers.shared.services.runs import TemporalRuns
-from workers.shared.services.verbs import AnswerRequest
 from workflows.jobs.job import Job
 from workflows.jobs.records import JobStatus
 from workflows.jobs.runs import job_workflow_id
@@ -50,9 +50,9 @@ async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_paramete
         _, run = await known_runs.find(order.job_id[:8], environment)
         listed = await known_runs.list_runs(environment, [JOBS], RunFilter(10, state="parked"))
         with pytest.raises(InvalidRequest, match="not a JSON object"):
-            await VERBS.answer(environment, run, AnswerRequest("retry", correction=b"[]"))
+            await RUN_ACTIONS.answer(environment, run, AnswerRequest("retry", correction=b"[]"))
         correction = json.dumps({"year": 1999}).encode()
-        answered = await VERBS.answer(
+        answered = await RUN_ACTIONS.answer(
             environment, run, AnswerRequest("retry", by="ann", correction=correction)
         )
         result = await handle.result()

@@ -12,8 +12,8 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 from tests.support.jobs.installation import job_installation, order_of
 from tests.support.jobs.receivers import Answer, receiver, with_status
 from tests.support.waiting import eventually
-from workflows.jobs.aftercare import FIRST_PAUSE
-from workflows.jobs.records import WebhookEnd, WebhookOrder, WebhookReceiver, webhook_delivery_id
+from workflows.jobs.records import WebhookEnd, WebhookInput, WebhookReceiver, webhook_delivery_id
+from workflows.jobs.retention_and_webhooks import FIRST_PAUSE
 from workflows.jobs.runs import JobResult
 
 
@@ -73,7 +73,7 @@ async def test_the_end_of_a_job_is_delivered_once_to_each_receiver(
         ends = [
             await server.client.get_workflow_handle(
                 webhook_delivery_id(
-                    WebhookOrder(
+                    WebhookInput(
                         job_id=order.job_id,
                         attempt=1,
                         status=result.status,

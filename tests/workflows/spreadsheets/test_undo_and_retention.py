@@ -19,24 +19,24 @@ from tests.support.spreadsheets.scripted import (
 from tests.support.waiting import eventually
 from workflows.shared import attributes
 from workflows.shared.errors import PERMANENT
-from workflows.spreadsheets.aftercare import SpreadsheetRetention, SpreadsheetUndo
 from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import (
     Answer,
     PurgeResult,
-    RetentionOrder,
-    UndoOrder,
+    RetentionInput,
+    UndoInput,
     UndoResult,
     undo_id,
     workflow_id,
 )
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo_and_retention import SpreadsheetRetention, SpreadsheetUndo
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def _undo(server: Any, queue: str) -> WorkflowHandle[Any, UndoResult]:
-    order = UndoOrder(
+    order = UndoInput(
         uuid=str(uuid.uuid4()),
         organisation_id=1,
         by="ann",
@@ -89,7 +89,7 @@ async def test_an_undo_that_cannot_continue_parks(server: Any, run_worker: Any, 
     assert script.made("undo") == 2
 
 
-async def _retain(server: Any, queue: str, order: RetentionOrder) -> PurgeResult:
+async def _retain(server: Any, queue: str, order: RetentionInput) -> PurgeResult:
     return await server.client.execute_workflow(
         SpreadsheetRetention.run,
         order,
@@ -107,18 +107,18 @@ async def test_everything_due_is_purged_page_by_page(server: Any, run_worker: An
     due = _uuids(25)
     script, queue = ScriptedRetention(list(due)), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetRetention], script.activities()):
-        result = await _retain(server, queue, RetentionOrder(page=10))
+        result = await _retain(server, queue, RetentionInput(page=10))
         assert (result.purged, result.journals, result.uploads) == (25, 2, 1)
         assert script.purged == due
         assert len(script.nows) == 1
-        again = await _retain(server, queue, RetentionOrder(page=10))
+        again = await _retain(server, queue, RetentionInput(page=10))
     assert again.purged == 0
 
 
 async def test_a_run_of_retention_is_bounded(server: Any, run_worker: Any) -> None:
     script, queue = ScriptedRetention(_uuids(25)), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetRetention], script.activities()):
-        result = await _retain(server, queue, RetentionOrder(page=10, most=20))
+        result = await _retain(server, queue, RetentionInput(page=10, most=20))
     assert result.purged == 20
     assert len(script.due) == 5
 
@@ -128,7 +128,7 @@ async def test_what_cannot_be_purged_does_not_go_round_in_circles(
 ) -> None:
     script, queue = ScriptedRetention(_uuids(3), stuck=True), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetRetention], script.activities()):
-        assert (await _retain(server, queue, RetentionOrder())).purged == 0
+        assert (await _retain(server, queue, RetentionInput())).purged == 0
 
 
 async def test_a_run_that_still_waits_is_given_up_first(server: Any, run_worker: Any) -> None:
@@ -151,7 +151,7 @@ async def test_a_run_that_still_waits_is_given_up_first(server: Any, run_worker:
             return (await waiting.query(SpreadsheetImport.status)).waiting_since is not None
 
         await eventually(waits)
-        assert (await _retain(server, queue, RetentionOrder())).purged == 2
+        assert (await _retain(server, queue, RetentionInput())).purged == 2
         result = await waiting.result()
     assert result.state is SpreadsheetState.CANCELLED
     assert result.reason == "no answer for too long"

@@ -8,27 +8,27 @@ from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from activities.shared.dependencies import Dependencies
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.watches import Expecting, Watching
 from tests.support.scripted import scripted
 from tests.support.waiting import eventually
 from workflows.shared.contracts import Answer
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import PERMANENT, UNAVAILABLE
-from workflows.shared.notices import NoticeKind
-from workflows.shared.run_notices import NoticeDelivery
+from workflows.shared.notifications import NotificationKind
+from workflows.shared.run_notifications import NoticeDelivery
 from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
 from workflows.transfers.scheduled import WatchLook
 from workflows.transfers.watches import (
     Expectation,
+    ExpectationCheckInput,
     ExpectedDay,
-    ExpectedOrder,
     ExpectedResult,
     ExpectedState,
-    GapOrder,
+    GapInput,
     GapView,
-    LookOrder,
-    LookResult,
+    PollWatchInput,
+    PollWatchResult,
     Watch,
     gap_id,
 )
@@ -45,13 +45,13 @@ def a_day(state: ExpectedState, **fields: Any) -> ExpectedDay:
     )
 
 
-def a_gap(state: ExpectedState, **fields: Any) -> GapOrder:
-    return GapOrder(day=a_day(state, **fields), sentence=f"orders: {state}")
+def a_gap(state: ExpectedState, **fields: Any) -> GapInput:
+    return GapInput(day=a_day(state, **fields), sentence=f"orders: {state}")
 
 
 def script_of(**results: Any) -> Any:
     known = {"note_look": None, "record_expected": None}
-    return scripted(Watching, Expecting, NoticeSending, Dependencies, results=known | results)
+    return scripted(Watching, Expecting, NotificationSending, Dependencies, results=known | results)
 
 
 async def parked(handle: WorkflowHandle[Any, GapView]) -> None:
@@ -62,28 +62,31 @@ async def parked(handle: WorkflowHandle[Any, GapView]) -> None:
 
 
 async def test_a_partner_that_is_unavailable_is_waited_for(server: Any, run_worker: Any) -> None:
-    script = script_of(look=LookResult(files=1))
+    script = script_of(look=PollWatchResult(files=1))
     details = (Dependency.PARTNER.value, 0, "acme")
     script.fails["look"] = [
         ApplicationError("no answer", *details, type=UNAVAILABLE, non_retryable=True)
     ]
     async with run_worker("clocks", WORKFLOWS, script.activities()):
         result = await server.client.execute_workflow(
-            WatchLook.run, LookOrder(watch=WATCH), id="look-away", task_queue="clocks"
+            WatchLook.run, PollWatchInput(watch=WATCH), id="look-away", task_queue="clocks"
         )
-    assert result == LookResult(files=1)
+    assert result == PollWatchResult(files=1)
     assert script.calls == ["look", "wait", "look"]
 
 
 async def test_a_look_that_fails_sends_one_notice(server: Any, run_worker: Any) -> None:
-    script = script_of(look=LookResult())
+    script = script_of(look=PollWatchResult())
     refused = ApplicationError("it refuses us", type=PERMANENT, non_retryable=True)
     script.fails["look"] = [refused, refused]
     async with run_worker("clocks", WORKFLOWS, script.activities()):
         for number in range(2):
             with pytest.raises(WorkflowFailureError):
                 await server.client.execute_workflow(
-                    WatchLook.run, LookOrder(watch=WATCH), id=f"fail-{number}", task_queue="clocks"
+                    WatchLook.run,
+                    PollWatchInput(watch=WATCH),
+                    id=f"fail-{number}",
+                    task_queue="clocks",
                 )
 
         async def reported() -> bool:
@@ -96,10 +99,10 @@ async def test_a_look_that_fails_sends_one_notice(server: Any, run_worker: Any) 
 
 
 async def test_what_is_wrong_with_files_causes_a_notice(server: Any, run_worker: Any) -> None:
-    script = script_of(look=LookResult(vanished=1, vanished_unsent=("'out/a'",)))
+    script = script_of(look=PollWatchResult(vanished=1, vanished_unsent=("'out/a'",)))
     async with run_worker("clocks", WORKFLOWS, script.activities()):
         await server.client.execute_workflow(
-            WatchLook.run, LookOrder(watch=WATCH), id="vanished", task_queue="clocks"
+            WatchLook.run, PollWatchInput(watch=WATCH), id="vanished", task_queue="clocks"
         )
 
         async def reported() -> bool:
@@ -123,7 +126,7 @@ async def test_a_gap_waits_in_the_inbox_until_its_files_come(server: Any, run_wo
         for number in range(3):
             await server.client.execute_workflow(
                 ExpectedFilesCheck.run,
-                ExpectedOrder(expectation=EXPECTED),
+                ExpectationCheckInput(expectation=EXPECTED),
                 id=f"check-{number}",
                 task_queue="clocks",
             )
@@ -132,7 +135,7 @@ async def test_a_gap_waits_in_the_inbox_until_its_files_come(server: Any, run_wo
             results.pop(0)
         view = await handle.result()
     assert (view.day.state, view.day.count) == (ExpectedState.LATE, 1)
-    assert [each.kind for each in script.notices] == [NoticeKind.PARKED]
+    assert [each.kind for each in script.notices] == [NotificationKind.PARKED]
     assert [each.days for each in script.received["record_expected"]] == [(gap.day,), (late,)]
 
 
@@ -161,7 +164,7 @@ async def test_files_that_came_late_wait_until_a_person_has_seen_it(
         await parked(handle)
         await handle.execute_update("skip", Answer(by="ann"))
         view = await handle.result()
-    assert [each.kind for each in script.notices] == [NoticeKind.PARKED]
+    assert [each.kind for each in script.notices] == [NotificationKind.PARKED]
     # The day stays as it was judged: more files may come on it.
     assert view.day == gap.day and "record_expected" not in script.received
 
@@ -175,7 +178,7 @@ async def test_a_check_that_cannot_be_made_causes_a_notice(server: Any, run_work
         with pytest.raises(WorkflowFailureError):
             await server.client.execute_workflow(
                 ExpectedFilesCheck.run,
-                ExpectedOrder(expectation=EXPECTED),
+                ExpectationCheckInput(expectation=EXPECTED),
                 id="check-fails",
                 task_queue="clocks",
             )

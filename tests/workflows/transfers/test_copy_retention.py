@@ -8,7 +8,7 @@ from adapters.staging import BlobCopies, SealedBlobs, StagingKeys
 from tests.support.blobs import arriving
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.transfers.secrets import PlantedSecrets
-from workflows.transfers.runs import CopyRetentionOrder
+from workflows.transfers.runs import CopyRetentionInput
 from workflows.transfers.scheduled import TransferCopyRetention
 
 
@@ -21,7 +21,7 @@ async def test_what_was_kept_long_enough_is_removed(server: Any, run_worker: Any
     removal = CopyRemoval(copies, lambda: datetime(2026, 3, 2, 3, tzinfo=UTC))
     async with run_worker("copies", [TransferCopyRetention], [removal.remove_copies]):
         result = await server.client.execute_workflow(
-            TransferCopyRetention.run, CopyRetentionOrder(), id="copies", task_queue="copies"
+            TransferCopyRetention.run, CopyRetentionInput(), id="copies", task_queue="copies"
         )
     assert result.removed == 1
     left = [ref.name.split("/")[1] for ref in await blobs.list("kept/", 10)]

@@ -17,7 +17,13 @@ from workflows.shared.dependencies import Dependency, Recovery
 from workflows.shared.errors import MISSING_BLOB, NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE
 from workflows.transfers.events import TransferStatus, visit_of
 from workflows.transfers.job_settings import plan_of
-from workflows.transfers.runs import ActionResult, Manifest, TransferRetry, TransferView, Turn
+from workflows.transfers.runs import (
+    ActionResult,
+    Manifest,
+    SequencePosition,
+    TransferRetry,
+    TransferView,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -262,7 +268,7 @@ async def test_an_event_that_goes_round_in_a_circle_fails(
 
 
 async def test_a_job_waits_for_its_turn(transfers: TransferRuns) -> None:
-    line = [Turn(position=2, behind="transfer/a/job"), Turn(position=0)]
+    line = [SequencePosition(position=2, behind="transfer/a/job"), SequencePosition(position=0)]
     script = ScriptedTransfer(job=a_job(SequenceKey="ftp/{accountId}"), turns=line)
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="turn")))

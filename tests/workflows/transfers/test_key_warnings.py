@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from activities.shared.notices import NoticeSending
+from activities.shared.notifications import NotificationSending
 from activities.transfers.watches import KeyExpiry
 from tests.support.scripted import scripted
 from tests.support.waiting import eventually
-from workflows.shared.notices import NoticeKind, NoticeReceipt
-from workflows.shared.run_notices import NoticeDelivery
-from workflows.transfers.runs import KeyWarning, KeyWarnings, KeyWarningsOrder
+from workflows.shared.notifications import NotificationKind, NotificationReceipt
+from workflows.shared.run_notifications import NoticeDelivery
+from workflows.transfers.runs import KeyWarning, KeyWarnings, KeyWarningsInput
 from workflows.transfers.scheduled import PartnerKeyWarnings
 
 WARNING = KeyWarning(
@@ -25,17 +25,17 @@ async def test_a_key_causes_one_notice_for_each_step(server: Any, run_worker: An
     steps = [(WARNING,), (WARNING,), (WARNING.model_copy(update={"step": 0}),)]
     script = scripted(
         KeyExpiry,
-        NoticeSending,
+        NotificationSending,
         results={
             "expiring_keys": lambda order: KeyWarnings(warnings=steps[0][order.skip :]),
-            "send": NoticeReceipt(),
+            "send": NotificationReceipt(),
         },
     )
     workflows = [PartnerKeyWarnings, NoticeDelivery]
     async with run_worker("keys", workflows, script.activities()):
         for day in range(3):
             await server.client.execute_workflow(
-                PartnerKeyWarnings.run, KeyWarningsOrder(), id=f"day-{day}", task_queue="keys"
+                PartnerKeyWarnings.run, KeyWarningsInput(), id=f"day-{day}", task_queue="keys"
             )
             sent = 1 if day < 2 else 2
 
@@ -45,5 +45,5 @@ async def test_a_key_causes_one_notice_for_each_step(server: Any, run_worker: An
             await eventually(reported)
             steps.pop(0)
     first, second = script.notices
-    assert (first.kind, first.reason) == (NoticeKind.NEEDS_YOU, WARNING.sentence)
+    assert (first.kind, first.reason) == (NotificationKind.NEEDS_YOU, WARNING.sentence)
     assert first.id != second.id

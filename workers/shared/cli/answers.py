@@ -20,7 +20,7 @@ from workflows.imports.messages import MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from workers.shared.services.inbox import ParkedRuns
-    from workers.shared.services.verbs import AnswerRequest, RunVerbs
+    from workers.shared.services.run_actions import AnswerRequest, RunActions
 
 
 def read_body(file: Path) -> bytes:
@@ -149,7 +149,7 @@ async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> 
         UsageError: A question cannot be asked.
         CommandError: Some could not be retried.
     """
-    from workers.shared.services.inbox import find_parked, gathered
+    from workers.shared.services.inbox import find_parked, gather_bounded
     from workers.shared.services.runs import open_runs
 
     pipelines = by_name(selection.pipeline, catalogue.PIPELINES)
@@ -172,7 +172,7 @@ async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> 
         typer.confirm(f"Retry {_numbered(found.runs)}?", abort=True)
     if as_json:
         require_standard_output()
-    done = await gathered(found.runs, lambda run: attempt(_retry(cli, run)))
+    done = await gather_bounded(found.runs, lambda run: attempt(_retry(cli, run)))
     failed = [
         (parked, each.reason)
         for parked, each in zip(found.runs, done, strict=True)
@@ -199,7 +199,7 @@ def _require_questions(*, as_json: bool) -> None:
 
 async def _retry(cli: CliContext, run: Run) -> None:
     from workers.shared.services.known_runs import of
-    from workers.shared.services.verbs import AnswerRequest
+    from workers.shared.services.run_actions import AnswerRequest
 
     await of(run.pipeline).answer(cli.environment, run, AnswerRequest("retry", by=cli.user))
 
@@ -402,7 +402,7 @@ class _Correction:
     changes: Mapping[str, Any]
     file: Path | None
 
-    def added_to(self, request: "AnswerRequest", verbs: "RunVerbs", name: str) -> "AnswerRequest":
+    def added_to(self, request: "AnswerRequest", verbs: "RunActions", name: str) -> "AnswerRequest":
         """The request with what was given.
 
         Raises:
@@ -431,7 +431,7 @@ async def _answer(
     as_json: bool,
 ) -> None:
     from workers.shared.services.known_runs import find, refuse_missing, refuse_reason
-    from workers.shared.services.verbs import AnswerRequest
+    from workers.shared.services.run_actions import AnswerRequest
 
     check_reason(reason)
     verbs, known = await find(id, cli.environment)

@@ -23,7 +23,7 @@ from workers.shared.gateway.http.answers import SecurityHeaders
 from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.requests import prefers_page
 from workers.shared.gateway.pages.inbox import STATIC_ROUTE, static_file
-from workers.shared.gateway.pages.renderer import Templates, gettext, negotiated, speaking
+from workers.shared.gateway.pages.renderer import Templates, gettext, negotiated, use_locale
 from workers.shared.gateway.pages.site import Alert
 from workers.shared.gauges import start_gauges
 from workers.shared.health import Health, stop_on_signals
@@ -93,7 +93,7 @@ def _closed(health: Health) -> ASGIApp:
 
     async def unavailable(request: Request) -> Response:
         if prefers_page(request.headers.get("Accept", "")):
-            with speaking(negotiated(request.headers.get("Accept-Language", ""))):
+            with use_locale(negotiated(request.headers.get("Accept-Language", ""))):
                 return page(request)
         return JSONResponse(
             _PROBLEM,

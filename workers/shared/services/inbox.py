@@ -74,7 +74,7 @@ async def find_parked(
             else:
                 left_out.append(id)
     if reason is not None:
-        reasons = await gathered(found, lambda run: reason_of(runs, run))
+        reasons = await gather_bounded(found, lambda run: reason_of(runs, run))
         wanted = reason.casefold()
         found = [run for run, why in zip(found, reasons, strict=True) if wanted in why.casefold()]
     return ParkedRuns(found, left_out)
@@ -110,7 +110,7 @@ async def reason_of(runs: TemporalRuns, run: Run) -> str:
     return "" if details is None else details.current_details
 
 
-async def gathered(
+async def gather_bounded(
     items: Iterable[Item], work: Callable[[Item], Awaitable[Result]]
 ) -> Sequence[Result]:
     """Do the same for many runs, some at a time; the results in the order of the items."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from workers import catalogue
 from workers.shared.register import Pipeline, Run, RunGroup, load, recognise
 from workers.shared.services.errors import InvalidRequest, NotFound
-from workers.shared.services.verbs import RegisteredVerbs, RunVerbs
+from workers.shared.services.run_actions import DefaultRunActions, RunActions
 from workflows.shared.dependencies import WAITING, WAITS
 from workflows.shared.records import TERMINATED
 from workflows.shared.runs import RunFilter, RunRecord, RunState
@@ -32,9 +32,9 @@ _SHOWN: Final = 12
 _DIGEST: Final = 64
 
 
-def of(pipeline: RunGroup) -> RunVerbs:
+def of(pipeline: RunGroup) -> RunActions:
     """The verbs of one pipeline, loaded when they are asked for."""
-    return RegisteredVerbs(pipeline) if pipeline.verbs is None else load(pipeline.verbs)
+    return DefaultRunActions(pipeline) if pipeline.verbs is None else load(pipeline.verbs)
 
 
 @asynccontextmanager
@@ -142,7 +142,7 @@ async def _awaiting(
 ) -> Sequence[RunRecord]:
     """Runs that wait for a person, or ended and left something to one; rows say why."""
     from adapters.ports.errors import PortError
-    from workers.shared.services.inbox import gathered
+    from workers.shared.services.inbox import gather_bounded
     from workers.shared.services.runs import open_runs
 
     runs, found = await open_runs(environment), list[RunRecord]()
@@ -156,7 +156,7 @@ async def _awaiting(
         records = [await _since(each, group, known.get(each.id)) for each in executions]
         # Without a worker, each question would take its whole time.
         if isinstance(group, Pipeline) and await runs.pollers(group.task_queue):
-            records = await gathered(records, partial(_explained, runs, group))
+            records = await gather_bounded(records, partial(_explained, runs, group))
         found += records
     return found
 
@@ -348,14 +348,14 @@ def name_of(record: RunRecord) -> str:
 
 def prefixes() -> frozenset[str]:
     """What workflow ids begin with, up to the first slash."""
-    from workflows.shared.notices import DELIVERY_PREFIX
+    from workflows.shared.notifications import DELIVERY_PREFIX
     from workflows.shared.records import REJECTION_PREFIX
 
     kinds = (kind for group in catalogue.run_groups() for kind in group.runs)
     return frozenset((DELIVERY_PREFIX, REJECTION_PREFIX, *(kind.prefix for kind in kinds)))
 
 
-async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run]:
+async def find(text: str, environment: Mapping[str, str]) -> tuple[RunActions, Run]:
     """The run that a person means: a full workflow id wins over every short form.
 
     Returns:
@@ -405,7 +405,7 @@ def _unfinished(text: str) -> Sequence[Run]:
     return [run for run in found if run is not None]
 
 
-def refuse_reason(verbs: RunVerbs, run: Run, verb: str) -> None:
+def refuse_reason(verbs: RunActions, run: Run, verb: str) -> None:
     """Refuse a reason where the answer has no place for it.
 
     Raises:
@@ -416,7 +416,7 @@ def refuse_reason(verbs: RunVerbs, run: Run, verb: str) -> None:
         raise InvalidRequest(f"{verb} of {verbs.name(run)} keeps no reason; leave it out")
 
 
-def refuse_missing(verbs: RunVerbs, run: Run, verb: str) -> None:
+def refuse_missing(verbs: RunActions, run: Run, verb: str) -> None:
     """Refuse a verb that a run does not offer.
 
     Raises:

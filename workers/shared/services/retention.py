@@ -10,7 +10,7 @@ from workers.shared.services.runs import open_runs, temporal_errors
 from workflows.shared.records import (
     ROW_RETENTION,
     RemovedRows,
-    RowRetentionOrder,
+    RowRetentionInput,
     RowRetentionResult,
 )
 
@@ -41,7 +41,7 @@ async def clean(
     with temporal_errors():
         result = await runs.client.execute_workflow(
             ROW_RETENTION,
-            RowRetentionOrder(pipeline=pipeline.name, dry_run=dry_run),
+            RowRetentionInput(pipeline=pipeline.name, dry_run=dry_run),
             # Named as the schedule names its runs.
             id=f"schedule/{pipeline.retention_id}-{datetime.now(UTC).isoformat()}",
             task_queue=pipeline.task_queue,

@@ -18,7 +18,7 @@ from workers.shared.services.requirements import (
     there,
     unreadable,
 )
-from workers.shared.services.run_notices import read_addresses
+from workers.shared.services.run_notifications import read_addresses
 from workers.shared.services.temporal_requirements import (
     Connection,
     fairness_of,
@@ -29,7 +29,7 @@ from workers.shared.settings.common import (
     AddressSettings,
     BlobSettings,
     DatabaseSettings,
-    NoticeSettings,
+    NotificationSettings,
     ScratchSettings,
 )
 
@@ -136,9 +136,9 @@ async def _opened(
 def notices_of(environment: Mapping[str, str]) -> Result:
     """Whether workers can read who is sent notices, and where they link to."""
     try:
-        check_settings(environment, AddressSettings, NoticeSettings)
+        check_settings(environment, AddressSettings, NotificationSettings)
         read_addresses(environment)
-        settings = NoticeSettings.read(environment)
+        settings = NotificationSettings.read(environment)
     except SettingsError as error:
         return unreadable("notices", error)
     named = {"webhook": settings.webhook_url, "mail": settings.smtp_url}

@@ -27,12 +27,12 @@ from workers.shared.settings.base import (
     parse_flag,
 )
 from workflows.shared.contracts import built_when_used, problem_text
-from workflows.shared.notices import NoticePolicies, NoticePolicy
+from workflows.shared.notifications import NotificationPolicies, NotificationPolicy
 
 if TYPE_CHECKING:
     from adapters.aws.blobs import Bucket
     from adapters.database.engine import DatabaseOptions
-    from adapters.notices import MailServer
+    from adapters.log_notifications import MailServer
 
 
 _TLS_OPTIONS: Final = {
@@ -174,8 +174,8 @@ class WorkerSettings(Settings):
 
 DEFAULT_POLICY: Final = "default"
 """Names the policy of every pipeline that has none of its own."""
-_POLICIES: Final[TypeAdapter[Mapping[str, NoticePolicy]]] = TypeAdapter(
-    Mapping[str, NoticePolicy], config=built_when_used()
+_POLICIES: Final[TypeAdapter[Mapping[str, NotificationPolicy]]] = TypeAdapter(
+    Mapping[str, NotificationPolicy], config=built_when_used()
 )
 
 
@@ -286,7 +286,7 @@ class HttpSettings(Settings):
 def _webhook_url(url: str | None) -> str | None:
     if url is None:
         return None
-    from adapters.notices import check_webhook_url
+    from adapters.log_notifications import check_webhook_url
 
     return check_webhook_url(url.strip())
 
@@ -298,7 +298,7 @@ def _webhook_secret(secret: object) -> object:
 
 
 def _smtp_url(url: str | None) -> str | None:
-    from adapters.notices import MailServer
+    from adapters.log_notifications import MailServer
 
     if url is not None:
         MailServer.parse(url.strip())
@@ -307,7 +307,7 @@ def _smtp_url(url: str | None) -> str | None:
 
 
 def _address(address: str) -> str:
-    from adapters.notices import check_address
+    from adapters.log_notifications import check_address
 
     return check_address(address)
 
@@ -365,7 +365,7 @@ class AddressSettings(Settings):
     )
 
 
-class NoticeSettings(Settings):
+class NotificationSettings(Settings):
     """Where notices are sent, and to whom; the log when neither webhook nor mail is set."""
 
     title: ClassVar[str] = "Notices"
@@ -412,7 +412,7 @@ class NoticeSettings(Settings):
         "that docflow needs is down",
     )
     policy: Annotated[
-        Mapping[str, NoticePolicy], BeforeValidator(_policy), Setting(kind="JSON")
+        Mapping[str, NotificationPolicy], BeforeValidator(_policy), Setting(kind="JSON")
     ] = Field(
         {},
         validation_alias="DOCFLOW_NOTIFY_POLICY",
@@ -428,16 +428,16 @@ class NoticeSettings(Settings):
         return None if value is None else _address(value)
 
     @property
-    def policies(self) -> NoticePolicies:
+    def policies(self) -> NotificationPolicies:
         """Who is sent what."""
         named = dict(self.policy)
-        default = named.pop(DEFAULT_POLICY, NoticePolicy())
-        return NoticePolicies(self.escalate_to, default, named)
+        default = named.pop(DEFAULT_POLICY, NotificationPolicy())
+        return NotificationPolicies(self.escalate_to, default, named)
 
     @property
     def mail_server(self) -> "MailServer | None":
         """The mail server; None when none is set."""
-        from adapters.notices import MailServer
+        from adapters.log_notifications import MailServer
 
         return None if self.smtp_url is None else MailServer.parse(self.smtp_url)
 

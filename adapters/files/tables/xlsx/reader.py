@@ -17,7 +17,7 @@ from adapters.files.tables.xlsx.cells import CellParser, Grammar, LineNumbers, W
 from adapters.files.tables.xlsx.values import SharedStrings, read_formats
 from adapters.ports.documents import Book, Row, Table
 from adapters.ports.errors import UnreadableDocument
-from workflows.shared.cells import Merge, SheetFacts
+from workflows.shared.cells import Merge, SheetInfo
 
 _ROOT_RELATIONS = "_rels/.rels"
 _TRUE = ("1", "true")
@@ -49,7 +49,7 @@ def open_xlsx_book(path: Path) -> Generator[Book]:
         UnreadableDocument: The workbook is damaged or hostile.
     """
     with _opened(path) as (package, parts, workbook):
-        sheets = [SheetFacts(name, name in parts.hidden) for name in parts.sheets]
+        sheets = [SheetInfo(name, name in parts.hidden) for name in parts.sheets]
         yield Book(sheets, lambda name: _table(package, parts, name, workbook))
 
 
@@ -95,7 +95,7 @@ def _table(
     return table
 
 
-def xlsx_sheets(path: Path) -> list[SheetFacts]:
+def xlsx_sheets(path: Path) -> list[SheetInfo]:
     """A workbook's worksheets in its order.
 
     Raises:
@@ -103,7 +103,7 @@ def xlsx_sheets(path: Path) -> list[SheetFacts]:
     """
     with open_package(path) as package:
         parts = _Parts.read(package)
-        return [SheetFacts(name, name in parts.hidden) for name in parts.sheets]
+        return [SheetInfo(name, name in parts.hidden) for name in parts.sheets]
 
 
 def read_rows(

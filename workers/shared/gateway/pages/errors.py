@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.routing import Match
 
 from workers.shared.gateway.http.requests import prefers_page
-from workers.shared.gateway.pages.renderer import gettext, is_fragment, negotiated, speaking
+from workers.shared.gateway.pages.renderer import gettext, is_fragment, negotiated, use_locale
 from workers.shared.gateway.pages.site import Alert, Site
 from workers.shared.services.bodies import printable
 from workers.shared.services.errors import Forbidden, NotFound, ServiceError, ServiceUnavailable
@@ -35,7 +35,7 @@ class ErrorPages:
         """A page for a person; the problem itself where a program asks."""
         if not self._is_for_a_person(request):
             return problem
-        with speaking(negotiated(request.headers.get("Accept-Language", ""))):
+        with use_locale(negotiated(request.headers.get("Accept-Language", ""))):
             alert = _alert(request, problem.status_code)
             page = await self._site.report(request, alert, problem.status_code)
         for name in _KEPT:

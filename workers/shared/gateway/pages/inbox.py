@@ -28,9 +28,9 @@ from workers.shared.gateway.pages.site import (
     PageRoute,
     PipelinePages,
     Site,
-    own_address,
     page_route,
     read_form,
+    safe_redirect_path,
 )
 from workers.shared.services.errors import Forbidden
 from workers.shared.services.inbox import Inbox, InboxEntry
@@ -49,7 +49,7 @@ class SessionPages:
 
     async def show(self, request: Request, next: str = _START) -> Response:
         """The sign-in page."""
-        return self._form(request, own_address(next, _START))
+        return self._form(request, safe_redirect_path(next, _START))
 
     async def sign_in(self, request: Request) -> Response:
         """Keep a token that is good in a cookie."""
@@ -58,7 +58,7 @@ class SessionPages:
             raise Forbidden(gettext("sign in on this site's own page"))
         form = await read_form(request)
         token = form.text("token", 20_000)
-        target = own_address(form.text("next", 2000), _START)
+        target = safe_redirect_path(form.text("next", 2000), _START)
         if len(token) > _LONGEST:
             return self._form(
                 request, target, gettext("The token is too long for a browser's cookie.")

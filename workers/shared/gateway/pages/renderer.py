@@ -119,7 +119,7 @@ def negotiated(header: str) -> Language:
 
 
 @contextmanager
-def speaking(language: Language) -> Generator[None]:
+def use_locale(language: Language) -> Generator[None]:
     """Answer in a language, for as long as the block takes."""
     token = _CURRENT.set(language)
     try:

@@ -21,7 +21,7 @@ from workers.shared.gateway.pages.renderer import (
     is_fragment,
     localised,
     negotiated,
-    speaking,
+    use_locale,
 )
 from workers.shared.services.errors import (
     Forbidden,
@@ -274,7 +274,7 @@ def page_route(site: Site) -> type[APIRoute]:
             handle = super().get_route_handler()
 
             async def answer(request: Request) -> Response:
-                with speaking(negotiated(request.headers.get("Accept-Language", ""))):
+                with use_locale(negotiated(request.headers.get("Accept-Language", ""))):
                     try:
                         return await handle(request)
                     except SignInNeeded as reason:
@@ -296,7 +296,7 @@ def sentence(error: ServiceError) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
-def own_address(address: str, otherwise: str) -> str:
+def safe_redirect_path(address: str, otherwise: str) -> str:
     """An address of this site to continue at; another one could be a phishing site."""
     parts = urlsplit(address)
     is_own = not parts.scheme and not parts.netloc and address.startswith("/")

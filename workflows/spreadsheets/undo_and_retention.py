@@ -10,9 +10,9 @@ from temporalio.exceptions import FailureError
 from workflows.shared import attributes, policies
 from workflows.shared.errors import PERMANENT
 from workflows.shared.failures import explain, failure_type, reraise_cancellation
-from workflows.shared.notices import NoticeKind, counted
+from workflows.shared.notifications import NotificationKind, counted
 from workflows.shared.parking import Decision, Parkable, Parking
-from workflows.shared.run_notices import Notices
+from workflows.shared.run_notifications import Notifications
 from workflows.shared.waiting import Waiting
 from workflows.spreadsheets.runs import (
     Answer,
@@ -20,8 +20,8 @@ from workflows.spreadsheets.runs import (
     ExpiredPage,
     PurgeInput,
     PurgeResult,
-    RetentionOrder,
-    UndoOrder,
+    RetentionInput,
+    UndoInput,
     UndoResult,
     workflow_id,
 )
@@ -38,24 +38,24 @@ class SpreadsheetUndo(Parkable, retry=Answer):
     """
 
     @workflow.init
-    def __init__(self, order: UndoOrder) -> None:
+    def __init__(self, order: UndoInput) -> None:
         self._order = order
-        self._notices, self._waiting = Notices(order.notices), Waiting()
+        self._notices, self._waiting = Notifications(order.notices), Waiting()
         super().__init__(Parking(_PARKED_FOR, self._notices, {"retry": "try again"}))
         self._notices.facts = {"about": {"uuid": order.uuid, "filename": order.filename}}
 
     @workflow.run
-    async def run(self, order: UndoOrder) -> UndoResult:
+    async def run(self, order: UndoInput) -> UndoResult:
         """Undo the import; one that cannot be undone fails with the reason."""
         try:
             result = await self._waiting.retried(self._undo, self._park)
         except FailureError as error:
             reraise_cancellation(error)
-            await self._notices.end(NoticeKind.FAILED, "failed", explain(error))
+            await self._notices.end(NotificationKind.FAILED, "failed", explain(error))
             raise
         workflow.upsert_search_attributes(attributes.not_waiting(result.state))
         await self._notices.end(
-            NoticeKind.UNDONE, result.state.replace("_", " ").lower(), counted(result.counts)
+            NotificationKind.UNDONE, result.state.replace("_", " ").lower(), counted(result.counts)
         )
         return result
 
@@ -84,7 +84,7 @@ class SpreadsheetRetention:
     """Page by page, the oldest first; what one run does not reach is left to the next one."""
 
     @workflow.run
-    async def run(self, order: RetentionOrder) -> PurgeResult:
+    async def run(self, order: RetentionInput) -> PurgeResult:
         """Purge what is due; safe to run twice and at any time."""
         waiting = Waiting()
         due = ExpiredInput(order=order, now=workflow.now())

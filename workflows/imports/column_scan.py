@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from workflows.imports.header import Specificity, TableHeader
-from workflows.imports.lines import HeadersBelow, refuse_other_tables
+from workflows.imports.row_classification import HeadersBelow, refuse_other_tables
 from workflows.imports.types import SEQUENCE, TableSpec
 from workflows.shared.cells import Cell, GarbledTexts, cell_text, column_letters
 from workflows.shared.conversion import (
@@ -35,6 +35,7 @@ from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normal
 from workflows.shared.left_out import KeyWords, KeyWordSearch
 from workflows.shared.notations import (
     Notation,
+    column_notation,
     date_readings,
     days_of,
     decide,
@@ -42,7 +43,6 @@ from workflows.shared.notations import (
     number_notations,
     part_of_date,
     plain_cells,
-    settle,
     slashed,
 )
 
@@ -409,7 +409,7 @@ class Survey:
             if settled[name] is None and name in options.carried:
                 settled[name] = options.carried[name]
             elif settled[name] is None:
-                settled[name] = settle(self._found[position], everywhere, dates=is_date)
+                settled[name] = column_notation(self._found[position], everywhere, dates=is_date)
         return settled
 
     def _choose(self, spec: FieldSpec, places: Sequence[int]) -> int:

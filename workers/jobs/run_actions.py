@@ -7,15 +7,15 @@ from typing import Any, Final
 from workers.shared.register import Run
 from workers.shared.services.bodies import correction_of
 from workers.shared.services.errors import InvalidRequest
-from workers.shared.services.verbs import (
+from workers.shared.services.run_actions import (
     AnswerRequest,
     Report,
-    RunVerbs,
+    RunActions,
     send_answer,
 )
 
 
-class JobVerbs:
+class JobRunActions:
     """What can be done to jobs, their stages and batches."""
 
     pipeline = "jobs"
@@ -46,4 +46,4 @@ class JobVerbs:
         raise InvalidRequest(f"{run.workflow_id} has no report")
 
 
-VERBS: Final[RunVerbs] = JobVerbs()
+RUN_ACTIONS: Final[RunActions] = JobRunActions()

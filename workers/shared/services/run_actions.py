@@ -41,7 +41,7 @@ class Report:
     """What to do with it."""
 
 
-class RunVerbs(Protocol):
+class RunActions(Protocol):
     """What can be done to the runs of one pipeline; its register says which verbs they offer."""
 
     pipeline: str
@@ -109,7 +109,7 @@ async def send_answer(
     return {"workflow_id": run.workflow_id, "answer": request.verb}
 
 
-class RegisteredVerbs:
+class DefaultRunActions:
     """Runs as Temporal knows them, answered by the updates that the register names.
 
     Args:

@@ -10,15 +10,15 @@ from typing import Final
 
 import aiosmtplib
 
-from adapters.notices import MailServer, body_of, check_address, logger, subject_of
+from adapters.log_notifications import MailServer, body_of, check_address, logger, subject_of
 from adapters.ports.errors import PortError, Unavailable
-from workflows.shared.notices import Notice
+from workflows.shared.notifications import Notification
 
 SMTP_TIMEOUT_SECONDS: Final = 30.0
 """For each answer of the server."""
 
 
-class SmtpNotices:
+class SmtpNotifications:
     """Sends notices as plain text.
 
     Args:
@@ -41,7 +41,7 @@ class SmtpNotices:
         self._tls = tls
         self._timeout = timeout
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         """Send one notice; one without recipients is logged.
 
         Raises:
@@ -111,7 +111,7 @@ class SmtpNotices:
         return f"{self._server.host}:{self._server.port}"
 
 
-def _addresses(notice: Notice) -> Sequence[str]:
+def _addresses(notice: Notification) -> Sequence[str]:
     found: list[str] = []
     for address in notice.recipients:
         try:
@@ -121,7 +121,7 @@ def _addresses(notice: Notice) -> Sequence[str]:
     return found
 
 
-def _compose(notice: Notice, sender: str, recipients: Sequence[str]) -> EmailMessage:
+def _compose(notice: Notification, sender: str, recipients: Sequence[str]) -> EmailMessage:
     message = EmailMessage(policy=SMTP)
     message["From"] = Address(addr_spec=sender)
     message["To"] = [Address(addr_spec=address) for address in recipients]

@@ -8,15 +8,15 @@ from datetime import datetime
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
-from workflows.shared.notices import Notice, NoticeKind, clean
+from workflows.shared.notifications import Notification, NotificationKind, clean
 
 logger = logging.getLogger(__name__)
 
 
-class LogNotices:
+class LogNotifications:
     """Writes that a notice was due, without names, addresses and reasons."""
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         """Log what kind of notice is due for which run."""
         logger.info(
             "%s due for %s in state %s (%s); "
@@ -28,40 +28,40 @@ class LogNotices:
         )
 
 
-_SUBJECTS: Final[Mapping[NoticeKind, str]] = {
-    NoticeKind.NEEDS_YOU: "waits for you",
-    NoticeKind.REMINDER: "still waits for you",
-    NoticeKind.ESCALATION: "has been waiting for long",
-    NoticeKind.PARKED: "is parked and needs a decision",
-    NoticeKind.ABANDONED: "was cancelled, because it had no answer",
-    NoticeKind.FAILED: "has failed",
-    NoticeKind.UNDONE: "was undone",
+_SUBJECTS: Final[Mapping[NotificationKind, str]] = {
+    NotificationKind.NEEDS_YOU: "waits for you",
+    NotificationKind.REMINDER: "still waits for you",
+    NotificationKind.ESCALATION: "has been waiting for long",
+    NotificationKind.PARKED: "is parked and needs a decision",
+    NotificationKind.ABANDONED: "was cancelled, because it had no answer",
+    NotificationKind.FAILED: "has failed",
+    NotificationKind.UNDONE: "was undone",
 }
-_WHY: Final[Mapping[NoticeKind, str]] = {
-    NoticeKind.NEEDS_YOU: "It pauses until you answer. Nothing is lost in the meantime.",
-    NoticeKind.REMINDER: "It pauses until you answer. Nothing is lost in the meantime.",
-    NoticeKind.ESCALATION: "It has had no answer so far. You get this mail because you are "
+_WHY: Final[Mapping[NotificationKind, str]] = {
+    NotificationKind.NEEDS_YOU: "It pauses until you answer. Nothing is lost in the meantime.",
+    NotificationKind.REMINDER: "It pauses until you answer. Nothing is lost in the meantime.",
+    NotificationKind.ESCALATION: "It has had no answer so far. You get this mail because you are "
     "responsible for it, or because reminders to others had no answer.",
-    NoticeKind.PARKED: "A step failed. Remove the cause, then retry the step.",
-    NoticeKind.ABANDONED: "It waited for an answer for as long as it may. Send the document again "
-    "to start over.",
+    NotificationKind.PARKED: "A step failed. Remove the cause, then retry the step.",
+    NotificationKind.ABANDONED: "It waited for an answer for as long as it may. "
+    "Send the document again to start over.",
 }
 _TITLE_CHARACTERS: Final = 150
 _LINE_CHARACTERS: Final = 2_000
 
 
-def subject_of(notice: Notice) -> str:
+def subject_of(notice: Notification) -> str:
     """One line that names the run and what is the matter."""
     summary = _SUBJECTS.get(notice.kind, f"is {clean(notice.state, 100)}")
     return f"{clean(notice.title, _TITLE_CHARACTERS)} {summary}"
 
 
-def body_of(notice: Notice) -> str:
+def body_of(notice: Notification) -> str:
     """A few lines of plain text; no line is made by what comes from outside."""
     return "\n".join(line.rstrip() for line in _lines(notice)) + "\n"
 
 
-def _lines(notice: Notice) -> Iterator[str]:
+def _lines(notice: Notification) -> Iterator[str]:
     yield subject_of(notice)
     yield ""
     yield clean(notice.reason, _LINE_CHARACTERS)

@@ -1,10 +1,10 @@
 """Notices in memory: the fake that tests share."""
 
 from adapters.ports.errors import PortError
-from workflows.shared.notices import Notice
+from workflows.shared.notifications import Notification
 
 
-class MemoryNotices:
+class MemoryNotifications:
     """Keeps what was sent.
 
     Attributes:
@@ -14,11 +14,11 @@ class MemoryNotices:
     """
 
     def __init__(self) -> None:
-        self.sent: dict[str, Notice] = {}
+        self.sent: dict[str, Notification] = {}
         self.calls = 0
         self.failure: PortError | None = None
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         """Keep a notice, as a receiver that dedupes on the id does."""
         self.calls += 1
         if self.failure is not None:

@@ -29,7 +29,7 @@ Text = Annotated[str, StringConstraints(max_length=REASON_CHARACTERS)]
 Facts = Annotated[dict[Word, Text | int], Field(max_length=20)]
 
 
-class NoticeKind(StrEnum):
+class NotificationKind(StrEnum):
     """What has happened."""
 
     NEEDS_YOU = "needs-you"
@@ -58,12 +58,12 @@ class NextStep(Contract):
     """To be pasted into a shell."""
 
 
-class NoticeOrder(Contract):
+class NotificationInput(Contract):
     """Input of `notices.send`: what a run says of itself."""
 
     id: Word
     """The same for every attempt at the same notice."""
-    kind: NoticeKind
+    kind: NotificationKind
     workflow_id: WorkflowId
     run_id: Word
     at: datetime
@@ -87,18 +87,18 @@ class NoticeOrder(Contract):
     """Facts that only this pipeline has."""
 
 
-class NoticeReceipt(Contract):
+class NotificationReceipt(Contract):
     """Result of `notices.send`: when the policy reminds people of a parked run; seconds."""
 
     remind_after: int | None = None
     remind_every: int | None = None
 
 
-class Notice(Contract):
+class Notification(Contract):
     """What people are sent."""
 
     id: Word
-    kind: NoticeKind
+    kind: NotificationKind
     pipeline: Word
     workflow_id: WorkflowId
     run_id: Word
@@ -134,15 +134,15 @@ def delivery_id(notice: str) -> str:
 
 LAST_REMINDERS: Final = (0.5, 0.9)
 """Parts of its timeout after which a run that gives up by itself has said so once, and twice."""
-EVERY_KIND_BUT_ENDED: Final = frozenset(NoticeKind) - {NoticeKind.ENDED}
+EVERY_KIND_BUT_ENDED: Final = frozenset(NotificationKind) - {NotificationKind.ENDED}
 TO_OPERATORS: Final = frozenset(
     {
-        NoticeKind.PARKED,
-        NoticeKind.ESCALATION,
-        NoticeKind.FAILED,
-        NoticeKind.ENDED,
-        NoticeKind.UNDONE,
-        NoticeKind.OUTAGE,
+        NotificationKind.PARKED,
+        NotificationKind.ESCALATION,
+        NotificationKind.FAILED,
+        NotificationKind.ENDED,
+        NotificationKind.UNDONE,
+        NotificationKind.OUTAGE,
     }
 )
 """Kinds that go to the addresses of the policy even where a person is named."""
@@ -157,43 +157,45 @@ _SECRET: Final = re.compile(
 Hours = Annotated[int, Field(ge=1, le=24 * 365)]
 
 
-class NoticePolicy(BaseModel):
+class NotificationPolicy(BaseModel):
     """Who of one pipeline is sent which notices, and when they are reminded."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     to: Annotated[tuple[Address, ...], Field(max_length=100)] | None = None
     """Mail addresses; None: those of the default."""
-    kinds: frozenset[NoticeKind] = EVERY_KIND_BUT_ENDED
+    kinds: frozenset[NotificationKind] = EVERY_KIND_BUT_ENDED
     remind_after_hours: Hours | None = None
     """Until the first reminder of a parked run."""
     remind_every_hours: Hours | None = None
     """Between reminders; None: there is one."""
 
     @property
-    def receipt(self) -> NoticeReceipt:
+    def receipt(self) -> NotificationReceipt:
         """When a parked run is to remind people."""
-        return NoticeReceipt(
+        return NotificationReceipt(
             remind_after=_seconds(self.remind_after_hours),
             remind_every=_seconds(self.remind_every_hours),
         )
 
 
 @dataclass(frozen=True)
-class NoticePolicies:
+class NotificationPolicies:
     """The policies of an installation."""
 
     operators: tuple[str, ...] = ()
     """Mail addresses where a policy names none."""
-    default: NoticePolicy = field(default_factory=NoticePolicy)
-    named: Mapping[str, NoticePolicy] = field(default_factory=dict[str, NoticePolicy])
+    default: NotificationPolicy = field(default_factory=NotificationPolicy)
+    named: Mapping[str, NotificationPolicy] = field(default_factory=dict[str, NotificationPolicy])
     """Those of their own, by pipeline."""
 
-    def of(self, pipeline: str) -> NoticePolicy:
+    def of(self, pipeline: str) -> NotificationPolicy:
         """The policy of one pipeline."""
         return self.named.get(pipeline, self.default)
 
-    def recipients(self, pipeline: str, kind: NoticeKind, notify: str | None) -> tuple[str, ...]:
+    def recipients(
+        self, pipeline: str, kind: NotificationKind, notify: str | None
+    ) -> tuple[str, ...]:
         """Mail addresses that a notice goes to, each once.
 
         Args:
@@ -219,7 +221,7 @@ class Reminded:
 
 
 def next_reminder(
-    timeout: timedelta, reminded: Reminded, receipt: NoticeReceipt
+    timeout: timedelta, reminded: Reminded, receipt: NotificationReceipt
 ) -> timedelta | None:
     """When a run that waits reminds people next, counted from the beginning of its wait.
 
@@ -299,7 +301,7 @@ class Due:
     others: int = 0
 
 
-class NoticeGroups:
+class NotificationGroups:
     """Decides of each notice whether it is sent now, comes back, or was counted by another.
 
     It remembers nothing over the end of its process: notices that were held come back, and the
@@ -356,7 +358,7 @@ _NAME: Final = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\
 _DIGITS: Final = 16
 
 
-def cause_of(reason: str) -> str:
+def failure_fingerprint(reason: str) -> str:
     """A reason without the names that it quotes: the same for all files of one cause."""
     return _NAME.sub(ANY_NAME, reason)
 
@@ -368,4 +370,4 @@ def cause_key(kind: str, reason: str) -> str:
         kind: What tells apart runs that are answered differently, as their queue.
         reason: Why one of them waits.
     """
-    return hashlib.sha256(f"{kind}\n{cause_of(reason)}".encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(f"{kind}\n{failure_fingerprint(reason)}".encode()).hexdigest()[:_DIGITS]

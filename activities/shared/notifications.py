@@ -11,20 +11,20 @@ from temporalio.exceptions import ApplicationError
 from adapters.ports.errors import PortError, Throttled, Unavailable
 from adapters.ports.records import Notifications
 from workflows.shared.errors import PERMANENT, TRANSIENT
-from workflows.shared.notices import (
+from workflows.shared.notifications import (
     REASON_CHARACTERS,
     Due,
     Held,
-    Notice,
-    NoticeGroups,
-    NoticeOrder,
-    NoticePolicies,
-    NoticeReceipt,
+    Notification,
+    NotificationGroups,
+    NotificationInput,
+    NotificationPolicies,
+    NotificationReceipt,
 )
 
-Compose = Callable[[NoticeOrder], Notice]
+Compose = Callable[[NotificationInput], Notification]
 """Adds to what a run says of itself what its register and the settings know of it."""
-Cause = Callable[[NoticeOrder], str | None]
+Cause = Callable[[NotificationInput], str | None]
 """What a notice shares with those of other runs, so that many are sent as one; None: nothing."""
 
 AT_ONCE: Final = 2
@@ -33,11 +33,11 @@ slot. The others come back a little later."""
 LATER: Final = timedelta(seconds=5)
 
 
-def _no_cause(order: NoticeOrder) -> str | None:
+def _no_cause(order: NotificationInput) -> str | None:
     return None
 
 
-async def deliver(channels: Mapping[str, Notifications], notice: Notice) -> None:
+async def deliver(channels: Mapping[str, Notifications], notice: Notification) -> None:
     """Send a notice through every channel that has not had it from an earlier attempt.
 
     One that fails does not delay the others. The heartbeat of the activity holds the channels
@@ -63,7 +63,7 @@ async def deliver(channels: Mapping[str, Notifications], notice: Notice) -> None
         raise _as_error(next(passing, failures[0]), failures)
 
 
-def for_others(notice: Notice, others: int) -> Notice:
+def for_others(notice: Notification, others: int) -> Notification:
     """A notice that stands for others of its cause as well."""
     more = f"and {others:,} more"
     said = f"; {more} for the same cause, of which no notice of their own is sent"
@@ -86,7 +86,7 @@ def _as_error(first: PortError, every: list[PortError]) -> ApplicationError:
     )
 
 
-class NoticeSending:
+class NotificationSending:
     """Sends what the policy of a run's pipeline wants sent; one object for a process.
 
     Args:
@@ -100,18 +100,18 @@ class NoticeSending:
     def __init__(
         self,
         channels: Mapping[str, Notifications],
-        policies: NoticePolicies,
+        policies: NotificationPolicies,
         compose: Compose,
         cause: Cause = _no_cause,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._channels, self._policies, self._compose = channels, policies, compose
         self._cause, self._clock = cause, clock
-        self._groups = NoticeGroups()
+        self._groups = NotificationGroups()
         self._sending = 0
 
     @activity.defn(name="notices.send")
-    async def send(self, order: NoticeOrder) -> NoticeReceipt:
+    async def send(self, order: NotificationInput) -> NotificationReceipt:
         """Send one notice.
 
         A second run of the activity sends it under the same id, by which receivers recognise it.
@@ -126,7 +126,7 @@ class NoticeSending:
             await self._send_grouped(order, notice)
         return policy.receipt
 
-    async def _send_grouped(self, order: NoticeOrder, notice: Notice) -> None:
+    async def _send_grouped(self, order: NotificationInput, notice: Notification) -> None:
         cause = self._cause(order)
         if cause is None:
             await self._send(notice)
@@ -144,7 +144,7 @@ class NoticeSending:
             case None:
                 pass
 
-    async def _send(self, notice: Notice) -> None:
+    async def _send(self, notice: Notification) -> None:
         if self._sending >= AT_ONCE:
             raise ApplicationError(
                 "other notices are being sent", type=TRANSIENT, next_retry_delay=LATER

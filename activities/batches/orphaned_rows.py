@@ -29,7 +29,7 @@ from adapters.database.models.batches import (
 from adapters.database.models.runs import leases
 from adapters.database.records import clean, release
 from adapters.ports.records import OpenRow
-from workflows.batches.events import ended
+from workflows.batches.events import columns_after_end
 from workflows.batches.loads import DocumentProcessed, DocumentState, LoadStep
 from workflows.batches.names import BatchKey, LoaderStatus
 
@@ -197,10 +197,13 @@ def ended_without_run(
         now: UTC.
     """
     if row.cancelled_mode is None:
-        return {**ended(status, now), "reason": None if reason is None else clean(reason)}
+        return {
+            **columns_after_end(status, now),
+            "reason": None if reason is None else clean(reason),
+        }
     why = "; ".join(filter(None, (row.reason, reason)))
     return {
-        **ended(LoaderStatus.CANCELLED, now),
+        **columns_after_end(LoaderStatus.CANCELLED, now),
         "reason": clean(why) or None,
         "unannounced_since": now,
     }

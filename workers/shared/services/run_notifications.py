@@ -11,21 +11,21 @@ from workers.shared.register import Run, recognise
 from workers.shared.services import known_runs
 from workers.shared.services.runs import page_in_temporal
 from workers.shared.settings.check import check_settings
-from workers.shared.settings.common import DEFAULT_POLICY, AddressSettings, NoticeSettings
+from workers.shared.settings.common import DEFAULT_POLICY, AddressSettings, NotificationSettings
 from workflows.shared.dependencies import OUTAGE_PREFIX, OUTAGES
-from workflows.shared.notices import (
+from workflows.shared.notifications import (
     NextStep,
-    Notice,
-    NoticeKind,
-    NoticeOrder,
-    NoticePolicies,
+    Notification,
+    NotificationInput,
+    NotificationKind,
+    NotificationPolicies,
     cause_key,
     clean,
 )
 from workflows.shared.parking import MEANINGS
 
 _MEANINGS: Final = {**MEANINGS, "cancel": "stop it"}
-_OF_PARKED: Final = (NoticeKind.PARKED, NoticeKind.REMINDER)
+_OF_PARKED: Final = (NotificationKind.PARKED, NotificationKind.REMINDER)
 _REASON: Final = ' --reason "..."'
 
 
@@ -42,9 +42,9 @@ def read_addresses(environment: Mapping[str, str]) -> AddressSettings:
         SettingsError: An address is invalid, or a policy is of no pipeline.
     """
     check_settings(environment, AddressSettings)
-    if not NoticeSettings.problems(environment):
+    if not NotificationSettings.problems(environment):
         known = {DEFAULT_POLICY, OUTAGES, *(each.name for each in catalogue.PIPELINES)}
-        unknown = sorted(set(NoticeSettings.read(environment).policy) - known)
+        unknown = sorted(set(NotificationSettings.read(environment).policy) - known)
         if unknown:
             raise SettingsError(
                 f"DOCFLOW_NOTIFY_POLICY names {', '.join(map(repr, unknown))}; there are "
@@ -54,7 +54,7 @@ def read_addresses(environment: Mapping[str, str]) -> AddressSettings:
 
 
 @dataclass(frozen=True)
-class NoticeComposer:
+class NotificationComposer:
     """Makes notices.
 
     Args:
@@ -64,16 +64,16 @@ class NoticeComposer:
         namespace: Of the runs.
     """
 
-    policies: NoticePolicies
+    policies: NotificationPolicies
     public_url: str | None
     temporal_ui: str | None
     namespace: str
 
-    def compose(self, order: NoticeOrder) -> Notice:
+    def compose(self, order: NotificationInput) -> Notification:
         """The notice that a run has ordered."""
         run = recognise(catalogue.PIPELINES, order.workflow_id)
         pipeline = pipeline_of(order.workflow_id)
-        return Notice(
+        return Notification(
             id=order.id,
             kind=order.kind,
             pipeline=pipeline,
@@ -93,14 +93,14 @@ class NoticeComposer:
             about=order.about,
         )
 
-    def cause(self, order: NoticeOrder) -> str | None:
+    def cause(self, order: NotificationInput) -> str | None:
         """What the notice of a parked run shares with those of others; None: nothing."""
         run = recognise(catalogue.PIPELINES, order.workflow_id)
         if run is None or not run.kind.parks_alike or order.kind not in _OF_PARKED:
             return None
         return cause_key(f"{run.kind.workflow} {order.kind}", order.reason)
 
-    def _page(self, run: Run | None, order: NoticeOrder) -> str | None:
+    def _page(self, run: Run | None, order: NotificationInput) -> str | None:
         if self.public_url and run is not None and run.kind.page is not None:
             return f"{self.public_url}{run.kind.page(run.key)}"
         if order.link is not None:
@@ -108,7 +108,7 @@ class NoticeComposer:
         return page_in_temporal(self.temporal_ui, self.namespace, order.workflow_id, order.run_id)
 
 
-def _title(run: Run | None, order: NoticeOrder) -> str:
+def _title(run: Run | None, order: NotificationInput) -> str:
     if run is None:
         return order.workflow_id.replace(f"{OUTAGE_PREFIX}/", "Outage: ")
     named = run.kind.title(run.key)
@@ -116,7 +116,7 @@ def _title(run: Run | None, order: NoticeOrder) -> str:
     return named or f"{run.pipeline.title} {filename or known_runs.of(run.pipeline).name(run)}"
 
 
-def _steps(run: Run | None, order: NoticeOrder) -> Iterator[NextStep]:
+def _steps(run: Run | None, order: NotificationInput) -> Iterator[NextStep]:
     """Commands that answer, or show more; those of the pipeline first."""
     yield from order.steps
     if run is None:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter
 
-from workflows.jobs.rasters import GridOrder, PixelRules, RasterFacts, TargetGrid, TileWindow
+from workflows.jobs.rasters import GridInput, PixelRules, RasterInfo, TargetGrid, TileWindow
 
 
 class Inspect(BaseModel):
@@ -22,7 +22,7 @@ class Grid(BaseModel):
     """Make a target grid."""
 
     do: Literal["grid"] = "grid"
-    order: GridOrder
+    order: GridInput
 
 
 class Prepare(BaseModel):
@@ -31,7 +31,7 @@ class Prepare(BaseModel):
     do: Literal["prepare"] = "prepare"
     path: Path
     name: str
-    facts: RasterFacts
+    facts: RasterInfo
     target: Path
 
 
@@ -40,7 +40,7 @@ class Tile(BaseModel):
 
     do: Literal["tile"] = "tile"
     path: Path
-    facts: RasterFacts
+    facts: RasterInfo
     grid: TargetGrid
     rules: PixelRules
     window: TileWindow

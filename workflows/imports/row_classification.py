@@ -119,7 +119,7 @@ class HeadersBelow:
         return None
 
 
-def other_table(header: TableHeader, line: int, cells: Sequence[Cell], place: int) -> str:
+def second_table_error(header: TableHeader, line: int, cells: Sequence[Cell], place: int) -> str:
     """What is said where another table follows whose columns are not those of the first."""
     own = header.titles[place] if place < len(header.titles) else ""
     there = readable(cells[place], _CHARACTERS)
@@ -144,7 +144,7 @@ def refuse_other_tables(
     for index, other in below.find([cells for _, cells in rows], columns):
         if other is not None:
             line, cells = rows[index]
-            raise InvalidDocument(other_table(header, line, cells, other))
+            raise InvalidDocument(second_table_error(header, line, cells, other))
 
 
 def _end_with_digits(cells: Sequence[Cell]) -> bool:

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from workers.shared.register import Run
-from workers.shared.services.verbs import AnswerRequest, Report, RunVerbs
+from workers.shared.services.run_actions import AnswerRequest, Report, RunActions
 from workflows.spreadsheets.runs import Answer, undo_id, workflow_id
 
 
-class SpreadsheetVerbs:
+class SpreadsheetRunActions:
     """What can be done to runs of spreadsheets."""
 
     pipeline = "spreadsheets"
@@ -60,4 +60,4 @@ class SpreadsheetVerbs:
             found.path.unlink(missing_ok=True)
 
 
-VERBS: Final[RunVerbs] = SpreadsheetVerbs()
+RUN_ACTIONS: Final[RunActions] = SpreadsheetRunActions()

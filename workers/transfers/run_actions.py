@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from workers.shared.register import Run
 from workers.shared.services.bodies import correction_of
 from workers.shared.services.errors import InvalidRequest
-from workers.shared.services.verbs import (
+from workers.shared.services.run_actions import (
     AnswerRequest,
     Report,
-    RunVerbs,
+    RunActions,
     send_answer,
 )
 from workflows.transfers.events import TransferStatus
@@ -34,7 +34,7 @@ WAITING: Final[Mapping[TransferStatus, str | None]] = {
 _EVENTS: Final = (TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED)
 
 
-class TransferVerbs:
+class TransferRunActions:
     """What can be done to events and to their jobs."""
 
     pipeline = "transfers"
@@ -85,4 +85,4 @@ def parked_reason(row: "Transfer") -> str | None:
     return reason.removeprefix(_PARKED) if is_parked else None
 
 
-VERBS: Final[RunVerbs] = TransferVerbs()
+RUN_ACTIONS: Final[RunActions] = TransferRunActions()

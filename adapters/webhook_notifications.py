@@ -11,13 +11,13 @@ from pydantic.alias_generators import to_camel
 
 from adapters.http import retry_after, signed_headers
 from adapters.ports.errors import PortError, Throttled, Unavailable
-from workflows.shared.notices import Notice
+from workflows.shared.notifications import Notification
 
 WEBHOOK_TIMEOUT_SECONDS: Final = 15.0
 """For all of one request."""
 
 
-class WebhookNotices:
+class WebhookNotifications:
     """Posts notices as JSON with names in camelCase.
 
     Args:
@@ -34,7 +34,7 @@ class WebhookNotices:
         self._secret = secret
         self._timeout = timeout
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         """Post one notice.
 
         Raises:
@@ -55,7 +55,7 @@ class WebhookNotices:
             ) from error
         self._judge(status, headers)
 
-    async def _post(self, notice: Notice) -> tuple[int, httpx.Headers]:
+    async def _post(self, notice: Notification) -> tuple[int, httpx.Headers]:
         body = json.dumps(_content(notice)).encode()
         now = int(datetime.now(UTC).timestamp())
         secrets = () if self._secret is None else (self._secret,)
@@ -84,7 +84,7 @@ class WebhookNotices:
         raise PortError(f"{summary}; does DOCFLOW_NOTIFY_WEBHOOK_URL name a receiver of notices?")
 
 
-def _content(notice: Notice) -> dict[str, Any]:
+def _content(notice: Notification) -> dict[str, Any]:
     """The fields of a notice, and beside them the facts that only its pipeline has."""
     fields = notice.model_dump(mode="json", exclude={"about", "recipients"})
     return {to_camel(name): value for name, value in {**notice.about, **fields}.items()}

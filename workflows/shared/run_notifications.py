@@ -24,28 +24,28 @@ from temporalio.workflow import ParentClosePolicy
 
 from workflows.shared import attributes, policies
 from workflows.shared.failures import explain, finished_despite_cancel
-from workflows.shared.notices import (
+from workflows.shared.notifications import (
     DELIVERY,
     REASON_CHARACTERS,
     WANTED,
-    NoticeKind,
-    NoticeOrder,
-    NoticeReceipt,
+    NotificationInput,
+    NotificationKind,
+    NotificationReceipt,
     Reminded,
     delivery_id,
     next_reminder,
     notice_id,
 )
 from workflows.shared.records import DOCUMENTS, DOCUMENTS_DESCRIPTION, IS_DOCUMENT
-from workflows.shared.steps import NoticeSending
+from workflows.shared.steps import NotificationSending
 
-IsWanted = Callable[[str, NoticeKind], bool]
+IsWanted = Callable[[str, NotificationKind], bool]
 """Whether a notice is wanted, by the id of a run; a worker provides it under `WANTED`."""
 
 _PATCH: Final = "notice-of-the-end"
 
 
-class Notices:
+class Notifications:
     """The notices of one run.
 
     Args:
@@ -65,9 +65,11 @@ class Notices:
 
     def begin(self) -> None:
         """Decide whether an end that needs no person is notified; before any other step."""
-        self._notifies_end = self.enabled and _is_wanted(NoticeKind.ENDED)
+        self._notifies_end = self.enabled and _is_wanted(NotificationKind.ENDED)
 
-    def order(self, kind: NoticeKind, state: str, reason: str, **facts: Any) -> NoticeOrder:
+    def order(
+        self, kind: NotificationKind, state: str, reason: str, **facts: Any
+    ) -> NotificationInput:
         """What the run says of itself now; the rest of a long reason is left out."""
         info = workflow.info()
         identity: dict[str, Any] = {
@@ -80,9 +82,9 @@ class Notices:
             "state": state,
             "reason": reason[:REASON_CHARACTERS],
         }
-        return NoticeOrder(**{**identity, **self.facts, **facts})
+        return NotificationInput(**{**identity, **self.facts, **facts})
 
-    async def send(self, order: NoticeOrder) -> NoticeReceipt | None:
+    async def send(self, order: NotificationInput) -> NotificationReceipt | None:
         """Send a notice, as a task of its own; cancel it when it is no longer needed.
 
         Returns:
@@ -99,7 +101,7 @@ class Notices:
         return receipt
 
     async def end(
-        self, kind: NoticeKind, state: str, reason: str, *, once: bool = False, **facts: Any
+        self, kind: NotificationKind, state: str, reason: str, *, once: bool = False, **facts: Any
     ) -> None:
         """Notify people of how the run has ended.
 
@@ -113,7 +115,7 @@ class Notices:
             once: The same end of a later run with this id is not notified again.
             facts: More fields of the notice.
         """
-        if not (self._notifies_end if kind is NoticeKind.ENDED else self.enabled):
+        if not (self._notifies_end if kind is NotificationKind.ENDED else self.enabled):
             return
         order = self.order(kind, state, reason, **facts)
         if once:
@@ -121,7 +123,7 @@ class Notices:
             order = order.model_copy(update={"id": same})
         await self.once(order)
 
-    async def once(self, order: NoticeOrder) -> None:
+    async def once(self, order: NotificationInput) -> None:
         """Have a run of its own deliver a notice; one that was delivered before is not again."""
         if not self.enabled:
             return
@@ -131,7 +133,7 @@ class Notices:
             workflow.logger.info("%s of %s was notified before", order.kind, order.workflow_id)
 
 
-def _is_wanted(kind: NoticeKind) -> bool:
+def _is_wanted(kind: NotificationKind) -> bool:
     """Whether the worker's settings ask for a notice, as they are when the run begins.
 
     A yes stands in the history as a patch, so that it is the same in every replay, whatever the
@@ -144,7 +146,7 @@ def _is_wanted(kind: NoticeKind) -> bool:
     return is_wanted and workflow.patched(_PATCH)
 
 
-async def _begin_delivery(order: NoticeOrder) -> None:
+async def _begin_delivery(order: NotificationInput) -> None:
     await workflow.start_child_workflow(
         DELIVERY,
         order,
@@ -156,14 +158,14 @@ async def _begin_delivery(order: NoticeOrder) -> None:
     )
 
 
-async def send(order: NoticeOrder) -> NoticeReceipt:
+async def send(order: NotificationInput) -> NotificationReceipt:
     """Send a notice; the server repeats it for a day.
 
     Raises:
         FailureError: It could not be sent.
     """
     return await workflow.execute_activity_method(
-        NoticeSending.send, order, summary=order.kind, **policies.SENDING
+        NotificationSending.send, order, summary=order.kind, **policies.SENDING
     )
 
 
@@ -180,23 +182,23 @@ class Reminders:
 
     def __init__(
         self,
-        notices: Notices,
-        compose: Callable[[NoticeKind], NoticeOrder],
+        notices: Notifications,
+        compose: Callable[[NotificationKind], NotificationInput],
         since: datetime,
         timeout: timedelta,
         show: Callable[[], object],
     ) -> None:
         self._notices, self._compose, self._show = notices, compose, show
         self._since, self._timeout = since, timeout
-        self._reminded, self._receipt = Reminded(), NoticeReceipt()
+        self._reminded, self._receipt = Reminded(), NotificationReceipt()
         self._sending: asyncio.Task[None] | None = None
 
-    def notify(self, kind: NoticeKind) -> None:
+    def notify(self, kind: NotificationKind) -> None:
         """Send a notice in the background, in place of one that is still being sent."""
         self.stop()
         self._sending = asyncio.create_task(self._send(kind))
 
-    async def _send(self, kind: NoticeKind) -> None:
+    async def _send(self, kind: NotificationKind) -> None:
         receipt = await self._notices.send(self._compose(kind))
         self._receipt = receipt or self._receipt
         self._show()
@@ -222,7 +224,7 @@ class Reminders:
                     raise
                 passed = workflow.now() - self._since
                 self._reminded = Reminded(self._reminded.count + 1, passed)
-                self.notify(NoticeKind.REMINDER)
+                self.notify(NotificationKind.REMINDER)
 
     def stop(self) -> None:
         """Cancel a notice that is still being sent."""
@@ -235,7 +237,7 @@ class NoticeDelivery:
     """Sends one notice, and fails when it could not be sent within a day."""
 
     @workflow.run
-    async def run(self, order: NoticeOrder) -> None:
+    async def run(self, order: NotificationInput) -> None:
         """Send it."""
         await send(order)
 

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from workers.shared.register import Run
 from workers.shared.services.errors import InvalidRequest
-from workers.shared.services.verbs import AnswerRequest, Report, RunVerbs
+from workers.shared.services.run_actions import AnswerRequest, Report, RunActions
 from workflows.batches.events import ImportCancelled
 from workflows.batches.names import BatchKey
 from workflows.batches.runs import BatchAnswer
 
 
-class BatchVerbs:
+class BatchRunActions:
     """What can be done to runs of batches, cases and documents."""
 
     pipeline = "batches"
@@ -51,4 +51,4 @@ class BatchVerbs:
         raise InvalidRequest(f"{run.workflow_id} has no report")
 
 
-VERBS: Final[RunVerbs] = BatchVerbs()
+RUN_ACTIONS: Final[RunActions] = BatchRunActions()

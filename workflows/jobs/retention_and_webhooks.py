@@ -12,10 +12,10 @@ from workflows.jobs.records import (
     JobStatus,
     WebhookAttempt,
     WebhookEnd,
-    WebhookOrder,
+    WebhookInput,
     webhook_delivery_id,
 )
-from workflows.jobs.runs import JOB_RETENTION, JobOrder, JobRetentionOrder, JobRetentionResult
+from workflows.jobs.runs import JOB_RETENTION, JobInput, JobRetentionInput, JobRetentionResult
 from workflows.jobs.steps import JobRetentionSteps
 from workflows.shared import policies
 from workflows.shared.waiting import Waiting
@@ -32,7 +32,7 @@ class WebhookDelivery:
     """Delivers the end of a job to one receiver; outlives the job."""
 
     @workflow.run
-    async def run(self, order: WebhookOrder) -> WebhookEnd:
+    async def run(self, order: WebhookInput) -> WebhookEnd:
         """Deliver; a receiver that never takes it is a result, and no failure."""
         waiting = Waiting()
         attempts = pauses = 0
@@ -55,7 +55,7 @@ class WebhookDelivery:
             await workflow.sleep(pause, summary=(attempt.problem or "try again")[:100])
 
 
-def _show(order: WebhookOrder, attempts: int, problem: str | None, pause: float) -> None:
+def _show(order: WebhookInput, attempts: int, problem: str | None, pause: float) -> None:
     """Show how many attempts were made, why the last one failed, and when the next one is made."""
     most = order.receiver.retry_count + 1
     again = workflow.now() + timedelta(seconds=pause)
@@ -65,7 +65,7 @@ def _show(order: WebhookOrder, attempts: int, problem: str | None, pause: float)
     )
 
 
-async def _attempted(order: WebhookOrder) -> WebhookAttempt:
+async def _attempted(order: WebhookInput) -> WebhookAttempt:
     timeout = timedelta(seconds=order.receiver.timeout_seconds + 30)
     return await workflow.execute_activity(
         DELIVER_WEBHOOK,
@@ -77,7 +77,7 @@ async def _attempted(order: WebhookOrder) -> WebhookAttempt:
     )
 
 
-async def start_deliveries(job: JobOrder, status: JobStatus) -> None:
+async def start_deliveries(job: JobInput, status: JobStatus) -> None:
     """Notify every receiver of a job of its end, from the job's own run.
 
     Args:
@@ -85,7 +85,7 @@ async def start_deliveries(job: JobOrder, status: JobStatus) -> None:
         status: How it has ended.
     """
     for number, receiver in enumerate(job.webhooks):
-        order = WebhookOrder(
+        order = WebhookInput(
             job_id=job.job_id,
             attempt=job.attempt,
             status=status,
@@ -107,7 +107,7 @@ class JobRetention:
     """Superseded files, then jobs, the oldest first; what one run does not reach is left."""
 
     @workflow.run
-    async def run(self, order: JobRetentionOrder) -> JobRetentionResult:
+    async def run(self, order: JobRetentionInput) -> JobRetentionResult:
         """Remove what is due; safe to run twice and at any time."""
         waiting = Waiting()
         files = await waiting.done(

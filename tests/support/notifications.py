@@ -3,18 +3,24 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from workflows.shared.notices import NextStep, Notice, NoticeKind, NoticeOrder, notice_id
+from workflows.shared.notifications import (
+    NextStep,
+    Notification,
+    NotificationInput,
+    NotificationKind,
+    notice_id,
+)
 
 WORKFLOW_ID = "spreadsheet/5f0c62b1-1f0a-4e0e-9b1e-0d7c9c3f2a11"
 ID = notice_id(WORKFLOW_ID, "reminder", 1)
 SINCE = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
 
-def a_notice(**changes: Any) -> Notice:
+def a_notice(**changes: Any) -> Notification:
     """A reminder."""
     values = {
         "id": ID,
-        "kind": NoticeKind.REMINDER,
+        "kind": NotificationKind.REMINDER,
         "pipeline": "spreadsheets",
         "workflow_id": WORKFLOW_ID,
         "run_id": "0190",
@@ -31,10 +37,12 @@ def a_notice(**changes: Any) -> Notice:
         "notify": "lovelace@example.com",
         "about": {"organisation_id": 1, "import_type": "EVENT_PARTICIPANT"},
     }
-    return Notice(**{**values, **changes})
+    return Notification(**{**values, **changes})
 
 
-def an_order(workflow_id: str, kind: NoticeKind = NoticeKind.PARKED, **changes: Any) -> NoticeOrder:
+def an_order(
+    workflow_id: str, kind: NotificationKind = NotificationKind.PARKED, **changes: Any
+) -> NotificationInput:
     """What a parked run says of itself."""
     values = {
         "id": notice_id(workflow_id, kind),
@@ -46,4 +54,4 @@ def an_order(workflow_id: str, kind: NoticeKind = NoticeKind.PARKED, **changes: 
         "reason": "rows: the disk is full",
         "answers": ("retry", "skip", "fail"),
     }
-    return NoticeOrder(**{**values, **changes})
+    return NotificationInput(**{**values, **changes})

@@ -11,7 +11,7 @@ from workers.shared.register import Run
 from workers.shared.services.bodies import RefusedMessage
 from workers.shared.services.errors import InvalidRequest, NotFound, WrongState
 from workers.shared.services.known_runs import prefixes
-from workers.shared.services.verbs import AnswerRequest, Report, RunVerbs
+from workers.shared.services.run_actions import AnswerRequest, Report, RunActions
 from workflows.imports.messages import encoded, workflow_id
 from workflows.imports.runs import TaskKey
 
@@ -35,7 +35,7 @@ def name_of(named: Named) -> str:
     return whole if named.project_id in prefixes() else whole.partition("/")[2]
 
 
-class ImportVerbs:
+class ImportRunActions:
     """What can be done to import runs."""
 
     pipeline = "imports"
@@ -108,4 +108,4 @@ def _corrected(body: bytes | None) -> Any:
         raise InvalidRequest(f"the corrected message: {refused.description}") from refused
 
 
-VERBS: Final[RunVerbs] = ImportVerbs()
+RUN_ACTIONS: Final[RunActions] = ImportRunActions()
