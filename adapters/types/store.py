@@ -43,15 +43,20 @@ class SqlDeclaredTypes:
             text = (await connection.execute(query)).scalar_one_or_none()
         return None if text is None else declared_of(text)
 
-    async def plan(self, declared: DeclaredType) -> Sequence[Change]:
+    async def plan(
+        self, declared: DeclaredType, among: Mapping[str, DeclaredType] | None = None
+    ) -> Sequence[Change]:
         """The statements that lead the database to a version; nothing is changed.
+
+        Args:
+            declared: The version.
+            among: Types that would be put in force with it, by name.
 
         Raises:
             RuleViolation: No statement leads there.
         """
-        _refuse_own(declared)
         async with self._database.reading() as connection:
-            return await connection.run_sync(lambda plain: changes_to(plain, declared))
+            return await _changes(connection, declared, among)
 
     async def apply(
         self, declared: DeclaredType, *, by: str | None = None, allow_loss: bool = False
@@ -71,12 +76,9 @@ class SqlDeclaredTypes:
         Raises:
             RuleViolation: Values would be lost, or no statement leads there; nothing is changed.
         """
-        _refuse_own(declared)
         async with self._database.transaction() as connection:
             await acquire_advisory_lock(connection, _LOCK)
-            known = {**builtin_types(), **await _in_force(connection)}
-            check_references(declared, {**known, declared.name: declared})
-            changes = await connection.run_sync(lambda plain: changes_to(plain, declared))
+            changes = await _changes(connection, declared)
             losses = [change.loses for change in changes if change.loses is not None]
             if losses and not allow_loss:
                 raise RuleViolation(
@@ -92,6 +94,45 @@ class SqlDeclaredTypes:
 def _refuse_own(declared: DeclaredType) -> None:
     if declared.name in builtin_types():
         raise RuleViolation(f"{declared.name} is a type of docflow's own; choose another name")
+
+
+def _refuse_other_table(declared: DeclaredType, known: Mapping[str, DeclaredType]) -> None:
+    """See that a type keeps its table, and shares it with no other type.
+
+    Raises:
+        RuleViolation: It does not.
+    """
+    before = known.get(declared.name)
+    if before is not None and before.table_name != declared.table_name:
+        raise RuleViolation(
+            f"{declared.name}: its rows are in {before.table_name}, and would not be seen any "
+            f"more; write 'table: {before.table_name}', or declare a type of another name"
+        )
+    for other in known.values():
+        if other.name not in (declared.name, *builtin_types()) and (
+            other.table_name == declared.table_name
+        ):
+            raise RuleViolation(
+                f"{declared.name}: the table {declared.table_name} is that of the type "
+                f"{other.name}; choose another one"
+            )
+
+
+async def _changes(
+    connection: AsyncConnection,
+    declared: DeclaredType,
+    among: Mapping[str, DeclaredType] | None = None,
+) -> Sequence[Change]:
+    """The statements that lead to a version, once it is seen that it may be put in force.
+
+    Raises:
+        RuleViolation: It may not.
+    """
+    _refuse_own(declared)
+    in_force = {**builtin_types(), **await _in_force(connection)}
+    check_references(declared, {**in_force, **(among or {}), declared.name: declared})
+    _refuse_other_table(declared, in_force)
+    return await connection.run_sync(lambda plain: changes_to(plain, declared))
 
 
 async def _in_force(connection: AsyncConnection) -> Mapping[str, DeclaredType]:

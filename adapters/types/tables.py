@@ -58,7 +58,7 @@ _WIDER: Final = frozenset({("BIGINT", "NUMERIC(20, 6)")})
 
 def key_of_version(declared: DeclaredType) -> str:
     """What `DOMAIN` has the table of this version under."""
-    return f"{declared.table or declared.name}_{declared.digest[:_VERSION]}"
+    return f"{declared.table_name}_{declared.digest[:_VERSION]}"
 
 
 def register_table(declared: DeclaredType, *, schema: str | None = SCHEMA) -> str:
@@ -83,7 +83,7 @@ def _table(declared: DeclaredType, key: str, schema: str | None) -> Table:
     if declared.unmapped == "keep":
         columns.append(Column(OTHER, JSONB()))
     return domain_table(
-        declared.table or declared.name,
+        declared.table_name,
         (
             *(Column(name, Text, nullable=False) for name in declared.scope),
             *(Column(name, _type(declared.fields[name]), nullable=False) for name in declared.key),

@@ -23,6 +23,7 @@ GROUPS: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = MappingProxyT
     {
         "product": (PRODUCT, (PYTHON,)),
         "templates and scripts": (PRODUCT, PAGES),
+        "declared types": (PRODUCT, (".yaml",)),
         "stack": (("stack",), (PYTHON,)),
         "emulators": (("emulators",), (PYTHON,)),
         "deploy": (("deploy", ".ci"), (PYTHON, *SHELL, "run")),

@@ -276,7 +276,7 @@ async def test_a_reference_may_name_a_row_of_any_table(installation: Installatio
 async def test_a_type_that_refers_to_nothing_is_refused(installation: Installation) -> None:
     orders = read_type(ORDERS.replace("UNKNOWN", "ask"), "orders.yaml")
     with pytest.raises(RuleViolation, match="refers to the type suppliers"):
-        await installation.types.apply(orders)
+        await installation.types.plan(orders)
     needy = SUPPLIERS.replace("city: {}", "city: {required: true}")
     await installation.types.apply(read_type(needy, "suppliers.yaml"))
     with pytest.raises(RuleViolation, match="cannot create rows of suppliers, which need city"):

@@ -91,6 +91,19 @@ async def test_two_that_apply_at_once_take_turns(installation: Installation) -> 
     assert (await installation.types.in_force())["tools"] == second
 
 
+async def test_a_table_belongs_to_one_type_and_stays_its_table(
+    installation: Installation,
+) -> None:
+    await installation.types.apply(tools(FIRST))
+    with pytest.raises(RuleViolation, match="rows are in tools, and would not be seen"):
+        await installation.types.apply(tools(FIRST + "table: devices\n"))
+    other = FIRST.replace("name: tools", "name: devices\ntable: tools")
+    with pytest.raises(RuleViolation, match="is that of the type tools"):
+        await installation.types.apply(tools(other))
+    with pytest.raises(RuleViolation, match="begin with 'staged_'"):
+        tools(FIRST.replace("name: tools", "name: staged_tools"))
+
+
 async def test_types_of_docflows_own_are_left_alone(installation: Installation) -> None:
     own = tools(FIRST.replace("name: tools", "name: equipment"))
     with pytest.raises(RuleViolation, match="docflow's own"):

@@ -275,7 +275,7 @@ async def _each(
         for each in declared:
             try:
                 changes = (
-                    await types.plan(each)
+                    await types.plan(each, {other.name: other for other in declared})
                     if allow_loss is None
                     else await types.apply(each, by=cli.user, allow_loss=allow_loss)
                 )

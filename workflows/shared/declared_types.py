@@ -35,6 +35,8 @@ from workflows.shared.fields import (
 )
 from workflows.shared.patterns import compiled_pattern
 
+STAGED: Final = "staged_"
+"""What the names of tables begin with whose rows go in all at once."""
 OTHER: Final = "other"
 """JSON column of the cells that mean no field, where a type keeps them."""
 NAME_CHARACTERS: Final = 40
@@ -397,6 +399,8 @@ class DeclaredType(_Declared):
             for name in names:
                 if name not in known:
                     raise ValueError(f"{place}: there is no field {name!r}; {nearest(name, known)}")
+        if self.table_name.startswith(STAGED):
+            raise ValueError(f"table: names that begin with {STAGED!r} are docflow's own")
         if both := sorted(set(self.scope) & set(known)):
             raise ValueError(
                 f"{both[0]!r} is in 'scope' and in 'fields'; a message gives it or the file does"
@@ -473,6 +477,11 @@ class DeclaredType(_Declared):
                         "from one of them"
                     )
         return self
+
+    @property
+    def table_name(self) -> str:
+        """What the table of its rows is called."""
+        return self.table or self.name
 
     @property
     def natural_key(self) -> tuple[str, ...]:
