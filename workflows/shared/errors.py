@@ -36,7 +36,7 @@ Failures of a document itself, and refusals of rules.
 from typing import Final
 
 UNAVAILABLE: Final = "Unavailable"
-"""Its details are those of `Awaited`: dependency, bytes of room, and the name of one of many."""
+"""Its details are those of `WaitInput`: dependency, bytes of room, and the name of one of many."""
 TRANSIENT: Final = "Transient"
 THROTTLING: Final = "Throttling"
 NOT_YET: Final = "NotYet"
