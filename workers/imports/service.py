@@ -101,7 +101,8 @@ class ImportAnswers:
                 f"{run.workflow_id} is {state}: only a parked import takes a corrected file",
                 workflow_id=run.workflow_id,
             )
-        if not REGISTRY[row.document_type].needs_blob:
+        facts = REGISTRY.get(row.document_type)  # a declared type always has a document
+        if facts is not None and not facts.needs_blob:
             raise InvalidRequest(f"{row.document_type} works on what is stored: no file")
         name = upload_name(key.project_id, key.task_id, file.filename, secrets.token_hex(4))
         stored = await file.store(name)

@@ -1,5 +1,6 @@
 """A corrected file stays where the run may have it, and only there."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,9 +16,10 @@ from workflows.imports.messages import DocumentType
 from workflows.imports.runs import ImportState
 
 
+@dataclass
 class Row:
-    state = ImportState.PARKED
-    document_type = DocumentType.EQUIPMENT
+    document_type: str
+    state: ImportState = ImportState.PARKED
 
 
 class Runs:
@@ -30,6 +32,7 @@ class Runs:
         raise self._failure
 
 
+@pytest.mark.parametrize("document_type", [DocumentType.EQUIPMENT, "invoice_lines"])
 @pytest.mark.parametrize(
     ("failure", "kept"),
     [
@@ -40,7 +43,7 @@ class Runs:
     ],
 )
 async def test_a_corrected_file_stays_unless_its_answer_was_refused(
-    tmp_path: Path, failure: ServiceError, kept: int
+    tmp_path: Path, failure: ServiceError, kept: int, document_type: str
 ) -> None:
     ports = ActivityPorts(tmp_path)
     corrected = tmp_path / "corrected.csv"
@@ -48,7 +51,7 @@ async def test_a_corrected_file_stays_unless_its_answer_was_refused(
     run = recognise(catalogue.PIPELINES, "import/P1/T1")
     assert run is not None
     runs: Any = Runs(failure)
-    tasks: Any = ScriptedPort(get=Row())
+    tasks: Any = ScriptedPort(get=Row(document_type))
     answers = ImportAnswers(runs, tasks, ports.blobs)
     file = CorrectedFile(corrected.name, lambda name: ports.blobs.upload(corrected, name))
     with pytest.raises(type(failure)):
