@@ -57,7 +57,9 @@ BEGIN
     -- Those of a partition go with it.
     EXECUTE format('DROP TABLE IF EXISTS %s CASCADE', made.name);
   END LOOP;
-  DROP SCHEMA IF EXISTS docflow_types CASCADE;
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'docflow_types') THEN
+    DROP SCHEMA docflow_types CASCADE;
+  END IF;
 END $$;
 CREATE FUNCTION pristine.restore() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

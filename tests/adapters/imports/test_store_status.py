@@ -208,7 +208,7 @@ async def test_a_task_that_never_opened_can_be_closed(
 async def test_fields_that_are_not_used_are_named_whatever_becomes_of_an_import(
     store: SqlImportStore, tasks: SqlImportTasks, state: ImportState
 ) -> None:
-    given = message(colour="red")
+    given = message(unknown_fields=["colour"])
     outcome = HandlerOutcome() if state is ImportState.COMPLETED else None
     closed = await store.close(Closing(message=given, state=state, outcome=outcome), "w")
     row = await tasks.get("p1", "t1")

@@ -162,7 +162,7 @@ async def test_transient_failures_are_retried(imports: Imports) -> None:
 
 async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
     script = ScriptedImport(failures=[permanent()])
-    async with imports.running(script, import_message(colour="red")) as handle:
+    async with imports.running(script, import_message(unknown_fields=["colour"])) as handle:
         await imports.parked(handle)
         status = await handle.query(DocumentImport.status)
         assert status.state is ImportState.PARKED
