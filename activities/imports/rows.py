@@ -254,7 +254,7 @@ class CodeSpelling:
         if not chunk.rows:
             return chunk
         await self._check_sections(chunk)
-        if self._answer == DISTINCT:
+        if self._answer == DISTINCT or not self._names:
             return chunk
         rows = chunk.rows
         if isinstance(rows, PackedRows) and not rows.zero_led and not self._lengths:

@@ -16,12 +16,16 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Executable,
     Integer,
+    Select,
+    Table,
     Text,
     bindparam,
     delete,
     exists,
+    false,
     func,
     literal_column,
     or_,
@@ -180,17 +184,7 @@ def _looking(
         )
         .scalar_subquery()
     )
-    lengths = (
-        select(func.length(found.c[names[0]]).label("length"))
-        .where(
-            func.coalesce(answer, "") != DISTINCT,
-            *(found.c[name] == bindparam(f"scope_{name}", type_=Text) for name in scope),
-            upserts.zero_led(found, names),
-            found.c.source_task != task,
-        )
-        .distinct()
-        .subquery("lengths")
-    )
+    lengths = _zero_led_lengths(found, names, scope, task, answer).subquery("lengths")
     always = select(literal_column("1", Integer).label("one")).subquery("always")
     columns: tuple[Any, ...] = (
         (or_(taken, held) if guarded else taken).label("taken"),
@@ -201,6 +195,28 @@ def _looking(
     return select(*columns).select_from(always.outerjoin(lengths, true()))
 
 
+def _zero_led_lengths(
+    found: Table,
+    names: Sequence[str],
+    scope: Sequence[str],
+    task: ColumnElement[str],
+    answer: ColumnElement[Any],
+) -> Select[Any]:
+    """Lengths of first codes where some code begins with a zero; none of a key without codes."""
+    if not names:
+        return select(literal_column("NULL", Integer).label("length")).where(false())
+    return (
+        select(func.length(found.c[names[0]]).label("length"))
+        .where(
+            func.coalesce(answer, "") != DISTINCT,
+            *(found.c[name] == bindparam(f"scope_{name}", type_=Text) for name in scope),
+            upserts.zero_led(found, names),
+            found.c.source_task != task,
+        )
+        .distinct()
+    )
+
+
 async def _settled(
     connection: AsyncConnection,
     whole: WholeImport,
@@ -209,7 +225,7 @@ async def _settled(
 ) -> RowChunk:
     """The chunk with its codes as they are known."""
     names = code_fields(spec)
-    if known.answer == DISTINCT:
+    if known.answer == DISTINCT or not names:
         return whole.chunk
     found = codes_of(whole.chunk, names)
     if not may_differ(zip(*found, strict=True), known.lengths):

@@ -89,6 +89,8 @@ async def zero_led_lengths(
     names: Sequence[str],
 ) -> Sequence[int]:
     """Lengths of the first code where one begins with a zero, but for rows of the task itself."""
+    if not names:
+        return ()
     found = DOMAIN[table]
     query = (
         select(func.length(found.c[names[0]]))
@@ -114,6 +116,8 @@ async def known(
     firsts: Sequence[str],
 ) -> Mapping[tuple[str, ...], bool]:
     """Codes of a scope by their first one, and whether the task itself has written each."""
+    if not names:
+        return {}
     found = DOMAIN[table]
     query = select(*(found.c[name] for name in names), found.c.source_task).where(
         _within(found, scope), bulk.among(found.c[names[0]], firsts)

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.engine import acquire_advisory_lock
 from adapters.database.engine import Database
+from adapters.database.models.every import metadata
 from adapters.database.models.types import declared_types, type_versions
 from adapters.types.files import builtin_types
 from adapters.types.tables import Change, changes_to, declared_of
@@ -59,7 +60,12 @@ class SqlDeclaredTypes:
             return await _changes(connection, declared, among)
 
     async def apply(
-        self, declared: DeclaredType, *, by: str | None = None, allow_loss: bool = False
+        self,
+        declared: DeclaredType,
+        among: Mapping[str, DeclaredType] | None = None,
+        *,
+        by: str | None = None,
+        allow_loss: bool = False,
     ) -> Sequence[Change]:
         """Put a version in force: make or change its table, and use it for new runs.
 
@@ -67,6 +73,7 @@ class SqlDeclaredTypes:
 
         Args:
             declared: The version.
+            among: Types that are put in force with it, by name; it may refer to them.
             by: Who applies it.
             allow_loss: Carry out statements that lose values.
 
@@ -78,7 +85,7 @@ class SqlDeclaredTypes:
         """
         async with self._database.transaction() as connection:
             await acquire_advisory_lock(connection, _LOCK)
-            changes = await _changes(connection, declared)
+            changes = await _changes(connection, declared, among)
             losses = [change.loses for change in changes if change.loses is not None]
             if losses and not allow_loss:
                 raise RuleViolation(
@@ -94,6 +101,11 @@ class SqlDeclaredTypes:
 def _refuse_own(declared: DeclaredType) -> None:
     if declared.name in builtin_types():
         raise RuleViolation(f"{declared.name} is a type of docflow's own; choose another name")
+    if declared.table_name in metadata.tables:
+        raise RuleViolation(
+            f"{declared.name}: {declared.table_name} is a table of docflow's own; write `table:` "
+            "with another name"
+        )
 
 
 def _refuse_other_table(declared: DeclaredType, known: Mapping[str, DeclaredType]) -> None:

@@ -40,7 +40,9 @@ from workflows.shared.errors import RuleViolation
 
 SCHEMA: Final = "docflow_types"
 """Schema of the tables of declared types."""
-_VERSION: Final = 12
+_VERSION: Final = 8
+_IN_SESSION: Final = "_dry"
+"""Ends what a table of a dry run is known as: it is another one than that of the same version."""
 _DIALECT: Final = postgresql.dialect()
 _TYPES: Final[Mapping[str, TypeEngine[Any]]] = {
     "integer": BigInteger(),
@@ -71,8 +73,8 @@ def register_table(declared: DeclaredType, *, schema: str | None = SCHEMA) -> st
     Returns:
         What `DOMAIN` and `STAGED` have it under.
     """
-    key = key_of_version(declared)
-    if key not in DOMAIN or DOMAIN[key].schema != schema:
+    key = key_of_version(declared) + ("" if schema else _IN_SESSION)
+    if key not in DOMAIN:
         staged_twin(_table(declared, key, schema))
     return key
 
@@ -158,6 +160,11 @@ def _between(table: Table, there: Mapping[str, Any]) -> Iterable[Change]:
                 f"ALTER TABLE {name} ALTER COLUMN {own} TYPE {wanted} USING {own}::{wanted}"
             )
             continue
+        if column.primary_key:
+            raise RuleViolation(
+                f"{column.name} is part of the key of {name}, and is {present} there: its type "
+                f"cannot become {wanted}; declare a type of another name"
+            )
         yield Change(
             f"ALTER TABLE {name} DROP COLUMN {own}, ADD COLUMN {own} {wanted}",
             f"the values of {column.name}, which are {present} and would be {wanted}",

@@ -83,6 +83,20 @@ def test_types_of_other_trades_are_read() -> None:
             HEAD + FIELDS + "  a:\n    kind: timestamp\n    zone: Berlin\n",
             "line 8: fields.a.zone: 'Berlin' is no time zone; write one like Europe/Berlin",
         ),
+        (HEAD + FIELDS + "  a: {kind: integer, default: x}\n", "default: 'x' is not a number"),
+        (
+            HEAD + FIELDS + "  a: {kind: choice, choices: {p: [x], q: [X]}}\n",
+            "choices: 'X' means 'p' and 'q'",
+        ),
+        (HEAD + FIELDS + "  ctid: {}\n", "'ctid' is a column that docflow keeps"),
+        (HEAD + "scope: [a, a]\n" + FIELDS, "scope: a name stands there twice"),
+        (
+            HEAD
+            + "rules:\n- {required: b, when: {a: maybe}}\n"
+            + FIELDS
+            + "  a: {kind: boolean}\n  b: {}\n",
+            "line 5: rules.1: a: 'maybe'",
+        ),
         (HEAD + FIELDS + "  a: &x {kind: text}\n  b: *x\n", "an alias stands here"),
     ],
 )
@@ -107,9 +121,9 @@ def test_two_files_cannot_declare_one_type(tmp_path: Path) -> None:
 
 
 def test_no_truth_value_or_number_of_yaml_is_made_of_a_text() -> None:
-    field = "  answer: {kind: choice, choices: {no: [off], yes: [on]}, default: 010}\n"
+    field = "  answer: {kind: choice, choices: {no: [off], 010: [on]}, default: 010}\n"
     declared = read_type(HEAD + FIELDS + field, "mine.yaml").fields["answer"]
-    assert (dict(declared.choices), declared.default) == ({"no": ("off",), "yes": ("on",)}, "010")
+    assert (dict(declared.choices), declared.default) == ({"no": ("off",), "010": ("on",)}, "010")
 
 
 def test_the_published_schema_is_that_of_this_release() -> None:

@@ -7,7 +7,9 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from adapters.types.files import read_type
+from tests.support.imports.activities import message_of
 from tests.types.conftest import Installation
+from workers.imports.rehearsal import rehearsed
 from workflows.imports.runs import Counts
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
@@ -281,3 +283,83 @@ async def test_a_type_that_refers_to_nothing_is_refused(installation: Installati
     await installation.types.apply(read_type(needy, "suppliers.yaml"))
     with pytest.raises(RuleViolation, match="cannot create rows of suppliers, which need city"):
         await installation.types.apply(read_type(ORDERS.replace("UNKNOWN", "create"), "o.yaml"))
+
+
+async def test_every_cell_that_means_no_field_is_kept_and_stays(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("invoice_lines")
+    rows = b"invoice,line,note,note,\nDE-0001,1,x,y,z\n"
+    await installation.imported("invoice_lines", rows)
+    first = {"note": "x", "note (D)": "y", "column E": "z"}
+    assert await installation.rows(trades["invoice_lines"], "other") == [(first,)]
+    later = (b"invoice,line,Weight\nDE-0001,1,3\n", b"invoice,line\nDE-0001,1\n")
+    for number, content in enumerate(later, 2):
+        done = await installation.imported("invoice_lines", content, task_id=f"T{number}")
+        assert done.counts == Counts(updated=1) if number == 2 else Counts(unchanged=1)
+    found = await installation.rows(trades["invoice_lines"], "other")
+    assert found == [({**first, "Weight": "3"},)]
+
+
+@pytest.mark.parametrize("kind", ["integer", "date", "choice"])
+@pytest.mark.parametrize("count", [2, 1_200])
+async def test_a_key_needs_no_code(installation: Installation, kind: str, count: int) -> None:
+    values = {
+        "integer": [str(n) for n in range(1, count + 1)],
+        "date": [f"{2000 + n // 300}-{n % 12 + 1:02}-{n % 25 + 1:02}" for n in range(count)],
+        "choice": ["a", "b"],
+    }[kind]
+    more = ", choices: [a, b]" if kind == "choice" else ""
+    declared = read_type(
+        "name: plain\ntitle: Plain\nkey: [a]\nfields:\n"
+        f"  a: {{kind: {kind}, required: true{more}}}\n  b: {{}}\n",
+        "plain.yaml",
+    )
+    await installation.types.apply(declared)
+    rows = "a,b\n" + "".join(f"{each},x\n" for each in dict.fromkeys(values))
+    for task, created in (("T1", True), ("T2", False)):
+        done = await installation.imported("plain", rows.encode(), task_id=task)
+        number = len(set(values))
+        wanted = Counts(created=number) if created else Counts(unchanged=number)
+        assert done.counts == wanted, done
+
+
+async def test_defaults_and_conditions_are_values_of_their_kind(
+    installation: Installation,
+) -> None:
+    declared = read_type(
+        "name: visits\ntitle: Visits\nkey: [number]\n"
+        "rules:\n- {required: reason, when: {urgent: 'yes', level: '3.0'}}\n"
+        "fields:\n  number: {kind: code, required: true}\n"
+        "  urgent: {kind: boolean, default: 'no'}\n"
+        "  level: {kind: decimal, default: 3}\n  due: {kind: date, default: 2025-03-04}\n"
+        "  reason: {}\n",
+        "visits.yaml",
+    )
+    await installation.types.apply(declared)
+    rows = b"number,urgent,level,due,reason\n1,,,,\n2,yes,3.00,,\n3,yes,,,pain\n4,yes,2,,\n"
+    done = await installation.imported("visits", rows)
+    assert (done.counts.created, done.counts.rejected) == (3, 1)
+    assert (done.problems[0].line, done.problems[0].column) == (3, "reason")
+    found = await installation.rows(declared, "urgent", "level", "due")
+    assert found[0] == (False, Decimal(3), date(2025, 3, 4))
+
+
+async def test_a_dry_run_knows_what_rows_refer_to_and_writes_nothing(
+    installation: Installation,
+) -> None:
+    suppliers = read_type(SUPPLIERS, "suppliers.yaml")
+    orders = read_type(ORDERS.replace("UNKNOWN", "refuse"), "orders.yaml")
+    await installation.types.apply(suppliers)
+    await installation.types.apply(orders)
+    await installation.imported("suppliers", b"number\nS-1\n")
+    await installation.imported("orders", b"number,supplier\n1,S-1\n", task_id="T2")
+    file = installation.ports.folder / "orders.csv"
+    file.write_text("number,supplier\n2,S-1\n3,S-9\n")
+    given = message_of("orders", blob_name="in/orders", task_id="T3")
+    async with rehearsed(installation.database, given, file) as found:
+        assert found.parks is None
+        assert (found.outcome.counts.created, found.outcome.counts.rejected) == (1, 1)
+    assert await installation.rows(orders, "number") == [("1",)]
+    done = await installation.imported("orders", b"number,supplier\n2,S-1\n", task_id="T4")
+    assert done.counts == Counts(created=1)

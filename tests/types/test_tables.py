@@ -79,6 +79,26 @@ async def test_a_key_cannot_be_changed(installation: Installation) -> None:
         await installation.types.plan(tools(other))
 
 
+async def test_a_part_of_a_key_keeps_its_type(installation: Installation) -> None:
+    await installation.types.apply(tools(FIRST))
+    other = FIRST.replace("code: {kind: code", "code: {kind: integer")
+    with pytest.raises(RuleViolation, match=r"code is part of the key of docflow_types\.tools"):
+        await installation.types.apply(tools(other), allow_loss=True)
+    assert (await columns(installation, "tools"))["code"] == "TEXT"
+
+
+async def test_types_may_refer_to_each_other(installation: Installation) -> None:
+    text = "name: {0}\ntitle: T\nkey: [a]\nfields:\n  a: {{kind: code, required: true}}\n"
+    pair = [
+        tools((text + "  b: {{kind: reference, to: {1}}}\n").format(*names))
+        for names in (("left", "right"), ("right", "left"))
+    ]
+    among = {each.name: each for each in pair}
+    for each in pair:
+        await installation.types.apply(each, among)
+    assert set(await installation.types.in_force()) == {"left", "right"}
+
+
 async def test_two_that_apply_at_once_take_turns(installation: Installation) -> None:
     first, second = tools(FIRST), tools(FIRST + "  maker: {}\n")
     done = await asyncio.gather(
@@ -108,6 +128,8 @@ async def test_types_of_docflows_own_are_left_alone(installation: Installation) 
     own = tools(FIRST.replace("name: tools", "name: equipment"))
     with pytest.raises(RuleViolation, match="docflow's own"):
         await installation.types.apply(own)
+    with pytest.raises(RuleViolation, match="events is a table of docflow's own"):
+        await installation.types.plan(tools(FIRST.replace("name: tools", "name: events")))
 
 
 def test_the_text_of_a_type_is_the_same_type() -> None:

@@ -33,7 +33,12 @@ from adapters.files.documents import FileDocuments
 from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.errors import Unavailable
 from adapters.types.tables import SCHEMA
-from workflows.imports.messages import FileMessage, ImportMessage, ScheduleUploadMessage
+from workflows.imports.messages import (
+    AnyTableMessage,
+    FileMessage,
+    ImportMessage,
+    ScheduleUploadMessage,
+)
 from workflows.imports.runs import (
     Handler,
     HandlerInput,
@@ -106,13 +111,32 @@ async def rehearsed(
             schema = (await connection.execute(_SCHEMA)).scalar_one()
         types = TableTypes(database, schema=None)
         facts = await types.facts(message)
+        referred = await _referred_by(types, message, facts)
         async with database.session() as session:
-            await _copy(session, schema, message, facts)
+            await _copy(session, schema, message, facts, referred)
             store = SqlImportStore(session, types)
             yield await _tried(store, blobs, folder, message, facts, file)
 
 
-async def _copy(session: Database, schema: str, message: ImportMessage, facts: TypeInfo) -> None:
+async def _referred_by(
+    types: TableTypes, message: ImportMessage, facts: TypeInfo
+) -> Sequence[Table]:
+    """Tables whose rows the document may refer to, but its own."""
+    if not isinstance(message, AnyTableMessage):
+        return ()
+    spec = await types.spec(message, facts)
+    referred = (await types.referred(spec)).values()
+    names = {each.table for each in referred if each.table not in (None, spec.table)}
+    return [DOMAIN[str(name)] for name in sorted(map(str, names))]
+
+
+async def _copy(
+    session: Database,
+    schema: str,
+    message: ImportMessage,
+    facts: TypeInfo,
+    referred: Sequence[Table],
+) -> None:
     """Make an empty copy of every table, and fill those that decide with the project's rows.
 
     If the message has a service, only the rows of the service are copied.
@@ -122,13 +146,16 @@ async def _copy(session: Database, schema: str, message: ImportMessage, facts: T
         schema: Of the tables.
         message: What would be imported.
         facts: What is known about its type.
+        referred: Tables whose rows it may refer to.
     """
     scope = {"project_id": message.project_id}
     if (service := getattr(message, "service_id", None)) is not None:
         scope["service_id"] = service
     async with session.transaction() as connection:
-        met = _met_by(message, facts)
-        declared = () if facts.type_digest is None else (met[0], STAGED[str(facts.table)])
+        met = (*_met_by(message, facts), *referred)
+        declared = [each for each in met if each.name not in metadata.tables]
+        if facts.type_digest is not None:
+            declared.append(STAGED[str(facts.table)])
         for table in (*metadata.sorted_tables, *declared):
             if table.schema is None:
                 home = SCHEMA if table in declared else schema

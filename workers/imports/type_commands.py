@@ -271,13 +271,14 @@ async def _each(
     declared = _declared(cli, names, folder)
     async with cli.tables() as database:
         types = SqlDeclaredTypes(database)
+        every = {each.name: each for each in declared}
         in_force = await types.in_force()
         for each in declared:
             try:
                 changes = (
-                    await types.plan(each, {other.name: other for other in declared})
+                    await types.plan(each, every)
                     if allow_loss is None
-                    else await types.apply(each, by=cli.user, allow_loss=allow_loss)
+                    else await types.apply(each, every, by=cli.user, allow_loss=allow_loss)
                 )
             except RuleViolation as error:
                 raise CommandError(str(error)) from error

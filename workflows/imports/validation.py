@@ -402,20 +402,16 @@ class RowValidator:
         self._made = tuple(name for name in spec.key if name in made)
         self._sections = Sections(spec, header, place.section) if SECTION in self._made else None
         self.counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
-        used = {*header.positions.values(), header.wrong}
-        self._others = [
-            (position, title)
-            for position, title in enumerate(header.titles)
-            if spec.unmapped == "keep" and title and position not in used
-        ]
+        # Of a file without such columns, stored cells stay as they are.
+        self._keeps_others = spec.unmapped == "keep" and bool(surveyed.unused)
         self.columns = (
             *spec.scope,
             *(field.name for field in (*self._fields, *self._absent)),
             *((SEQUENCE,) if self._numbers else ()),
-            *((OTHER,) if self._others else ()),
+            *((OTHER,) if self._keeps_others else ()),
         )
         own = self.columns[len(spec.scope) :]
-        may_pack = pack and not keep_cells and not self._others
+        may_pack = pack and not keep_cells and not self._keeps_others
         self._packer = RowPacker(spec, self._scope, own) if may_pack else None
         self._titles = header.titles if self._place.titles is None else self._place.titles
         self.titles = self._titles + self._made
@@ -458,7 +454,8 @@ class RowValidator:
         if self._sections is not None:
             values[SECTION] = self._sections.paths(rows, values, keyless, aside)
         self._check_period(values, lines, problems)
-        for i, name, reason in broken_rules(self._spec.rules, values):
+        declared = self._spec.declared
+        for i, name, reason in broken_rules(declared, values) if declared is not None else ():
             cell = source[name][1][i] if name in source else None
             problems[i].append(self._problem(lines[i], name, cell, Flaw(reason)))
         if 0 < self._place.width < longest:
@@ -469,17 +466,24 @@ class RowValidator:
         aside |= repeated
         if self._numbers:
             values[SEQUENCE] = numbers
-        if self._others:
+        if self._keeps_others:
             values[OTHER] = [self._kept(cells) for cells in every]
         return self._part(rows, lines, values, problems, aside)
 
     def _kept(self, cells: Sequence[Cell]) -> str | None:
-        """The cells of a row that mean no field, by header, as JSON."""
-        found = {
-            title: readable(cells[position], TEXT_CHARACTERS)
-            for position, title in self._others
-            if position < len(cells) and is_filled(cells[position])
-        }
+        """The cells of a row that mean no field, by header, as JSON.
+
+        A column without a header of its own, or with that of another one, is told by its letters.
+        """
+        used = {*self._header.positions.values(), self._header.wrong}
+        found: dict[str, str] = {}
+        for position, cell in enumerate(cells):
+            if position in used or not is_filled(cell):
+                continue
+            title = self._title_at(position)
+            if title in found:
+                title = f"{title} ({column_letters(position)})"
+            found[title] = readable(cell, TEXT_CHARACTERS)
         return json.dumps(found, ensure_ascii=False) if found else None
 
     def _left_out(
@@ -593,7 +597,8 @@ class RowValidator:
         keys = map(_KEY_SEPARATOR.join, zip(*parts, strict=True))
         keyed = [i not in uncounted for i in range(len(lines))]
         codes = values[self._spec.key[0]]
-        self._findings.cases.add(list(compress(codes, keyed)) if uncounted else codes)
+        if self._spec.by_name[self._spec.key[0]].kind in _TEXTS:
+            self._findings.cases.add(list(compress(codes, keyed)) if uncounted else codes)
         found = self._seen.add(list(compress(keys, keyed)), list(compress(lines, keyed)))
         if not uncounted and all(number == 1 for number, _ in found):
             return [1] * len(lines), set()

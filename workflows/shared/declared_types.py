@@ -24,15 +24,18 @@ from pydantic import (
     model_validator,
 )
 
-from workflows.shared.conversion import Flaw
+from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import (
     LINE_CHARACTERS,
+    NUMBERS,
     ColumnKind,
     FieldSpec,
+    normalise,
     squash,
     written,
 )
+from workflows.shared.notations import Notation
 from workflows.shared.patterns import compiled_pattern
 
 STAGED: Final = "staged_"
@@ -250,6 +253,19 @@ class DeclaredField(_Declared):
                 compiled_pattern(self.pattern)
             except RuleViolation as error:
                 raise ValueError(f"pattern: {error}") from error
+        if self.default is not None:
+            try:
+                _value("default", self, self.default)
+            except ValueError as error:
+                raise ValueError(f"default: {error}") from error
+        spelled: dict[str, str] = {}
+        for choice, spellings in self.choices.items():
+            for each in (choice, *spellings):
+                if spelled.setdefault(normalise(each), choice) != choice:
+                    raise ValueError(
+                        f"choices: {each!r} means {spelled[normalise(each)]!r} and {choice!r}; "
+                        "remove it from one of them"
+                    )
         if self.kind == "choice" and not self.choices:
             raise ValueError("a field of kind choice needs 'choices'")
         if self.kind == "reference":
@@ -401,6 +417,8 @@ class DeclaredType(_Declared):
                     raise ValueError(f"{place}: there is no field {name!r}; {nearest(name, known)}")
         if self.table_name.startswith(STAGED):
             raise ValueError(f"table: names that begin with {STAGED!r} are docflow's own")
+        if len(set(self.scope)) < len(self.scope):
+            raise ValueError("scope: a name stands there twice")
         if both := sorted(set(self.scope) & set(known)):
             raise ValueError(
                 f"{both[0]!r} is in 'scope' and in 'fields'; a message gives it or the file does"
@@ -457,9 +475,10 @@ class DeclaredType(_Declared):
                     "cannot be compared"
                 )
         for name, value in (rule.when or {}).items():
-            choices = self.fields[name].choices
-            if choices and value not in choices:
-                raise ValueError(f"{place}: {name!r} is never {value!r}; {nearest(value, choices)}")
+            try:
+                _value(name, self.fields[name], value)
+            except ValueError as error:
+                raise ValueError(f"{place}: {name}: {error}") from error
 
     @model_validator(mode="after")
     def _headers_are_distinct(self) -> Self:
@@ -502,6 +521,7 @@ class DeclaredType(_Declared):
 
 OWN_COLUMNS: Final = frozenset(
     {
+        *("ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"),
         "version",
         "source_task",
         "source_line",
@@ -528,12 +548,12 @@ _HOLDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str]]] = MappingPro
 
 
 def broken_rules(
-    rules: Sequence[DeclaredRule], values: Mapping[str, Sequence[Any]]
+    declared: DeclaredType, values: Mapping[str, Sequence[Any]]
 ) -> Iterator[tuple[int, str, str]]:
     """What is wrong with rows beyond single cells.
 
     Args:
-        rules: What must hold of each row.
+        declared: The type, whose rules must hold of each row.
         values: Converted cells by field; None is a blank, a `Flaw` a cell that is refused already,
             and a field without a column is blank throughout.
 
@@ -541,17 +561,20 @@ def broken_rules(
         Index of the row, the field that is shown with it, and the reason.
     """
     count = max(map(len, values.values()), default=0)
-    for rule in rules:
+    for rule in declared.rules:
+        wanted = [_value(n, declared.fields[n], text) for n, text in (rule.when or {}).items()]
         columns = [values.get(name) or (None,) * count for name in rule.names]
         for row, cells in enumerate(zip(*columns, strict=True)):
             if any(isinstance(cell, Flaw) for cell in cells):
                 continue
-            if (wrong := _broken(rule, cells)) is not None:
+            if (wrong := _broken(rule, cells, wanted)) is not None:
                 name, reason = wrong
                 yield row, name, rule.says or reason
 
 
-def _broken(rule: DeclaredRule, cells: Sequence[Any]) -> tuple[str, str] | None:
+def _broken(
+    rule: DeclaredRule, cells: Sequence[Any], wanted: Sequence[Any]
+) -> tuple[str, str] | None:
     """The field and the reason, if the cells of a row break a rule."""
     names = rule.names
     filled = [cell is not None for cell in cells]
@@ -569,11 +592,25 @@ def _broken(rule: DeclaredRule, cells: Sequence[Any]) -> tuple[str, str] | None:
             return names[0], f"{said} {names[1]} {cells[1]}"
         return None
     assert rule.when is not None
-    wanted = zip(cells[1:], rule.when.values(), strict=True)
-    if filled[0] or any(str(cell) != value for cell, value in wanted):
+    if filled[0] or list(cells[1:]) != list(wanted):
         return None
     reason = " and ".join(f"{name} is {value}" for name, value in rule.when.items())
     return names[0], f"is missing, and {reason}"
+
+
+def _value(name: str, field: DeclaredField, text: str) -> Any:
+    """A text of a declaration as a value of its field, read as a cell is.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if text == "" or field.kind == "country":
+        return text
+    spec = field_spec(name, field.model_copy(update={"default": None}))
+    values, _ = read_cells(spec, [text], Notation.POINT if spec.kind in NUMBERS else None)
+    if isinstance(values[0], Flaw):
+        raise ValueError(f"{text!r} {values[0].reason}")
+    return values[0]
 
 
 def field_spec(
@@ -600,7 +637,7 @@ def field_spec(
         minimum=1 if is_sequence else _bound("minimum", field.minimum, kind),
         maximum=_bound("maximum", field.maximum, kind),
         choices=(countries or {}) if field.kind == "country" else field.choices,
-        blank="" if field.kind == "section" else field.default,
+        blank=_blank(name, field),
         filled=field.filled or is_sequence,
         units=field.units,
         words=field.words,
@@ -611,6 +648,12 @@ def field_spec(
         currency=field.currency,
         zone=field.zone,
     )
+
+
+def _blank(name: str, field: DeclaredField) -> Any:
+    if field.kind == "section":
+        return ""
+    return None if field.default is None else _value(name, field, field.default)
 
 
 _LONGEST: Final[Mapping[str, int]] = MappingProxyType({"section": LINE_CHARACTERS})

@@ -44,7 +44,7 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
 from sqlalchemy.schema import CreateTable
 
 from adapters.database.bulk.driver import DIALECT
@@ -256,6 +256,14 @@ def _insert(table: Table, columns: Sequence[str], source: Select[Any]) -> Insert
     return insert(table).from_select([*columns, *STAMPS], source)
 
 
+def _written(table: Table, name: str, new: Any) -> ColumnElement[Any]:
+    """What a row has in a column afterwards: of JSON, what it had and what came."""
+    stored, came = table.c[name], new[name]
+    if not isinstance(stored.type, JSONB):
+        return came
+    return func.coalesce(stored.op("||")(came), came, stored)
+
+
 def _merge(table: Table, columns: Sequence[str], source: Select[Any]) -> Executable:
     """Counts in one round trip: a created row is at version 1, an updated one beyond."""
     key = key_of(table)
@@ -266,11 +274,13 @@ def _merge(table: Table, columns: Sequence[str], source: Select[Any]) -> Executa
         written = statement.on_conflict_do_update(
             index_elements=key,
             set_={
-                **{name: new[name] for name in values},
+                **{name: _written(table, name, new) for name in values},
                 "version": table.c.version + 1,
                 **{name: new[name] for name in ("source_line", "source_task", "updated_at")},
             },
-            where=or_(*(table.c[name].is_distinct_from(new[name]) for name in values)),
+            where=or_(
+                *(table.c[name].is_distinct_from(_written(table, name, new)) for name in values)
+            ),
         )
     else:
         written = statement.on_conflict_do_nothing()
