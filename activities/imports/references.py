@@ -16,7 +16,7 @@ from workflows.shared.contracts import Problem
 from workflows.shared.errors import InvalidDocument
 
 _NAMED: Final = 5
-"""Unknown values that a person is told of at once."""
+"""Unknown values that a question lists."""
 
 
 class References:

@@ -7,6 +7,7 @@ from itertools import combinations, islice
 from pathlib import Path
 from typing import Final
 
+from activities.imports.rows import note_of
 from activities.imports.table_reader import TableReader
 from activities.imports.tables import spec_of_file
 from adapters.files.documents import FileDocuments
@@ -252,8 +253,6 @@ def check(declared: DeclaredType, sample: Path, folder: Path) -> Checked:
         UnreadableDocument: No table can be read from it.
         InvalidDocument: It is for a person to say what it holds.
     """
-    from activities.imports.rows import note_of
-
     spec = spec_of_file(declared)
     message = DeclaredMessage(
         document_type=declared.name,

@@ -73,7 +73,7 @@ def test_types_of_other_trades_are_read() -> None:
         (HEAD + FIELDS + "  version: {}\n", "'version' is a column that docflow keeps"),
         (
             HEAD + FIELDS + "  net: {kind: text}\n  net: {kind: code}\n",
-            "line 7: net stands there already",
+            "line 7: net is there twice",
         ),
         (
             HEAD + FIELDS + "  a: {kind: text, pattern: '(?=x)'}\n",
@@ -89,7 +89,7 @@ def test_types_of_other_trades_are_read() -> None:
             "choices: 'X' means 'p' and 'q'",
         ),
         (HEAD + FIELDS + "  ctid: {}\n", "'ctid' is a column that docflow keeps"),
-        (HEAD + "scope: [a, a]\n" + FIELDS, "scope: a name stands there twice"),
+        (HEAD + "scope: [a, a]\n" + FIELDS, "scope: it lists a name twice"),
         (
             HEAD
             + "rules:\n- {required: b, when: {a: maybe}}\n"

@@ -306,7 +306,7 @@ def _print(
 
 
 def _declared(cli: CliContext, names: Sequence[str], folder: Path | None) -> list["DeclaredType"]:
-    """The types of a folder and of installed packages, or those of them that are named.
+    """The types of a folder and of installed packages; only those with the given names, if any.
 
     Raises:
         UsageError: No folder is named; or it holds no such type.
@@ -356,7 +356,7 @@ async def _type(cli: CliContext, name: str) -> "DeclaredType":
     """A type by its name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: No type has that name.
     """
     from adapters.types.files import builtin_types
 
@@ -385,7 +385,11 @@ def export(
     project: Annotated[str, typer.Option(help="Project whose rows are written.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option("--scope", metavar="NAME=VALUE", help="What the rows belong to beside it."),
+        typer.Option(
+            "--scope",
+            metavar="NAME=VALUE",
+            help="A value of the scope, in addition to the project.",
+        ),
     ] = None,
     format: Annotated[
         Format | None, typer.Option("--format", help="Of the file [by its name, else csv].")

@@ -473,7 +473,7 @@ class RowValidator:
     def _kept(self, cells: Sequence[Cell]) -> str | None:
         """The cells of a row that mean no field, by header, as JSON.
 
-        A column without a header of its own, or with that of another one, is told by its letters.
+        If a column has no header, or that of another column, its letters name it.
         """
         used = {*self._header.positions.values(), self._header.wrong}
         found: dict[str, str] = {}

@@ -174,7 +174,7 @@ class DeclaredField(_Declared):
     title: Title | None = None
     """What people call it; its name with spaces when absent."""
     required: bool = False
-    """A blank cell is a problem, and so is a file without the column."""
+    """If a cell is blank, its row is rejected. If a file lacks the column, it is refused."""
     aliases: dict[Language, tuple[Alias, ...]] = Field(default_factory=dict, max_length=30)
     """Other headers that mean it, by language; a plain list is of any language."""
     choices: dict[Alias, tuple[Alias, ...]] = Field(default_factory=dict, max_length=1_000)
@@ -418,7 +418,7 @@ class DeclaredType(_Declared):
         if self.table_name.startswith(STAGED):
             raise ValueError(f"table: names that begin with {STAGED!r} are docflow's own")
         if len(set(self.scope)) < len(self.scope):
-            raise ValueError("scope: a name stands there twice")
+            raise ValueError("scope: it lists a name twice; remove one of both")
         if both := sorted(set(self.scope) & set(known)):
             raise ValueError(
                 f"{both[0]!r} is in 'scope' and in 'fields'; a message gives it or the file does"
@@ -430,7 +430,7 @@ class DeclaredType(_Declared):
     @model_validator(mode="after")
     def _has_a_key(self) -> Self:
         if len(set(self.key)) < len(self.key):
-            raise ValueError("key: a field stands there twice")
+            raise ValueError("key: it lists a field twice; remove one of both")
         for place, name in enumerate(self.key):
             field = self.fields[name]
             if field.kind not in _KEYS:
@@ -555,7 +555,7 @@ def broken_rules(
     Args:
         declared: The type, whose rules must hold of each row.
         values: Converted cells by field; None is a blank, a `Flaw` a cell that is refused already,
-            and a field without a column is blank throughout.
+            and a field without a column is blank in every row.
 
     Yields:
         Index of the row, the field that is shown with it, and the reason.
@@ -580,7 +580,7 @@ def _broken(
     filled = [cell is not None for cell in cells]
     if rule.any_of is not None:
         listed = " or ".join(names)
-        return None if any(filled) else (names[0], f"is missing, and so is the rest of {listed}")
+        return None if any(filled) else (names[0], f"is missing; fill in one of {listed}")
     if rule.together is not None:
         if all(filled) or not any(filled):
             return None
@@ -602,7 +602,7 @@ def _value(name: str, field: DeclaredField, text: str) -> Any:
     """A text of a declaration as a value of its field, read as a cell is.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The field cannot read it.
     """
     if text == "" or field.kind == "country":
         return text

@@ -76,7 +76,7 @@ def test_the_file_is_read() -> None:
         ('account_id: "4711"', "account_id: [4711]", "only plain values are read here"),
         ("- name: bank", "- name: bank\n  - name: bank", "calendar bank is there twice"),
         ("watches:", "watched:", "line 2: watched is not known; known are watches, calendars"),
-        ("calendars:", "watches:", "watches stands there already"),
+        ("calendars:", "watches:", "watches is there twice"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_reported(before: str, after: str, said: str) -> None:
