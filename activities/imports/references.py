@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
-from activities.imports.tables import Referred
 from activities.shared.failures import WorkerThread
+from adapters.types.references import Referred
 from workflows.imports.runs import RowChunk, TaskKey
 from workflows.imports.types import TableSpec
 from workflows.shared.cells import RejectedRow

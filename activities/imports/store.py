@@ -37,7 +37,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from activities.imports import schedule_store, status_store, upserts
 from activities.imports.ports import EarlierImport, HeldBy, ScheduleClaim, WholeImport
 from activities.imports.status_store import Load, turn_name
-from activities.imports.tables import Referred, TableTypes
+from activities.imports.tables import TableTypes
 from activities.imports.upserts import batch_of, needs_table_alone, write_batch
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.engine import advisory_lock_key
@@ -52,6 +52,7 @@ from adapters.database.models.imports import (
     schedule_activities,
 )
 from adapters.ports.records import OpenRow
+from adapters.types.references import Referred
 from workflows.imports.findings import naming_unused_fields
 from workflows.imports.messages import BulkMessage, ImportMessage, Strategy
 from workflows.imports.runs import (

@@ -1,20 +1,19 @@
 """Which table a document type fills, of docflow's own types and of declared ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Literal
 
 from adapters.database.engine import Database
 from adapters.types.countries import country_names
 from adapters.types.files import builtin_types
+from adapters.types.references import Referred, referred_by
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.tables import SCHEMA, declared_of, register_table
 from workflows.imports.messages import AnyTableMessage, DeclaredMessage, DocumentType, ImportMessage
 from workflows.imports.runs import TypeInfo
 from workflows.imports.types import REGISTRY, TABLES, TableSpec, facts_of, table_spec
-from workflows.shared.declared_types import DeclaredField, DeclaredType
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
 
@@ -55,31 +54,6 @@ def spec_of(declared: DeclaredType) -> TableSpec:
 def spec_of_file(declared: DeclaredType) -> TableSpec:
     """How files of a type are read that need not be in force; nothing of it can be stored."""
     return _spec(declared, declared.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Referred:
-    """What a field of kind reference refers to.
-
-    Attributes:
-        title: What to call it in problems.
-        key: Column whose value is stored.
-        label: Column that people write; the same, or another one.
-        unknown: What happens to a value that it does not hold.
-        table: What `DOMAIN` has it under, if it is of a declared type.
-        name: Of the table in the database, if it is another one.
-        schema: Of that table.
-        scope: Columns that bound its rows and that the referring rows have too.
-    """
-
-    title: str
-    key: str
-    label: str
-    unknown: Literal["ask", "create", "refuse"]
-    table: str | None = None
-    name: str | None = None
-    schema: str | None = None
-    scope: tuple[str, ...] = ()
 
 
 class TableTypes:
@@ -130,46 +104,9 @@ class TableTypes:
             RuleViolation: A type that is referred to is not in force.
         """
         declared = spec.declared
-        fields = {} if declared is None else declared.fields
-        references = {name: each for name, each in fields.items() if each.kind == "reference"}
-        if declared is None or not references:
+        if declared is None or not spec.has_references:
             return {}
-        known = {**builtin_types(), **await self._types.in_force(), declared.name: declared}
-        return {name: self._referred(name, each, spec, known) for name, each in references.items()}
-
-    def _referred(
-        self,
-        name: str,
-        field: DeclaredField,
-        spec: TableSpec,
-        known: Mapping[str, DeclaredType],
-    ) -> Referred:
-        unknown = field.unknown or "ask"
-        if field.to is None:
-            schema, _, table = str(field.table).rpartition(".")
-            key = str(field.row_key)
-            return Referred(
-                str(field.table), key, field.label or key, unknown, None, table, schema or "public"
-            )
-        if field.to not in known:
-            raise RuleViolation(
-                f"{name} refers to the type {field.to}, which is not in force; put it in force "
-                "with `docflow types apply`, and retry"
-            )
-        target = known[field.to]
-        own = spec if field.to == getattr(spec.declared, "name", None) else self._of(target)
-        shared = tuple(each for each in target.scope if each in spec.scope)
-        return Referred(
-            *(target.name, target.key[0], target.key[0], unknown),
-            table=own.table,
-            scope=shared,
-        )
-
-    def _of(self, declared: DeclaredType) -> TableSpec:
-        own = own_tables()
-        if declared.name in own:
-            return own[DocumentType(declared.name)]
-        return _declared_table(declared, self._schema)
+        return referred_by(declared, await self._types.in_force(), schema=self._schema)
 
     async def _declared(self, message: DeclaredMessage, digest: str | None) -> DeclaredType:
         name = message.document_type

@@ -30,7 +30,6 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.imports.status_store import Load, add_rejects
-from activities.imports.tables import Referred
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.errors import unstorable
@@ -43,6 +42,7 @@ from adapters.database.models.imports import (
     schedule_activities,
 )
 from adapters.database.records import dump_cells, load_cells
+from adapters.types.references import Referred
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import Counts, RowChunk, TaskKey
 from workflows.imports.validation import Assignments, Term, end_before_next

@@ -29,6 +29,8 @@ from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import Plan
 from activities.spreadsheets.staging import is_blank as holds_nothing
 from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.types.base import SheetType
+from activities.spreadsheets.types.declared import ORGANISATION
 from activities.spreadsheets.value_mapping import VALUE_CHARACTERS, ValueBook, resolver_of, scope_of
 from adapters.files.documents import FileDocuments
 from adapters.ports.blobs import Blobs
@@ -73,6 +75,25 @@ class Subject(Protocol):
         """Event, membership period or race."""
         ...
 
+    @property
+    def type_digest(self) -> str | None:
+        """Version of a declared type."""
+        ...
+
+    @property
+    def scope(self) -> Mapping[str, str]:
+        """What all rows of a declared type share."""
+        ...
+
+
+async def sheet_type_of(types: SheetTypes, subject: Subject) -> SheetType:
+    """The type of an import, in the version that it began with.
+
+    Raises:
+        RuleViolation: There is no such import type.
+    """
+    return await types.get(subject.import_type, subject.type_digest)
+
 
 async def fields_of(
     store: SqlSpreadsheetStore, types: SheetTypes, subject: Subject
@@ -83,7 +104,7 @@ async def fields_of(
         RuleViolation: There is no such import type.
     """
     lists = await store.custom_lists(subject.organisation_id)
-    return types.get(subject.import_type).fields_for(lists)
+    return (await sheet_type_of(types, subject)).fields_for(lists)
 
 
 def with_candidates(
@@ -127,25 +148,29 @@ async def load_context(
         RuleViolation: There is no such import type.
     """
     lists = await store.custom_lists(subject.organisation_id)
-    bare = ImportContext(subject.organisation_id, subject.context_id, today, custom_lists=lists)
+    bare = ImportContext(
+        *(subject.organisation_id, subject.context_id, today),
+        custom_lists=lists,
+        scope={**subject.scope, ORGANISATION: str(subject.organisation_id)},
+    )
+    kind = await sheet_type_of(types, subject)
     referring = [
         field
-        for field in types.get(subject.import_type).fields_for(lists)
+        for field in kind.fields_for(lists)
         if field.resolver is not None and (only is None or field.name in only)
     ]
-    scopes = {scope.kind: scope for scope in (scope_of(field, bare) for field in referring)}
-    return ImportContext(
-        subject.organisation_id,
-        subject.context_id,
-        today,
-        {kind: await store.entities(scope) for kind, scope in scopes.items()},
-        {
+    scopes = {
+        scope.kind: scope for scope in (scope_of(field, bare, kind.referred) for field in referring)
+    }
+    return replace(
+        bare,
+        entities={name: await store.entities(scope) for name, scope in scopes.items()},
+        remembered={
             field.name: await store.remembered_values(
                 subject.organisation_id, subject.import_type, field.name
             )
             for field in referring
         },
-        lists,
     )
 
 
@@ -357,7 +382,7 @@ class SpreadsheetAnalysis:
         return analysis
 
     async def _check_context(self, order: SpreadsheetInput) -> None:
-        context = self._types.get(order.import_type).context
+        context = (await sheet_type_of(self._types, order)).context
         if context is None:
             return
         if order.context_id is None:
@@ -458,7 +483,8 @@ async def load_plan(
     fields = await fields_of(store, types, order)
     mapped = {column.target for column in edits.columns if column.target}
     context = await load_context(store, types, order, today, only=mapped)
-    book = ValueBook(fields, context, counting=counting)
+    sheet_type = await sheet_type_of(types, order)
+    book = ValueBook(fields, context, counting=counting, own=sheet_type.own_references)
     people: dict[str, CellMapping] = {}
     bibs: dict[str, CellMapping] = {}
     async for page in store.mappings(order.uuid):
@@ -470,7 +496,6 @@ async def load_plan(
             else mapping
             for mapping in page
         )
-    sheet_type = types.get(order.import_type)
     answers = PeopleAnswers()
     if sheet_type.is_about_people:
         answers = replace(await people_answers(store, order, people), bibs=bibs)

@@ -6,6 +6,7 @@ A score is the share of wordings alike in the same way that do mean the same, as
 labelled pairs of `benchmarks/spreadsheets/suggestions.tsv`.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
 from adapters.types.countries import countries
+from adapters.types.references import Referred
 from workflows.shared.fields import normalise, written
 from workflows.spreadsheets.fields import CustomList, Entity, RememberedValue, value_key
 
@@ -308,6 +310,35 @@ class _Words:
         return word in self._rows
 
 
+_ID_BITS: Final = 52
+"""JavaScript holds such numbers exactly."""
+
+
+REFERENCE: Final = "reference/"
+"""What the names of resolvers begin with whose rows are stored by their keys."""
+
+
+def key_id(key: str) -> int:
+    """The number of a row that is known by its key: the same whenever it is asked for."""
+    digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
+    return (int.from_bytes(digest) >> (64 - _ID_BITS)) or 1
+
+
+@dataclass(frozen=True, slots=True)
+class EntityScope:
+    """Which rows of a referred table an import may choose from."""
+
+    kind: str
+    """`countries`, `event_categories`, `membership_types`, `custom_list/{id}`, or
+    `reference/{field}`."""
+    organisation_id: int
+    context_id: int | None = None
+    referred: Referred | None = None
+    """What a field of a declared type refers to."""
+    scope: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What all rows of a declared type share."""
+
+
 @dataclass(frozen=True)
 class ImportContext:
     """What one import knows about its context.
@@ -319,6 +350,7 @@ class ImportContext:
         entities: Kind of a scope to the rows that cells may refer to.
         remembered: Field to value to what people of the organisation decided before.
         custom_lists: The organisation's custom lists.
+        scope: What all rows of a declared type share.
     """
 
     organisation_id: int
@@ -329,6 +361,7 @@ class ImportContext:
         default_factory=dict[str, Mapping[str, RememberedValue]]
     )
     custom_lists: Sequence[CustomList] = ()
+    scope: Mapping[str, str] = field(default_factory=dict[str, str])
     _indexes: dict[str, EntityIndex] = field(
         default_factory=dict[str, EntityIndex], init=False, repr=False, compare=False
     )

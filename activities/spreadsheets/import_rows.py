@@ -32,6 +32,7 @@ from activities.spreadsheets.records import (
 )
 from adapters.database.bulk.engine import acquire_advisory_lock
 from adapters.database.engine import Database
+from adapters.database.models.base import DOMAIN, is_stamped, key_of, known_as
 from adapters.database.models.spreadsheets import (
     COUNTS,
     TARGETS,
@@ -251,27 +252,38 @@ def _queries(organisations: Collection[int]) -> Mapping[str, Select[*tuple[Any, 
     }
 
 
-@lru_cache
 def target_table(name: str) -> Table:
     """A table that rows of spreadsheets go to.
 
     Raises:
         ValueError: There is none of that name: a mistake of an import type.
     """
-    if name not in TARGETS:
-        raise ValueError(f"{name} is not a table that spreadsheets can fill")
     from adapters.database.models.every import metadata
 
-    return metadata.tables[name]
+    if name in TARGETS:
+        return metadata.tables[name]
+    if name not in DOMAIN:
+        raise ValueError(f"{name} is not a table that spreadsheets can fill")
+    return DOMAIN[name]
 
 
-@lru_cache
+def table_name(table: Table) -> str:
+    """What `target_table` has a table under."""
+    return known_as(table) if is_stamped(table) else table.name
+
+
+def natural_key(table: Table) -> tuple[str, ...]:
+    """Columns that name a row of a target table."""
+    return key_of(table) if is_stamped(table) else TARGETS[table.name]
+
+
+@lru_cache(maxsize=256)
 def parents_of(name: str) -> dict[str, Table]:
     """Columns of a target table that refer to other tables."""
     return {key.parent.name: key.column.table for key in target_table(name).foreign_keys}
 
 
-@lru_cache
+@lru_cache(maxsize=256)
 def children_of(name: str) -> tuple[tuple[Table, str], ...]:
     """Tables and their columns that refer to a target table."""
     from adapters.database.models.every import metadata

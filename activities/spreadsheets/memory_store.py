@@ -15,16 +15,21 @@ from sqlalchemy import (
     Executable,
     Select,
     Table,
+    Text,
     bindparam,
+    cast,
+    column,
     delete,
     literal,
     select,
+    table,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import import_rows
+from activities.spreadsheets.entities import EntityScope, key_id
 from activities.spreadsheets.import_rows import (
     LockedImport,
     acquire_organisation_lock,
@@ -35,7 +40,10 @@ from activities.spreadsheets.import_rows import (
 )
 from activities.spreadsheets.records import LearntColumn, LearntEdit, LearntValue, Page
 from activities.spreadsheets.review_rules import RememberedEdit
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
+from adapters.database.models.base import DOMAIN
 from adapters.database.models.spreadsheets import (
     countries,
     custom_list_items,
@@ -53,12 +61,13 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.records import clean
+from adapters.types.references import Referred
 from workflows.shared.cells import is_blank
 from workflows.shared.contracts import Record
+from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.fields import (
     CustomList,
     Entity,
-    EntityScope,
     Preview,
     RememberedValue,
     SkippedRow,
@@ -593,6 +602,8 @@ def _dump_preview(preview: Preview) -> str:
 
 MOST: Final = 100_000
 _LIST: Final = "custom_list/"
+_BY_PEOPLE: Final = "spreadsheets"
+"""Who made a row that a person asked for beside an import."""
 
 
 @dataclass(frozen=True)
@@ -641,7 +652,13 @@ def _kind(scope: EntityScope) -> _Kind:
 
 
 async def read_entities(connection: AsyncConnection, scope: EntityScope) -> Sequence[Entity]:
-    """Everything that cells may refer to, by name."""
+    """Everything that cells may refer to, by name.
+
+    Raises:
+        RuleViolation: It is more than a person can choose from.
+    """
+    if scope.referred is not None:
+        return await _read_referred(connection, scope, scope.referred)
     kind = _kind(scope)
     query = _selected(kind).order_by(kind.table.c.name, kind.table.c.id).limit(MOST)
     return [_entity(row) for row in await connection.execute(query)]
@@ -653,12 +670,14 @@ async def create_entity(connection: AsyncConnection, scope: EntityScope, name: s
     Raises:
         ValueError: Rows of this kind cannot be added, or what they belong to is missing.
     """
-    kind = _kind(scope)
-    if kind.owner is None or kind.owned is None:
-        raise ValueError(f"rows of kind {scope.kind!r} cannot be added")
     name = " ".join(clean(name).split())
     if not name:
         raise ValueError("a row to choose from needs a name")
+    if scope.referred is not None:
+        return await _make_referred(connection, scope, scope.referred, name)
+    kind = _kind(scope)
+    if kind.owner is None or kind.owned is None:
+        raise ValueError(f"rows of kind {scope.kind!r} cannot be added")
     await acquire_organisation_lock(connection, scope.organisation_id)
     rows = (await connection.execute(_selected(kind).order_by(kind.table.c.id))).all()
     same = [row for row in rows if row.name.casefold() == name.casefold()]
@@ -673,6 +692,45 @@ async def create_entity(connection: AsyncConnection, scope: EntityScope, name: s
         .returning(kind.table.c.id)
     )
     return Entity(made.scalar_one(), name)
+
+
+async def _read_referred(
+    connection: AsyncConnection, scope: EntityScope, referred: Referred
+) -> Sequence[Entity]:
+    """The rows that a field of a declared type may refer to."""
+    if referred.table is None:
+        names = {referred.key, referred.label}
+        source = table(str(referred.name), *map(column, sorted(names)), schema=referred.schema)
+    else:
+        source = DOMAIN[referred.table]
+    key, label = (cast(source.c[name], Text) for name in (referred.key, referred.label))
+    query = select(key.label("key"), label.label("label")).where(key.is_not(None))
+    for name in referred.scope:
+        query = query.where(source.c[name] == scope.scope[name])
+    rows = (await connection.execute(query.order_by(label, key).limit(MOST + 1))).all()
+    if len(rows) > MOST:
+        raise RuleViolation(
+            f"{referred.title} holds more than {MOST:,} rows, too many to choose from; send "
+            "the file by a message"
+        )
+    return [_entity_of_key(row.key, row.label or row.key) for row in rows]
+
+
+def _entity_of_key(key: str, label: str) -> Entity:
+    return Entity(key_id(key), label, () if label == key else (key,), key)
+
+
+async def _make_referred(
+    connection: AsyncConnection, scope: EntityScope, referred: Referred, key: str
+) -> Entity:
+    """Find or make a row of a declared type that holds its key alone."""
+    if referred.table is None or not referred.can_create:
+        raise ValueError(f"rows of {referred.title} cannot be added")
+    target = DOMAIN[referred.table]
+    values = (*(scope.scope[name] for name in referred.scope), key)
+    batch = RowBatch(target, (*referred.scope, referred.key), [values], [0], [0])
+    await bulk.insert_new(connection, batch, Stamp(_BY_PEOPLE, datetime.now(UTC)))
+    return _entity_of_key(key, key)
 
 
 async def read_custom_lists(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Final, Generic, Self, TypeVar
 
-from pydantic import PlainSerializer, SerializationInfo, computed_field
+from pydantic import Field, PlainSerializer, SerializationInfo, computed_field
 
 from workflows.shared.contracts import BlobRef, Record, not_served, served, served_as
 from workflows.spreadsheets.decisions import record_title
@@ -302,6 +302,13 @@ class SpreadsheetRow(Record):
     organisation_id: Annotated[int, served("Organisation that it belongs to", 1)]
     import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
     context_id: Annotated[int | None, served("Event, membership period or race; null: none", 7)]
+    type_digest: Annotated[
+        str | None, served("Version of its declared type; null: the type is docflow's own", None)
+    ] = None
+    scope: Annotated[
+        Mapping[str, str],
+        served("What all rows of a declared type share", {"project_id": "P1"}),
+    ] = Field(default_factory=dict[str, str])
     filename: Annotated[
         str, served("Name of the uploaded file", "registrations.xlsx", "originalFilename")
     ]
@@ -591,7 +598,7 @@ class UndoConflict(Record):
 
     line: Annotated[int, served("Line of the file that had written it", 17, "rowNumber")]
     table: Annotated[str, served("Table of the row", "events")]
-    row_id: Annotated[int, not_served()]
+    row_id: Annotated[str, not_served()]
     reason: Annotated[str, served("Why; follows the row", "was changed since")]
 
     @computed_field(
@@ -670,6 +677,9 @@ class ImportTypeView(Record):
         ContextView | None,
         served("What the rows belong to; null: the organisation alone", None),
     ]
+    scope: Annotated[
+        Sequence[str], served("What an upload gives for all rows, as `scope.NAME`", [])
+    ] = ()
     fields: Annotated[Sequence[FieldView], served("Its fields", [])]
 
 

@@ -1,9 +1,5 @@
 """One chunk of rows on its way into the target tables, in one transaction with its mark.
 
-What a chunk has done to rows of target tables, kept so that it can be taken back.
-
-The values are those of the database's own form, as JSON: see `bulk.parsed`.
-
 How rows of a chunk meet the rows that are there, one target table at a time.
 
 A row is found by its natural key. An absent value leaves what is there; a row that would change
@@ -12,14 +8,14 @@ nothing is not written.
 
 import asyncio
 import operator
-import zlib
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import compress, count, islice
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 from sqlalchemy import Table, Text, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -29,17 +25,28 @@ from activities.spreadsheets.import_rows import (
     acquire_organisation_lock,
     counted_values,
     lock_known,
+    natural_key,
     parents_of,
     save,
+    table_name,
     target_table,
+)
+from activities.spreadsheets.row_images import (
+    Identity,
+    TableImages,
+    UpdatedImage,
+    identity_from,
+    pack,
+    parts_of,
 )
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import Row, RowBatch
+from adapters.database.bulk.statements import STAMPS
 from adapters.database.errors import unstorable
+from adapters.database.models.base import is_stamped
 from adapters.database.models.spreadsheets import (
     COUNTS,
     PERSON_LOOKUPS,
-    TARGETS,
     spreadsheet_differences,
     spreadsheet_journal,
     spreadsheet_parked,
@@ -52,6 +59,7 @@ from workflows.spreadsheets.fields import SheetChunk, SheetMark, TargetRows
 from workflows.spreadsheets.mappings import Outcome
 from workflows.spreadsheets.runs import RowCounts
 
+UNKNOWN_ROW: Final = "is not in the table, and this type only changes rows that are there"
 _KEY_BYTES: Final = 2_000
 """An index entry of PostgreSQL holds 2,704 bytes."""
 
@@ -72,7 +80,25 @@ async def find_faults(
             faults.setdefault(target.origin[place], (_in_words(problem),))
         for place, problem in (await _dangling(connection, chunk, target)).items():
             faults.setdefault(target.origin[place], (_in_words(problem),))
+        if target.strategy == "update_only":
+            for origin in await _unknown(connection, target, faults):
+                line = chunk.lines[origin]
+                faults[origin] = (Problem(line=line, reason=UNKNOWN_ROW),)
     return faults
+
+
+async def _unknown(
+    connection: AsyncConnection, target: TargetRows, faults: Mapping[int, Any]
+) -> Sequence[int]:
+    """Sources of rows whose key is not in the table."""
+    incoming = incoming_rows(target, faults, {})
+    known = await _find(connection, incoming, lock=False)
+    missing = {
+        origin
+        for origin, key in zip(incoming.origins, incoming.keys, strict=True)
+        if key not in known
+    }
+    return sorted(missing | {origin for origin, first in incoming.shared if first in missing})
 
 
 def _in_words(problem: Problem) -> Problem:
@@ -147,72 +173,6 @@ async def _dangling(
     return found
 
 
-_FAST: Final = 1
-"""Level of compression: the next one takes twice as long for a tenth of the bytes."""
-
-
-class UpdatedImage(NamedTuple):
-    """One row before and after.
-
-    Attributes:
-        line: Line of the file that changed it.
-        id: The row.
-        columns: Places of the columns that changed.
-        before: Their values before.
-        after: Their values after.
-    """
-
-    line: int
-    id: int
-    columns: Sequence[int]
-    before: Sequence[Any]
-    after: Sequence[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class TableImages:
-    """What one step of a chunk has done to one table.
-
-    Attributes:
-        table: The table.
-        columns: The columns that were written.
-        created: Line, id and values of each row that was inserted.
-        updated: The rows that were changed.
-    """
-
-    table: str
-    columns: tuple[str, ...]
-    created: Sequence[tuple[Any, ...]] = ()
-    updated: Sequence[UpdatedImage] = field(default_factory=tuple[UpdatedImage, ...])
-
-
-def pack(images: Sequence[TableImages]) -> bytes:
-    """Images as compressed JSON, in the order in which they came about."""
-    packed = [
-        {
-            "table": each.table,
-            "columns": each.columns,
-            "created": each.created,
-            "updated": each.updated,
-        }
-        for each in images
-    ]
-    return zlib.compress(to_json(packed), _FAST)
-
-
-def unpack(packed: bytes) -> list[TableImages]:
-    """Images from compressed JSON."""
-    return [
-        TableImages(
-            table=each["table"],
-            columns=tuple(each["columns"]),
-            created=each["created"],
-            updated=[UpdatedImage(*row) for row in each["updated"]],
-        )
-        for each in from_json(zlib.decompress(packed))
-    ]
-
-
 @dataclass(frozen=True)
 class Incoming:
     """Rows of one target table, each with another natural key.
@@ -251,14 +211,15 @@ class Met:
     """Outcome of the rows of one target table.
 
     Attributes:
-        ids: Place of a source row in the chunk to the id of its row; None: it would be created.
+        ids: Place of a source row in the chunk to the identity of its row; None: it would be
+            created.
         created: Places of the source rows whose row was created.
         changed: Places of the source rows whose row was changed.
         images: What was done to the table.
     """
 
     images: TableImages
-    ids: dict[int, int | None] = field(default_factory=dict[int, int | None])
+    ids: dict[int, Identity | None] = field(default_factory=dict[int, Identity | None])
     created: set[int] = field(default_factory=set[int])
     changed: set[int] = field(default_factory=set[int])
 
@@ -268,7 +229,9 @@ async def meet(
     incoming: Incoming,
     lines: Sequence[int],
     fresh: Mapping[str, Container[int | None]],
+    run: str,
     *,
+    creates_only: bool = False,
     dry_run: bool,
 ) -> Met:
     """Create rows of new keys and change those that differ.
@@ -278,34 +241,62 @@ async def meet(
         incoming: The rows.
         lines: Line of each source row of the chunk.
         fresh: Column of a reference to ids that were just created: nothing refers to them yet.
+        run: The import, as its rows have it if their table says who wrote them.
+        creates_only: Leave rows that are there as they are.
         dry_run: Find out only.
     """
     known = _perhaps_known(incoming, fresh)
     found = await _find(connection, incoming.take(known), lock=False) if known else {}
+    incoming = _with_stored_words(incoming, found)
     sorted_ = _compare(incoming, lines, found)
+    if creates_only:
+        sorted_.changes.clear()
     if sorted_.changes and not dry_run:
         # They may be changed meanwhile.
         again = [place for place, _ in sorted_.changes]
         found |= dict.fromkeys((incoming.keys[place] for place in again), None)
         found |= await _find(connection, incoming.take(again), lock=True)
+        incoming = _with_stored_words(incoming, found)
         sorted_ = _compare(incoming, lines, found)
     if dry_run:
         return sorted_.met(incoming, [None] * len(sorted_.new), lines)
-    ids: Sequence[int] = ()
+    ids: Sequence[Identity] = ()
     if sorted_.new:
-        ids = await bulk.reserve(connection, incoming.table, len(sorted_.new))
-        rows = [incoming.rows[place] for place in sorted_.new]
-        records = list(map(operator.add, zip(ids, strict=True), rows))
-        await bulk.insert(connection, incoming.table, ("id", *incoming.columns), records)
+        ids = await _create(connection, incoming, sorted_.new, lines, run)
     if sorted_.changes:
-        await _update(connection, incoming, found, sorted_)
+        await _update(connection, incoming, found, sorted_, run)
     return sorted_.met(incoming, ids, lines)
+
+
+async def _create(
+    connection: AsyncConnection,
+    incoming: Incoming,
+    places: Sequence[int],
+    lines: Sequence[int],
+    run: str,
+) -> Sequence[Identity]:
+    """Insert rows; their identities."""
+    table, rows = incoming.table, [incoming.rows[place] for place in places]
+    if is_stamped(table):
+        now = datetime.now(UTC)
+        origins = [incoming.origins[place] for place in places]
+        records = [
+            (*row, lines[origin], 1, run, now, now)
+            for row, origin in zip(rows, origins, strict=True)
+        ]
+        await bulk.insert(connection, table, (*incoming.columns, *STAMPS), records)
+        keys = [incoming.keys[place] for place in places]
+        return [key[0] if len(key) == 1 else key for key in keys]
+    ids = await bulk.reserve(connection, table, len(places))
+    records = list(map(operator.add, zip(ids, strict=True), rows))
+    await bulk.insert(connection, table, ("id", *incoming.columns), records)
+    return ids
 
 
 def _perhaps_known(incoming: Incoming, fresh: Mapping[str, Container[int | None]]) -> Sequence[int]:
     """Places of rows whose natural key does not refer to a row just created."""
     places: Sequence[int] = range(len(incoming.keys))
-    for part, name in enumerate(TARGETS[incoming.table.name]):
+    for part, name in enumerate(natural_key(incoming.table)):
         if name in fresh:
             new = fresh[name]
             places = [place for place in places if incoming.keys[place][part] not in new]
@@ -315,7 +306,7 @@ def _perhaps_known(incoming: Incoming, fresh: Mapping[str, Container[int | None]
 def incoming_rows(
     target: TargetRows,
     left_out: Mapping[int, Any],
-    ids: Mapping[str, Mapping[int, int | None]],
+    ids: Mapping[str, Mapping[int, Identity | None]],
 ) -> Incoming:
     """The rows of a target that are to be written, with their references; of several with the
     same natural key one, in which later values count.
@@ -336,8 +327,12 @@ def incoming_rows(
         known = ids[parent]
         rows = list(map(operator.add, rows, ((known[origin],) for origin in origins)))
     columns = (*target.columns, *target.references)
-    pick = operator.itemgetter(*(columns.index(name) for name in TARGETS[table.name]))
-    keys: Sequence[Row] = list(map(pick, rows))
+    places = [columns.index(name) for name in natural_key(table)]
+    keys: Sequence[Row] = (
+        list(map(operator.itemgetter(*places), rows))
+        if len(places) > 1
+        else [(row[places[0]],) for row in rows]
+    )
     # In a dry run keys that refer to rows yet to be created are all alike.
     if len(set(keys)) == len(keys) or any(None in key for key in keys):
         return Incoming(table, columns, rows, origins, keys)
@@ -377,14 +372,16 @@ class _Sorted:
 
     new: list[int]
     changes: list[tuple[int, UpdatedImage]]
-    ids: dict[int, int]
+    ids: dict[int, Identity]
 
-    def met(self, incoming: Incoming, new_ids: Sequence[int | None], lines: Sequence[int]) -> Met:
+    def met(
+        self, incoming: Incoming, new_ids: Sequence[Identity | None], lines: Sequence[int]
+    ) -> Met:
         origins = incoming.origins
         new = [origins[place] for place in self.new]
         assigned = zip((lines[origin] for origin in new), new_ids, strict=True)
         images = TableImages(
-            incoming.table.name,
+            table_name(incoming.table),
             incoming.columns,
             list(map(operator.add, assigned, (incoming.rows[place] for place in self.new))),
             [image for _, image in self.changes],
@@ -404,32 +401,49 @@ class _Sorted:
         return met
 
 
-async def _find(connection: AsyncConnection, incoming: Incoming, *, lock: bool) -> dict[Row, Any]:
-    """Rows that are there, by natural key: id, then the columns."""
+async def _find(
+    connection: AsyncConnection, incoming: Incoming, *, lock: bool
+) -> dict[Row, tuple[Identity, Row]]:
+    """Rows that are there, by natural key: identity, and the columns."""
     found = await bulk.find(
         connection,
         incoming.table,
-        TARGETS[incoming.table.name],
+        natural_key(incoming.table),
         incoming.keys,
         incoming.columns,
         lock=lock,
     )
-    return {incoming.keys[int(row[0])]: tuple(row)[1:] for row in found}
+    return {incoming.keys[int(place)]: identity_from(incoming.table, row) for place, *row in found}
 
 
-def _compare(incoming: Incoming, lines: Sequence[int], found: Mapping[Row, Any]) -> _Sorted:
+def _with_stored_words(incoming: Incoming, found: Mapping[Row, Any]) -> Incoming:
+    """The rows, with what a column of JSON holds already: later files add to it."""
+    places = bulk.json_places(incoming.table, incoming.columns)
+    if not places:
+        return incoming
+    rows = [list(row) for row in incoming.rows]
+    for key, row in zip(incoming.keys, rows, strict=True):
+        there = found.get(key)
+        for n in places:
+            if row[n] is not None and there is not None and there[1][n] is not None:
+                row[n] = bulk.canonical_json({**from_json(there[1][n]), **from_json(row[n])})
+    return replace(incoming, rows=list(map(tuple, rows)))
+
+
+def _compare(
+    incoming: Incoming, lines: Sequence[int], found: Mapping[Row, tuple[Identity, Row] | None]
+) -> _Sorted:
     if not found:
         return _Sorted(list(range(len(incoming.rows))), [], {})
     new: list[int] = []
     changes: list[tuple[int, UpdatedImage]] = []
-    ids: dict[int, int] = {}
+    ids: dict[int, Identity] = {}
     for place, (key, row) in enumerate(zip(incoming.keys, incoming.rows, strict=True)):
         there = found.get(key)
         if there is None:
             new.append(place)
             continue
-        ids[place] = there[0]
-        before = there[1:]
+        ids[place], before = there
         if before == row:
             continue
         differs = compress(count(), map(operator.ne, before, row))
@@ -437,7 +451,7 @@ def _compare(incoming: Incoming, lines: Sequence[int], found: Mapping[Row, Any])
         if columns:
             image = UpdatedImage(
                 line=lines[incoming.origins[place]],
-                id=there[0],
+                id=ids[place],
                 columns=columns,
                 before=[before[n] for n in columns],
                 after=[row[n] for n in columns],
@@ -449,17 +463,22 @@ def _compare(incoming: Incoming, lines: Sequence[int], found: Mapping[Row, Any])
 async def _update(
     connection: AsyncConnection,
     incoming: Incoming,
-    found: Mapping[Row, Any],
+    found: Mapping[Row, tuple[Identity, Row]],
     sorted_: _Sorted,
+    run: str,
 ) -> None:
     """Set every column that any of the rows changes; where a row does not, to what it was."""
     touched = sorted({n for _, image in sorted_.changes for n in image.columns})
+    columns = [incoming.columns[n] for n in touched]
+    stamped = is_stamped(incoming.table)
     rows: list[Row] = []
     for place, image in sorted_.changes:
-        before, row = found[incoming.keys[place]][1:], incoming.rows[place]
+        (_, before), row = found[incoming.keys[place]], incoming.rows[place]
         values = (before[n] if row[n] is None else row[n] for n in touched)
-        rows.append((image.id, *values))
-    columns = [incoming.columns[n] for n in touched]
+        stamp = (run, image.line) if stamped else ()
+        rows.append((*parts_of(image.id), *values, *stamp))
+    if stamped:
+        columns += ["source_task", "source_line"]
     await bulk.update(connection, incoming.table, columns, rows)
 
 
@@ -482,7 +501,7 @@ async def write_chunk(
         await acquire_organisation_lock(connection, opened.row.organisation_id)
     await bulk.expect_lookups(connection)
     faults = await find_faults(connection, chunk)
-    done = await _write_targets(connection, chunk, faults, dry_run=dry_run)
+    done = await _write_targets(connection, chunk, faults, opened.row.workflow_id, dry_run=dry_run)
     await _keep_differences(connection, opened, done.images)
     if not dry_run:
         await _keep_images(connection, opened, chunk, done.images)
@@ -528,18 +547,23 @@ async def _write_targets(
     connection: AsyncConnection,
     chunk: SheetChunk,
     faults: Mapping[int, Any],
+    run: str,
     *,
     dry_run: bool,
 ) -> _Done:
     done = _Done()
-    ids: dict[str, dict[int, int | None]] = {}
-    fresh: dict[str, set[int | None]] = {}
+    ids: dict[str, dict[int, Identity | None]] = {}
+    fresh: dict[str, set[Identity | None]] = {}
     for target in chunk.targets:
         incoming = incoming_rows(target, faults, ids)
         met = Met(TableImages(target.table, incoming.columns))
         if incoming.rows:
             new = {name: fresh[table] for name, table in target.references.items()}
-            met = await meet(connection, incoming, chunk.lines, new, dry_run=dry_run)
+            met = await meet(
+                *(connection, incoming, chunk.lines, new, run),
+                creates_only=target.strategy == "create_only",
+                dry_run=dry_run,
+            )
             done.images.append(met.images)
         ids.setdefault(target.table, {}).update(met.ids)
         fresh.setdefault(target.table, set()).update(met.ids[origin] for origin in met.created)
@@ -587,7 +611,7 @@ async def _keep_differences(
             "import_id": opened.id,
             "place": place,
             "line": line,
-            "table_name": table,
+            "table_name": target_table(table).name,
             "column_name": column,
             "before": _shown(before),
             "after": _shown(after),

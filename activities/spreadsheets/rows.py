@@ -20,7 +20,13 @@ from activities.shared.failures import (
     from_thread,
     translate_failures,
 )
-from activities.spreadsheets.analysis import fields_of, load_context, load_plan, with_candidates
+from activities.spreadsheets.analysis import (
+    fields_of,
+    load_context,
+    load_plan,
+    sheet_type_of,
+    with_candidates,
+)
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import (
     CHUNK_ROWS,
@@ -132,7 +138,12 @@ class SpreadsheetRows:
         if order.dry_run:
             return made
         bare = await load_context(self._store, self._types, order, day_of_step(), only=())
-        scopes = {each.name: scope_of(each, bare) for each in fields if each.resolver is not None}
+        referred = (await sheet_type_of(self._types, order)).referred
+        scopes = {
+            each.name: scope_of(each, bare, referred)
+            for each in fields
+            if each.resolver is not None
+        }
         async for page in self._store.mappings(order.uuid):
             for mapping in page:
                 if mapping.create and mapping.target_id is None and mapping.field in scopes:

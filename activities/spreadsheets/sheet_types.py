@@ -1,20 +1,28 @@
-"""The import types there are."""
+"""The import types there are: those about people, docflow's other types, and those of teams."""
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from activities.spreadsheets import types as package
 from activities.spreadsheets.types.base import SheetType
+from activities.spreadsheets.types.declared import declared_sheet
+from adapters.database.engine import Database
+from adapters.types.files import builtin_types
+from adapters.types.references import referred_by, table_of
+from adapters.types.store import SqlDeclaredTypes
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
 _MODULES: Final = tuple(
     importlib.import_module(f"{package.__name__}.{found.name}")
     for found in pkgutil.iter_modules(package.__path__)
 )
+_BY_MESSAGE: Final = frozenset({"crew_member"})
+"""Types whose rows end earlier ones: a message imports them, and nothing could undo that."""
 
 
 @cache
@@ -39,26 +47,75 @@ def _by_name(types: Iterable[SheetType]) -> dict[str, SheetType]:
 class SheetTypes:
     """The import types that an installation knows.
 
+    Every method raises `Unavailable` if it needs the database and that is down.
+
     Args:
-        types: All of them; those of `types` when absent.
+        database: Where declared types are kept; None: there are none.
+        types: Types about people; those of `types` when absent.
     """
 
-    def __init__(self, types: Iterable[SheetType] | None = None) -> None:
+    def __init__(
+        self, database: Database | None = None, types: Iterable[SheetType] | None = None
+    ) -> None:
         self._types = discover() if types is None else _by_name(types)
+        self._declared = None if database is None else SqlDeclaredTypes(database)
 
-    def __iter__(self) -> Iterator[SheetType]:
-        return iter(self._types.values())
+    async def every(self) -> Sequence[SheetType]:
+        """The types of new imports, by name."""
+        known = await self._in_force()
+        found = dict(self._types)
+        if self._declared is not None:
+            own = {k: v for k, v in builtin_types().items() if k not in _BY_MESSAGE}
+            for name, declared in (own | dict(known)).items():
+                found[name] = _sheet(declared, known)
+        return sorted(found.values(), key=lambda each: each.name)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._types
+    async def known(self, name: str) -> bool:
+        """Whether new imports may be of this type."""
+        return name in self._types or any(each.name == name for each in await self.every())
 
-    def get(self, name: str) -> SheetType:
-        """The type of this name.
+    async def get(self, name: str, digest: str | None = None) -> SheetType:
+        """One type.
+
+        Args:
+            name: What it is called.
+            digest: The version of a declared type; that in force when absent.
 
         Raises:
             RuleViolation: There is none.
         """
-        if name not in self._types:
-            known = ", ".join(sorted(self._types))
-            raise RuleViolation(f"there is no import type {name}; there are {known}")
-        return self._types[name]
+        if name in self._types:
+            return self._types[name]
+        if self._declared is not None and digest is not None:
+            declared = await self._version(name, digest)
+            if declared is not None:
+                return _sheet(declared, await self._in_force())
+            if name not in builtin_types():
+                raise RuleViolation(f"there is no version {digest[:12]} of the type {name}")
+        for each in await self.every():
+            if each.name == name:
+                return each
+        listed = ", ".join(each.name for each in await self.every())
+        raise RuleViolation(f"there is no import type {name}; there are {listed}")
+
+    async def _version(self, name: str, digest: str) -> DeclaredType | None:
+        own = builtin_types().get(name)
+        if own is not None and own.digest == digest:
+            return own
+        found = None if self._declared is None else await self._declared.version(digest)
+        return found if found is not None and found.name == name else None
+
+    async def _in_force(self) -> Mapping[str, DeclaredType]:
+        return {} if self._declared is None else await self._declared.in_force()
+
+
+def _sheet(declared: DeclaredType, known: Mapping[str, DeclaredType]) -> SheetType:
+    targets = {each.to for each in declared.fields.values() if each.to is not None}
+    used = tuple(known[name] for name in sorted(targets & known.keys()))
+    return _made(declared, used)
+
+
+@lru_cache(maxsize=256)
+def _made(declared: DeclaredType, used: tuple[DeclaredType, ...]) -> SheetType:
+    known = {each.name: each for each in used}
+    return declared_sheet(declared, table_of(declared), referred_by(declared, known))

@@ -27,17 +27,19 @@ from temporalio import activity
 from activities.shared.failures import Heartbeater, WorkerThread, translate_failures
 from activities.shared.scratch import ScratchDatabase, SeenKeys, fetched, scratch_folder
 from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.validation import (
     DOCFLOW,
+    NO_NAME,
     CheckedRows,
     RowValidator,
     SkippedRows,
     SourceRow,
     ValidatedRows,
 )
-from activities.spreadsheets.value_mapping import ValueBook
+from activities.spreadsheets.value_mapping import ValueBook, value_text
 from adapters.files.documents import FileDocuments
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
@@ -48,10 +50,11 @@ from workflows.shared.cells import (
     is_filled,
     listed_lines,
     merged_down,
+    readable,
 )
 from workflows.shared.contracts import BlobRef, Contract
 from workflows.shared.errors import RuleViolation
-from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.fields import LINE_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.notations import Notation, hours_of
 from workflows.spreadsheets.edits import Edits
 from workflows.spreadsheets.fields import (
@@ -254,13 +257,20 @@ class SpreadsheetStaging:
         store: Tables.
         blobs: Where files are.
         documents: Opens files.
+        types: The import types there are.
         scratch: Folder for temporary files.
     """
 
     def __init__(
-        self, store: SqlSpreadsheetStore, blobs: Blobs, documents: FileDocuments, scratch: Path
+        self,
+        store: SqlSpreadsheetStore,
+        blobs: Blobs,
+        documents: FileDocuments,
+        types: SheetTypes,
+        scratch: Path,
     ) -> None:
         self._store = store
+        self._types = types
         self._blobs = blobs
         self._documents = documents
         self._scratch = scratch
@@ -282,7 +292,8 @@ class SpreadsheetStaging:
             fetched(self._blobs, order.source.name, self._scratch, expected=order.source) as path,
         ):
             target = path.with_name("rows")
-            writing = await self._write(work, path, target, heart)
+            kind = await self._types.get(order.import_type, order.type_digest)
+            writing = await self._write(work, kind, path, target, heart)
             await self._store.save_total(order.uuid, writing.rows)
             await self._store.save_skipped_rows(order.uuid, writing.skipped)
             if writing.hidden:
@@ -303,11 +314,11 @@ class SpreadsheetStaging:
         )
 
     async def _write(
-        self, work: StageInput, path: Path, target: Path, heart: Heartbeater
+        self, work: StageInput, kind: SheetType, path: Path, target: Path, heart: Heartbeater
     ) -> "_Writing":
         uuid = work.order.uuid
         async with WorkerThread() as thread:
-            writing = _Writing(self._documents, work, path, target)
+            writing = _Writing(self._documents, work, kind, path, target)
             try:
                 await thread.run(writing.open)
                 saved = time.monotonic()
@@ -331,10 +342,16 @@ class _Writing:
     """
 
     def __init__(
-        self, documents: FileDocuments, work: StageInput, path: Path, target: Path
+        self,
+        documents: FileDocuments,
+        work: StageInput,
+        kind: SheetType,
+        path: Path,
+        target: Path,
     ) -> None:
         self._documents = documents
         self._work = work
+        self._kind = kind
         self._path = path
         self._target = target
         self._held = ExitStack()
@@ -343,7 +360,11 @@ class _Writing:
         self.rows = 0
         self.hidden: Sequence[int] = ()
         self.skipped: Sequence[SkippedRow] = ()
-        self._no_people = SkippedRows(work.columns)
+        self._no_people = self._begin_skipped()
+
+    def _begin_skipped(self) -> SkippedRows:
+        kind = self._kind
+        return SkippedRows(self._work.columns, kind.row_keys, is_list=not kind.has_sections)
 
     def open(self) -> None:
         layout = self._work.layout
@@ -390,7 +411,7 @@ class _Writing:
         self._file.seek(0)
         self._file.truncate()
         self._is_filled, self.rows = True, 0
-        self._no_people = SkippedRows(self._work.columns)
+        self._no_people = self._begin_skipped()
         self._source = filled_down(self._table.rows(), begins, _fills)
         return True
 
@@ -486,6 +507,16 @@ HEAD_ROWS: Final = 1_000
 """Rows that settle how the columns of a file write numbers and dates."""
 
 
+def keys_of_file(
+    sheet_type: SheetType, columns: Sequence[ColumnMapping], rows: Iterable[SourceRow]
+) -> frozenset[str]:
+    """The keys of some rows, as cells write them."""
+    places = [each.index for each in columns if each.target in sheet_type.row_keys]
+    return frozenset(
+        value_text(row.cells[place]) for row in rows for place in places if place < len(row.cells)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How the rows of an import are understood.
@@ -537,6 +568,11 @@ class Plan:
             for each in self.columns
             if kinds.get(str(each.target)) is ColumnKind.DURATION
         }
+
+    def note_own(self, rows: Iterable[SourceRow]) -> None:
+        """Find the keys of all rows as they are edited, if cells may refer to them."""
+        if self.book.own:
+            self.book.note_own(keys_of_file(self.sheet_type, self.columns, self.edited(iter(rows))))
 
     def hours(self, rows: Iterable[SourceRow]) -> Mapping[str, int]:
         """The most hours that times of each column write out, in all rows as they are edited.
@@ -637,6 +673,7 @@ class SheetReader:
         self._chunk_rows = chunk_rows
         self._waited: dict[int, ParkedRow] = {}
         self._held = ExitStack()
+        self._section = ""
         self._rows: Iterator[SourceRow] = iter(())
 
     def open(self) -> None:
@@ -651,6 +688,7 @@ class SheetReader:
         for each in filter(None, (seen, file, bibs)):
             self._held.callback(each.close)
         hours = self._plan.hours(self._staged.read())
+        self._plan.note_own(self._staged.read())
         self._validator = self._plan.validator(seen, head, file, bibs, hours)
         if self._parked is None:
             self._rows = self._plan.edited(self._staged.read())
@@ -705,9 +743,10 @@ class SheetReader:
         last = rows[-1].line
         reasons = ((row.line, self._plan.excluded(row.line)) for row in rows)
         excluded = {line: reason for line, reason in reasons if reason is not None}
+        sections = self._sections(rows, excluded)
         if excluded:
             rows = [row for row in rows if row.line not in excluded]
-        checked = self._validator.check(rows, counted=counted)
+        checked = self._validator.check(rows, counted=counted, sections=sections)
         is_first = self._parked is None
         return ReadRows(
             checked,
@@ -717,6 +756,21 @@ class SheetReader:
             None if is_first else {row.line: self._waited.pop(row.line) for row in rows},
             sorted(excluded.items()),
         )
+
+    def _sections(
+        self, rows: Sequence[SourceRow], excluded: Mapping[int, str]
+    ) -> Sequence[str] | None:
+        """The heading above each row that is not left out; None: it means nothing."""
+        if not self._plan.sheet_type.has_sections:
+            return None
+        found: list[str] = []
+        for row in rows:
+            if excluded.get(row.line) == NO_NAME:
+                texts = (readable(cell, LINE_CHARACTERS) for cell in row.cells)
+                self._section = " ".join(text for text in texts if text)[:LINE_CHARACTERS]
+            elif row.line not in excluded:
+                found.append(self._section)
+        return found
 
     def _noted(self, parked: Iterator[ParkedRow]) -> Iterator[ParkedRow]:
         for row in parked:

@@ -20,6 +20,7 @@ from activities.spreadsheets import (
     value_store,
     views,
 )
+from activities.spreadsheets.entities import EntityScope
 from activities.spreadsheets.import_rows import (
     LockedImport,
     counted_values,
@@ -42,7 +43,6 @@ from workflows.shared.contracts import BlobRef, Problem
 from workflows.spreadsheets.fields import (
     CustomList,
     Entity,
-    EntityScope,
     FoundValue,
     ParkedRow,
     Preview,
@@ -84,6 +84,8 @@ async def open_import(
             organisation_id=order.organisation_id,
             import_type=order.import_type,
             context_id=order.context_id,
+            type_digest=order.type_digest,
+            scope={**order.scope},
             source=order.source.model_dump_json(),
             filename=clean(order.filename),
             by=by,

@@ -25,14 +25,24 @@ from activities.spreadsheets.import_rows import (
     target_table,
 )
 from activities.spreadsheets.records import UndoConflict, UndoPreview
-from activities.spreadsheets.row_store import TableImages, UpdatedImage, pack, unpack
+from activities.spreadsheets.row_images import (
+    Identity,
+    TableImages,
+    UpdatedImage,
+    identity_from,
+    pack,
+    parts_of,
+    unpack,
+)
 from adapters.database.bulk import engine as bulk
+from adapters.database.models.base import BOOKKEEPING, is_stamped
 from adapters.database.models.spreadsheets import (
     PERSON_LOOKUPS,
     spreadsheet_journal,
     spreadsheet_undo_conflicts,
 )
 from adapters.database.records import clean
+from adapters.types.store import known_table
 from workflows.spreadsheets.decisions import record_title
 from workflows.spreadsheets.mappings import DecisionRecord, SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import (
@@ -44,7 +54,7 @@ from workflows.spreadsheets.runs import (
 
 CHANGED: Final = "was changed since"
 GONE: Final = "was deleted since"
-Conflict = tuple[int, str, int, str]
+Conflict = tuple[int, str, Identity, str]
 """Line, table, row and why it is left alone."""
 
 
@@ -72,10 +82,10 @@ class _Found:
     table: Table
     images: TableImages
     names: Sequence[str]
-    current: Mapping[int, Mapping[str, Any]]
-    """Of changed records, by id."""
-    created: Mapping[int, int]
-    """Created records that are still there: id to line."""
+    current: Mapping[Identity, Mapping[str, Any]]
+    """Of changed records, by identity."""
+    created: Mapping[Identity, int]
+    """Created records that are still there: identity to line."""
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
 
 
@@ -97,7 +107,7 @@ async def take_back(connection: AsyncConnection, images: Sequence[TableImages]) 
         done.restored += await _restore(connection, each, blocked)
         wanted = [id for id, line in each.created.items() if line not in blocked]
         if wanted:
-            await bulk.delete(connection, each.table, wanted)
+            await bulk.delete(connection, each.table, list(map(parts_of, wanted)))
         done.deleted += len(wanted)
     return done
 
@@ -118,11 +128,12 @@ def _left_rows(images: Sequence[TableImages], blocked: set[int]) -> Sequence[Tab
 async def _look(connection: AsyncConnection, images: TableImages) -> _Found:
     table = target_table(images.table)
     names = sorted({images.columns[n] for image in images.updated for n in image.columns})
-    current: dict[int, dict[str, Any]] = {}
+    current: dict[Identity, dict[str, Any]] = {}
     if images.updated:
-        ids = [image.id for image in images.updated]
-        rows = await bulk.rows(connection, table, ids, names)
-        current = {row[0]: dict(zip(names, tuple(row)[1:], strict=True)) for row in rows}
+        ids = [parts_of(image.id) for image in images.updated]
+        for _, *row in await bulk.rows(connection, table, ids, names):
+            id, values = identity_from(table, row)
+            current[id] = dict(zip(names, values, strict=True))
     found = _Found(table, images, names, current, {})
     for image in images.updated:
         reason = _why_not(found, image)
@@ -160,13 +171,16 @@ async def _look_at_created(connection: AsyncConnection, found: _Found) -> None:
     written = dict(zip(ids, zip(lines, zip(*columns, strict=True), strict=True), strict=True))
     # What the import left blank is a person's work too, once it is filled.
     others = {"id", *images.columns, *PERSON_LOOKUPS}
+    if is_stamped(table):
+        others |= BOOKKEEPING
     blank = [name for name in table.c.keys() if name not in others]  # noqa: SIM118
-    created: dict[int, int] = {}
-    for row in await bulk.rows(connection, table, ids, (*images.columns, *blank)):
-        id, *values = row
+    created: dict[Identity, int] = {}
+    wanted = list(map(parts_of, ids))
+    for _, *row in await bulk.rows(connection, table, wanted, (*images.columns, *blank)):
+        id, values = identity_from(table, row)
         line, after = written[id]
         created[id] = line
-        if tuple(values) != (*after, *(None for _ in blank)):
+        if values != (*after, *(None for _ in blank)):
             found.conflicts.append((line, images.table, id, CHANGED))
     found.created = created
 
@@ -176,13 +190,13 @@ async def _held(
 ) -> list[Conflict]:
     """Created records that something refers to which stays."""
     going = {
-        each.table.name: {id for id, line in each.created.items() if line not in blocked}
+        each.images.table: {id for id, line in each.created.items() if line not in blocked}
         for each in found
     }
     held: list[Conflict] = []
     for each in found:
-        wanted = sorted(going[each.table.name])
-        for child, column in children_of(each.table.name):
+        wanted = sorted(going[each.images.table])
+        for child, column in children_of(each.images.table):
             if not wanted:
                 break
             stays = {
@@ -191,7 +205,7 @@ async def _held(
                 if id not in going.get(child.name, ())
             }
             reason = f"is referred to by {child.name.replace('_', ' ')}"
-            held.extend((each.created[id], each.table.name, id, reason) for id in sorted(stays))
+            held.extend((each.created[id], each.images.table, id, reason) for id in sorted(stays))
             wanted = [id for id in wanted if id not in stays]
     return held
 
@@ -206,7 +220,9 @@ async def _restore(connection: AsyncConnection, found: _Found, blocked: set[int]
         columns = [found.images.columns[n] for n in image.columns]
         values = _parsed(found.table, columns, image.before)
         before = dict(zip(columns, values, strict=True))
-        rows.append((image.id, *(before.get(name, current[name]) for name in found.names)))
+        rows.append(
+            (*parts_of(image.id), *(before.get(name, current[name]) for name in found.names))
+        )
     if rows:
         await bulk.update(connection, found.table, found.names, rows)
     return len(rows)
@@ -330,8 +346,13 @@ async def preview(connection: AsyncConnection, uuid: str) -> UndoPreview:
         restored=restored,
         left_alone=_rows(conflicts),
         conflicts=[
-            UndoConflict(line=line, table=table, row_id=id, reason=reason)
-            for line, table, id, reason in sorted(conflicts)[:PREVIEWED]
+            UndoConflict(
+                line=line,
+                table=target_table(table).name,
+                row_id=shown_identity(id),
+                reason=reason,
+            )
+            for line, table, id, reason in sorted(conflicts, key=_by_line)[:PREVIEWED]
         ],
     )
 
@@ -351,6 +372,7 @@ async def _next_chunk(
     if chunk is None:
         return None
     await acquire_organisation_lock(connection, opened.row.organisation_id)
+    await known_table(connection, opened.row.import_type, opened.row.type_digest)
     await bulk.expect_lookups(connection)
     done = await take_back(connection, unpack(chunk.images))
     change: dict[str, Any] = {"undone": not done.left, "attempt": attempt}
@@ -420,14 +442,23 @@ async def _report(
         {
             "import_id": opened.id,
             "line": line,
-            "table_name": table,
-            "row_id": id,
+            "table_name": target_table(table).name,
+            "row_id": shown_identity(id),
             "reason": reason,
         }
-        for line, table, id, reason in sorted(conflicts)
+        for line, table, id, reason in sorted(conflicts, key=_by_line)
     ]
     if rows:
         await connection.execute(spreadsheet_undo_conflicts.insert(), rows)
+
+
+def shown_identity(identity: Identity) -> str:
+    """An identity as people see it."""
+    return " / ".join(map(str, parts_of(identity)))
+
+
+def _by_line(conflict: Conflict) -> tuple[int, str, str]:
+    return conflict[0], conflict[1], shown_identity(conflict[2])
 
 
 async def _first_problems(connection: AsyncConnection, opened: LockedImport) -> tuple[str, ...]:

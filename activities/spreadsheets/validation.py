@@ -6,6 +6,7 @@ A row with a name, a bib or a member number is a row. It is skipped in three cas
 person sees each, and can have it imported all the same.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +15,13 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.types.base import SheetRows, SheetType
+from activities.spreadsheets.types.base import SECTION, SEQUENCE, SheetRows, SheetType
 from activities.spreadsheets.types.people import IDENTIFYING, identities
-from activities.spreadsheets.value_mapping import IGNORED, OPEN, TO_CREATE, ValueBook
-from workflows.shared.cells import Cell, KeyOccurrences, is_filled, readable
+from activities.spreadsheets.value_mapping import IGNORED, OPEN, REFUSED, TO_CREATE, ValueBook
+from workflows.shared.cells import Cell, KeyOccurrences, is_filled, kept_cells, readable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, Notations, read_cells, settle_notations, transpose
+from workflows.shared.declared_types import OTHER
 from workflows.shared.fields import FieldSpec
 from workflows.shared.left_out import (
     KeyWords,
@@ -122,9 +124,12 @@ class CheckedRows:
 
 VALUE_CHARACTERS: Final = 200
 REASON_CHARACTERS: Final = 500
+_GIVEN: Final = (SECTION, SEQUENCE)
+"""Parts of a key that rows have of those above them."""
 NOTHING_MAPPED: Final = "holds nothing in the mapped columns"
 
 _MISSING: Final = Flaw("is missing")
+_GONE: Final = Flaw("refers to a row that is not there any more; map the value again")
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
 
 
@@ -183,6 +188,11 @@ class RowValidator:
         is_mapped = self._people is not None and has_bibs and BIB in self._headers
         self._bibs = bibs if is_mapped else None
         self._width = max(self._mapped, default=-1) + 1
+        declared = sheet_type.declared
+        self._kept: Mapping[int, str] = {}
+        if declared is not None and declared.unmapped == "keep":
+            titles = {column.index: column.header for column in columns}
+            self._kept = {i: title for i, title in titles.items() if i not in self._mapped}
         first = transpose([row.cells for row in head], self._width)
         found = settle_notations({e.name: (e, first[i]) for i, e in self._mapped.items()})
         self._written: Notations = {**found, **(hours or {}), **(notations or {})}
@@ -191,15 +201,28 @@ class RowValidator:
         """Take the next rows, of people who are in no database."""
         return self.settle(self.check(rows))
 
-    def check(self, rows: Sequence[SourceRow], *, counted: bool = False) -> CheckedRows:
+    def check(
+        self,
+        rows: Sequence[SourceRow],
+        *,
+        counted: bool = False,
+        sections: Sequence[str] | None = None,
+    ) -> CheckedRows:
         """Convert and check the next rows, as far as that needs no database.
 
         Args:
             rows: The rows.
             counted: They were taken before a restart: their values are not counted again.
+            sections: The heading above each row, if that is a part of its key.
         """
         checked = CheckedRows(rows)
+        if sections is not None and SECTION not in self._headers:
+            checked.values[SECTION] = sections
         cells = self._convert(checked, self._mapped, counted=counted)
+        if self._kept:
+            checked.values[OTHER] = [
+                kept_cells(self._kept, row.cells, VALUE_CHARACTERS) for row in rows
+            ]
         self._note_missing(checked)
         self._apply_rule(cells, checked)
         self._set_blank_aside(cells, checked)
@@ -265,7 +288,7 @@ class RowValidator:
         """
         rows = checked.source
         self._find_people(checked, known, parked)
-        self._note_duplicates(checked)
+        self._note_duplicates(checked, parked)
         self._find_bibs(checked, known)
         problems, blank = checked.problems, checked.blank
         waiting = checked.waiting - problems.keys() - blank - checked.left_out
@@ -295,7 +318,7 @@ class RowValidator:
     def pass_checked(self, checked: CheckedRows, known: Sequence[KnownPerson] = ()) -> None:
         """As `pass_over`, for checked rows and the people that `query` asks for."""
         self._find_people(checked, known, None, counted=True)
-        self._note_duplicates(checked)
+        self._note_duplicates(checked, None)
         self._find_bibs(checked, known, counted=True)
 
     def _identities(self, checked: CheckedRows) -> Sequence[Identity | None]:
@@ -358,6 +381,9 @@ class RowValidator:
 
     def _parked(self, checked: CheckedRows, i: int) -> ParkedRow:
         row, one = checked.source[i], checked.people.get(i)
+        if self._type.is_numbered or self._type.has_sections:
+            part = {name: checked.values[name][i] for name in _GIVEN if name in checked.values}
+            return ParkedRow(row.line, row.offset, None, json.dumps(part))
         if one is None:
             return ParkedRow(row.line, row.offset)
         return ParkedRow(row.line, row.offset, None if one.key else one.question, one.key)
@@ -367,10 +393,17 @@ class RowValidator:
     ) -> tuple[list[Any], bool]:
         """Ids of the rows that cells refer to, None for those without, or a `Flaw`."""
         values: list[Any] = [*self._book.meanings(field.name, cells, counted=counted)]
-        if set(map(type, values)) == {int}:
+        is_keyed = self._book.is_keyed(field.name)
+        if set(map(type, values)) == {int} and not is_keyed:
             return values, False
+        flawed = field.required
         for i, meaning in enumerate(values):
-            if meaning is None:
+            if is_keyed and isinstance(meaning, int):
+                values[i] = self._book.key(field.name, meaning, cells[i]) or _GONE
+                flawed = flawed or values[i] is _GONE
+            elif meaning is REFUSED:
+                values[i], flawed = Flaw(f"is not in {field.title}"), True
+            elif meaning is None:
                 values[i] = _MISSING if field.required else None
             elif meaning is IGNORED:
                 values[i] = _LEFT_OUT if field.required else None
@@ -381,7 +414,7 @@ class RowValidator:
                     checked.waiting.add(i)
                     text = readable(cells[i], VALUE_CHARACTERS) or None
                     checked.open[i].append((self._headers[field.name], text))
-        return values, field.required
+        return values, flawed
 
     def _note_flaws(
         self, field: FieldSpec, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
@@ -430,15 +463,32 @@ class RowValidator:
                 checked.blank.add(i)
                 checked.problems.pop(i, None)
 
-    def _note_duplicates(self, checked: CheckedRows) -> None:
+    def _note_duplicates(
+        self, checked: CheckedRows, parked: Mapping[int, ParkedRow] | None
+    ) -> None:
+        if parked is not None and (self._type.is_numbered or self._type.has_sections):
+            self._take_given(checked, parked)
         if self._seen is None:
             return
         counting, places = checked.without(checked.problems, checked.blank, checked.left_out)
         lines = [checked.source[i].line for i in places]
         occurrences = self._seen.add(self._type.keys(counting), lines)
+        if self._type.is_numbered and SEQUENCE not in self._headers:
+            numbers: list[int | None] = [None] * len(checked.source)
+            for i, (number, _) in zip(places, occurrences, strict=True):
+                numbers[i] = number
+            checked.values[SEQUENCE] = numbers
+            return
         for i, line, (number, first) in zip(places, lines, occurrences, strict=True):
             if number > 1:
                 checked.problems[i].append(Problem(line=line, reason=f"duplicate of row {first}"))
+
+    def _take_given(self, checked: CheckedRows, parked: Mapping[int, ParkedRow]) -> None:
+        """Take what the first reading of parked rows found above them."""
+        given = [json.loads(parked[row.line].person_key or "{}") for row in checked.source]
+        for name in _GIVEN:
+            if any(name in each for each in given) and name not in self._headers:
+                checked.values[name] = [each.get(name) for each in given]
 
     def _find_bibs(
         self, checked: CheckedRows, known: Sequence[KnownPerson], *, counted: bool = False
@@ -500,14 +550,23 @@ class SkippedRows:
 
     Args:
         columns: What the columns of the file mean.
+        row_keys: Fields that make a line a row, whatever else it holds.
+        is_list: One word alone is no heading.
     """
 
-    def __init__(self, columns: Sequence[ColumnMapping]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[ColumnMapping],
+        row_keys: Collection[str] = KEYS,
+        *,
+        is_list: bool = True,
+    ) -> None:
+        self._is_list = is_list
         titles = {column.index: column.header for column in columns}
         self._width = max(titles, default=-1) + 1
         self._titles = [titles.get(i) for i in range(self._width)]
         mapped = [each for each in columns if each.target and each.status != MappingStatus.IGNORED]
-        self._keys = [column.index for column in mapped if column.target in KEYS]
+        self._keys = [column.index for column in mapped if column.target in row_keys]
         self._names = frozenset(column.index for column in mapped if column.target in NAMES)
         self._search = KeyWordSearch(self._keys, self._keys, either=True)
         self._sorter = self._sorter_of(KeyWords())
@@ -517,7 +576,9 @@ class SkippedRows:
         self._found: dict[int, SkippedRow] = {}
 
     def _sorter_of(self, words: KeyWords) -> RowSorter:
-        return RowSorter(self._keys, range(self._width), [self._titles], words, is_list=True)
+        return RowSorter(
+            self._keys, range(self._width), [self._titles], words, is_list=self._is_list
+        )
 
     def add(self, line: int, cells: Sequence[Cell]) -> None:
         """Look at the next row."""

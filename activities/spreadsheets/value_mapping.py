@@ -1,32 +1,36 @@
 """What the values of a column refer to, and what those of a run mean."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from activities.spreadsheets.entities import (
     CANDIDATES,
     COMPARISONS,
     EXACT,
+    REFERENCE,
     REMEMBERED,
     SPELLING,
     EntityIndex,
+    EntityScope,
     ImportContext,
     Likeness,
     countries_alike,
     countries_beginning,
     country_named,
+    key_id,
     likeliest,
     own_spellings,
 )
+from adapters.types.references import Referred
 from workflows.shared.cells import Cell, is_blank, readable
 from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import CHOICES, has_one_choice
 from workflows.spreadsheets.fields import (
     Entity,
-    EntityScope,
     FoundValue,
     RememberedValue,
     value_key,
@@ -34,6 +38,7 @@ from workflows.spreadsheets.fields import (
 from workflows.spreadsheets.mappings import CellDecision, CellMapping, MappingStatus
 
 COUNTRIES: Final = "countries"
+NO_REFERENCES: Final[Mapping[str, Referred]] = MappingProxyType({})
 LIKE_NAMES: Final = 30_000
 """Names that a value is compared with which names no country."""
 
@@ -49,6 +54,10 @@ class Resolution:
     """The likeliest candidates, where `target` is None."""
     ignored: bool = False
     """The value counts as empty."""
+    create: bool = False
+    """A row is to be made for it."""
+    refused: bool = False
+    """It names no row, and nobody is asked."""
 
 
 class CellValueResolver(Protocol):
@@ -136,7 +145,9 @@ def resolver_of(name: str) -> CellValueResolver:
     return Countries() if name == COUNTRIES else Entities(name)
 
 
-def scope_of(field: FieldSpec, context: ImportContext) -> EntityScope:
+def scope_of(
+    field: FieldSpec, context: ImportContext, referred: Mapping[str, Referred] = NO_REFERENCES
+) -> EntityScope:
     """Which rows the cells of a field may refer to.
 
     Raises:
@@ -144,7 +155,13 @@ def scope_of(field: FieldSpec, context: ImportContext) -> EntityScope:
     """
     if field.resolver is None:
         raise ValueError(f"{field.name} has no resolver")
-    return EntityScope(field.resolver, context.organisation_id, context.context_id)
+    return EntityScope(
+        field.resolver,
+        context.organisation_id,
+        context.context_id,
+        referred.get(field.resolver),
+        context.scope,
+    )
 
 
 def check_decision(
@@ -186,11 +203,14 @@ class NoEntity(Enum):
     """A person has to decide."""
     TO_CREATE = "to create"
     """A row that is yet to be made, in a dry run; the cell has a value without an id."""
+    REFUSED = "refused"
+    """It names no row; its row is rejected."""
 
 
 IGNORED: Final = NoEntity.IGNORED
 OPEN: Final = NoEntity.OPEN
 TO_CREATE: Final = NoEntity.TO_CREATE
+REFUSED: Final = NoEntity.REFUSED
 Meaning = int | NoEntity
 LEFT_EMPTY: Final = RememberedValue()
 
@@ -211,6 +231,8 @@ class ValueBook:
         resolvers: Resolvers by name, for kinds that names and spellings do not find.
         counting: Rows of values that were added before count as well: the pass that found them
             had not read the rows that come now.
+        own: Fields that refer to rows of the file itself too; until those are noted, each of their
+            values is taken to be one.
     """
 
     def __init__(
@@ -220,7 +242,9 @@ class ValueBook:
         resolvers: Mapping[str, CellValueResolver] | None = None,
         *,
         counting: bool = False,
+        own: Collection[str] = (),
     ) -> None:
+        self._own: dict[str, Collection[str] | None] = dict.fromkeys(own)
         self._context = context
         self._counting = counting
         self._resolvers = {
@@ -242,6 +266,15 @@ class ValueBook:
         self._undecided = 0
         self._found: dict[tuple[str, str], Resolution] = {}
         self._rows: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def own(self) -> Collection[str]:
+        """Fields that refer to rows of the file itself too."""
+        return self._own.keys()
+
+    def note_own(self, keys: Collection[str]) -> None:
+        """Take the keys of the rows of the file."""
+        self._own = dict.fromkeys(self._own, keys)
 
     def load(self, mappings: Iterable[CellMapping]) -> None:
         """Take what is decided. A value to create whose row exists comes with its `target_id`."""
@@ -276,6 +309,8 @@ class ValueBook:
         found = self._found[key]
         if found.ignored:
             return IGNORED
+        if found.refused:
+            return REFUSED
         return OPEN if found.target is None else found.target.id
 
     def meanings(
@@ -297,7 +332,11 @@ class ValueBook:
 
     def take_found(self) -> list[FoundValue]:
         """Values that no mapping knew, with the rows counted since this was asked last."""
-        taken = [self._report(field, text, rows) for (field, text), rows in self._rows.items()]
+        taken = [
+            self._report(field, text, rows)
+            for (field, text), rows in self._rows.items()
+            if not self._found[field, text].refused
+        ]
         self._rows.clear()
         if len(self._found) > OPEN_KEPT:
             self._found.clear()
@@ -310,12 +349,30 @@ class ValueBook:
         resolution = self._resolvers[field].resolve(text, self._context)
         if resolution.target is not None:
             return resolution
+        if field in self._own and ((keys := self._own[field]) is None or text in keys):
+            return Resolution(Entity(key_id(text), text, (), text), EXACT)
         entity = None if remembered is None else self._remembered_entity(field, remembered)
         if entity is not None:
             return Resolution(entity, REMEMBERED)
         if is_blank(text, self._fields[field]):
             return Resolution(None, EXACT, ignored=True)
+        if self._fields[field].unknown == "refuse":
+            return Resolution(None, refused=True)
+        if self._fields[field].unknown == "create":
+            return Resolution(None, EXACT, create=True)
         return resolution
+
+    def is_keyed(self, field: str) -> bool:
+        """Whether cells of a field are stored as keys, and not as ids."""
+        return self._kinds[field].startswith(REFERENCE)
+
+    def key(self, field: str, id: int, cell: Cell) -> str | None:
+        """What is stored of a row that a cell means; None: the row is not there any more."""
+        found = self._candidates(field).get(id)
+        if found is not None:
+            return found.key
+        text = value_text(cell)
+        return text if field in self._own and key_id(text) == id else None
 
     def _remembered_entity(self, field: str, chosen: RememberedValue) -> Entity | None:
         """The row that was chosen before; in another event the one of the same name."""
@@ -348,6 +405,7 @@ class ValueBook:
                 for each in resolution.alternatives
             ),
             ignored=resolution.ignored,
+            create=resolution.create,
         )
 
 

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -17,11 +18,18 @@ from activities.spreadsheets.analysis import (
     fields_of,
     load_context,
     people_answers,
+    sheet_type_of,
     with_candidates,
 )
 from activities.spreadsheets.entities import ImportContext
 from activities.spreadsheets.sheet_types import SheetTypes
-from activities.spreadsheets.staging import Plan, SheetReader, StagedRows, fetched_rows
+from activities.spreadsheets.staging import (
+    Plan,
+    SheetReader,
+    StagedRows,
+    fetched_rows,
+    keys_of_file,
+)
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.people import IDENTIFYING, check_person
 from activities.spreadsheets.validation import SourceRow
@@ -198,11 +206,15 @@ class SpreadsheetValues:
                 context = await load_context(
                     self._store, self._types, order, day_of_step(), only=places
                 )
-                book = ValueBook(list(fields.values()), context)
+                kind = await sheet_type_of(self._types, order)
+                book = ValueBook(list(fields.values()), context, own=kind.own_references)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
+                    if book.own:
+                        with closing(StagedRows(path)) as staged:
+                            book.note_own(keys_of_file(kind, work.columns, staged.read()))
                     await _collect(ValueCollector(path, places, book, edits.excluded), heart)
                 await self._save(order.uuid, book.take_found())
-            if self._types.get(order.import_type).is_about_people:
+            if (await sheet_type_of(self._types, order)).is_about_people:
                 await self._collect_people(work, list(fields.values()), edits, heart)
             summary = await self._store.cell_summary(order.uuid)
             if not summary.open or context is None:
@@ -226,7 +238,7 @@ class SpreadsheetValues:
         columns = [column for column in work.columns if column.target in {*IDENTIFYING, BIB}]
         context = await load_context(self._store, self._types, order, day_of_step(), only=())
         # Other columns are checked when the rows are written.
-        sheet_type = replace(self._types.get(order.import_type), check=check_person)
+        sheet_type = replace(await sheet_type_of(self._types, order), check=check_person)
         plan = Plan(sheet_type, fields, columns, context, ValueBook((), context), answers, edits)
         async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
             reading = SheetReader(path, plan, SheetMark())

@@ -13,7 +13,7 @@ from adapters.database.engine import Database
 from adapters.database.models.every import metadata
 from adapters.database.models.types import declared_types, type_versions
 from adapters.types.files import builtin_types
-from adapters.types.tables import Change, changes_to, declared_of
+from adapters.types.tables import Change, changes_to, declared_of, register_table
 from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
 
@@ -96,6 +96,22 @@ class SqlDeclaredTypes:
                 await connection.exec_driver_sql(change.sql)
             await _put_in_force(connection, declared, by)
         return changes
+
+
+async def known_table(connection: AsyncConnection, name: str, digest: str | None) -> None:
+    """Make the table of a version known to this process.
+
+    Args:
+        connection: To the database that keeps the versions.
+        name: Of the type.
+        digest: Of the version; None: the type is not a declared one.
+    """
+    if digest is None or name in builtin_types():
+        return
+    query = select(type_versions.c.declaration).where(type_versions.c.digest == digest)
+    text = (await connection.execute(query)).scalar_one_or_none()
+    if text is not None:
+        register_table(declared_of(text))
 
 
 def _refuse_own(declared: DeclaredType) -> None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from activities.spreadsheets.column_matching import match_columns
 from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.value_mapping import resolver_of
 from adapters.database.schema import country_rows
 from benchmarks.report import Table, at_least
@@ -81,7 +81,7 @@ def _unseen(kind: str, text: str) -> bool:
 
 
 def _of_column(kind: str, header: str, samples: str) -> tuple[str, float, bool]:
-    fields = SheetTypes().get(kind).fields
+    fields = discover()[kind].fields
     (column,) = match_columns([(0, header)], fields, {}, [samples.split("|")])
     if column.target is not None:
         return column.target, column.confidence, True

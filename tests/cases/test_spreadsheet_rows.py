@@ -13,14 +13,14 @@ from typing import Any, Final
 import pytest
 
 from activities.shared.scratch import SeenKeys
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from tests.cases.corpus import Case, cases
 from tests.support.spreadsheets.rules import source, validator
 from workflows.shared.cells import Cell
 from workflows.spreadsheets.mappings import CellMapping
 
 CASES: Final = cases(Path(__file__).parent / "spreadsheet_rows")
-TYPES: Final = SheetTypes()
+TYPES: Final = discover()
 
 
 def shown(value: Any) -> str:
@@ -35,7 +35,7 @@ def test_rows_become_these(case: Case) -> None:
     decided = [CellMapping(id=1, **each) for each in case.get("decided", ())]
     rows = source(cells)
     with closing(SeenKeys(Path())) as seen:
-        type = TYPES.get(case.get("type", "EVENT_PARTICIPANT"))
+        type = TYPES[case.get("type", "EVENT_PARTICIPANT")]
         found = validator(type, headers, rows, seen=seen, decided=decided).validate(rows)
     targets = {
         target.table: [

@@ -16,7 +16,7 @@ import pytest
 
 from activities.spreadsheets.column_matching import match_columns
 from activities.spreadsheets.entities import SUGGESTED_FROM, Entity, ImportContext
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.value_mapping import resolver_of
 from adapters.database.schema import country_rows
 from adapters.files.schedules.records import Values
@@ -40,7 +40,7 @@ from workflows.spreadsheets.mappings import ColumnMapping
 FOLDER: Final = Path(__file__).parent / "words"
 OWN_FORMAT: Final = 170
 """Code of a format that is not built in."""
-FIELDS: Final = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
+FIELDS: Final = discover()["EVENT_PARTICIPANT"].fields_for([SHIRTS])
 
 
 def utc(date: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from adapters.files.tables.workbooks import write_workbook
 from tests.support.gateway import Stack, import_in, token, until
 from workers.shared.gateway.pages.site import COOKIE
@@ -19,7 +19,7 @@ GERMAN = {"Accept-Language": "de-AT, en;q=0.5"}
 async def test_a_filled_in_template_maps_every_column_by_itself(
     stack: Stack, tmp_path: Path
 ) -> None:
-    kind = SheetTypes().get("EVENT_PARTICIPANT")
+    kind = discover()["EVENT_PARTICIPANT"]
     sheet, guidance = template_sheets(kind)
     row = [field.examples[0] if field.examples else "" for field in kind.fields]
     filled = tmp_path / "filled.xlsx"

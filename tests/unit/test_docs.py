@@ -308,7 +308,7 @@ async def test_the_example_of_an_import_type_imports(setup: SpreadsheetSetup) ->
     (source,) = _blocks((ROOT / "docs" / "spreadsheets.md").read_text(), "python")
     module: dict[str, Any] = {}
     exec(source, module)
-    setup.types = SheetTypes([module["TYPE"]])
+    setup.types = SheetTypes(types=[module["TYPE"]])
     rows = [("Vorname", "Nachname", "Helferteam"), ("Ann", "Ash", "Water"), ("", "", "Tape")]
     prepared = await setup.prepare(table(*rows), import_type="VOLUNTEER")
     assert (await prepared.process()).counts == RowCounts(created=1, error=1)

@@ -241,8 +241,15 @@ _KINDS: Final[Mapping[ColumnKind, str]] = {
     ColumnKind.DATE: N_("Date"),
     ColumnKind.DURATION: N_("Time as hours:minutes:seconds"),
     ColumnKind.ENTITY: N_("Name of an existing entry"),
+    ColumnKind.BOOLEAN: N_("Yes or no"),
+    ColumnKind.TIME: N_("Time of day"),
+    ColumnKind.TIMESTAMP: N_("Date with a time of day"),
+    ColumnKind.MONEY: N_("Amount of money"),
+    ColumnKind.PHONE: N_("Telephone number"),
 }
 _CREATES: Final = N_("Name of an entry, existing or new")
+_CHOICES: Final = 20
+"""Choices that the help names."""
 _ALIASES: Final = 4
 """Other headers of a field that the help names."""
 
@@ -250,7 +257,9 @@ _ALIASES: Final = 4
 def kind_words(field: FieldSpec) -> str:
     """What the cells of a field hold, in the language of the request."""
     if field.kind is ColumnKind.CHOICE:
-        return gettext("One of: %(choices)s", choices=", ".join(field.choices))
+        named = list(field.choices)[:_CHOICES]
+        more = ["…"] if len(field.choices) > _CHOICES else []
+        return gettext("One of: %(choices)s", choices=", ".join([*named, *more]))
     return localised(_CREATES if field.creates else _KINDS[field.kind])
 
 
@@ -291,7 +300,7 @@ async def template_file(service: SpreadsheetService, name: str) -> ReportFile:
     Raises:
         NotFound: There is no such type.
     """
-    kind = next((each for each in service.types() if each.name == name), None)
+    kind = next((each for each in await service.types() if each.name == name), None)
     if kind is None:
         raise NotFound(gettext("there is no such import type"))
     path = service.scratch / f"template-{uuid4().hex}.xlsx"
@@ -509,7 +518,7 @@ async def watch_import(
 @router.get("/import-types", tags=["types"])
 async def list_types(service: TheService, who: Who) -> list[ImportTypeView]:
     """What can be imported, field by field; custom lists of an organisation come on top."""
-    return [ImportTypeView.model_validate(kind) for kind in service.types()]
+    return [ImportTypeView.model_validate(kind) for kind in await service.types()]
 
 
 def _revision(header: str | None) -> int | None:

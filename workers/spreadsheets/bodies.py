@@ -51,8 +51,9 @@ upload_form: Final[dict[str, Any]] = {
                     },
                     "importType": {
                         "type": "string",
-                        "pattern": "^[A-Z][A-Z0-9_]{0,39}$",
-                        "examples": ["EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"],
+                        "pattern": "^([A-Z][A-Z0-9_]*|[a-z][a-z0-9_]*)$",
+                        "maxLength": 40,
+                        "examples": ["EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT", "tools"],
                     },
                     "contextId": {
                         "type": "integer",
@@ -90,6 +91,15 @@ upload_form: Final[dict[str, Any]] = {
                         "type": "boolean",
                         "description": "There is no header row: columns are called by letters",
                     },
+                },
+                "patternProperties": {
+                    "^scope[.][a-z][a-z0-9_]{0,39}$": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 100,
+                        "description": "What all rows of a declared type share",
+                        "examples": ["P1"],
+                    }
                 },
             }
         }

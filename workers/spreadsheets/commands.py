@@ -56,7 +56,12 @@ def submit(
         typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The spreadsheet."),
     ],
     import_type: Annotated[
-        str, typer.Option("--type", metavar="TYPE", help="EVENT_PARTICIPANT, MEMBERSHIP, RESULT.")
+        str,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="EVENT_PARTICIPANT, MEMBERSHIP, RESULT or a declared one.",
+        ),
     ],
     organisation: Annotated[int, typer.Option(min=1, metavar="ID", help="Whose rows they are.")],
     belongs_to: Annotated[
@@ -64,6 +69,10 @@ def submit(
         typer.Option(
             "--context", min=1, metavar="ID", help="Event, membership period or race of the rows."
         ),
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="What all rows of a declared type share."),
     ] = None,
     auto_start: Annotated[
         bool, typer.Option("--auto-start", help="Go straight through when nothing is open.")
@@ -100,6 +109,8 @@ def submit(
           --organisation 1 --context 7
       docflow spreadsheets submit members.csv --type MEMBERSHIP --organisation 1 --context 3 \\
           --auto-start --dry-run
+      docflow spreadsheets submit tools.xlsx --type tools --organisation 1 \\
+          --scope project_id=P1
     """
     fields = {
         "importType": import_type,
@@ -115,6 +126,9 @@ def submit(
         "noHeader": no_header or None,
     }
     given = {name: str(value) for name, value in fields.items() if value is not None}
+    for each in scope or ():
+        name, _, value = each.partition("=")
+        given[f"scope.{name}"] = value
     run(_submit(cli_context(context), file, given, organisation, notify, as_json=as_json))
 
 

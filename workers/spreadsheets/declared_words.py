@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from activities.spreadsheets.column_matching import NO_ROWS, ONLY_HEADERS, SIDEWAYS
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.validation import REASONS
 from workers.spreadsheets.register import SPREADSHEETS
 from workers.spreadsheets.upload_form import EMPTY_FILE
@@ -14,7 +14,7 @@ from workflows.spreadsheets.names import QUESTIONS, REMARKS
 def declared_words() -> Iterator[str]:
     """Titles, questions and what is said of files without rows; some of them more than once."""
     yield SPREADSHEETS.title
-    for kind in SheetTypes():
+    for kind in discover().values():
         yield kind.title
         if kind.context is not None:
             yield kind.context.title

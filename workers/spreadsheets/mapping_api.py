@@ -342,7 +342,7 @@ async def list_contexts(
     found = await service.contexts(who)
     tables = {
         kind.context.table
-        for kind in service.types()
+        for kind in await service.types()
         if kind.context is not None and import_type in (None, kind.name)
     }
     return [each for each in found if each.table in tables]

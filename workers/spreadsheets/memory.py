@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from activities.shared.failures import from_thread
-from activities.spreadsheets.analysis import load_context
+from activities.spreadsheets.analysis import load_context, sheet_type_of
 from activities.spreadsheets.entities import ImportContext
 from activities.spreadsheets.records import (
     LearntColumn,
@@ -220,10 +220,11 @@ class SpreadsheetMemory:
         await self._memory.forget_value(_owner(who, organisation), import_type, field, value)
 
     async def _fields(self, organisation: int, import_type: str) -> dict[str, FieldSpec]:
-        if import_type not in self._types:
+        if not await self._types.known(import_type):
             raise Refused(f"importType: there is no import type {import_type}")
         lists = await self._store.custom_lists(organisation)
-        return {each.name: each for each in self._types.get(import_type).fields_for(lists)}
+        kind = await self._types.get(import_type)
+        return {each.name: each for each in kind.fields_for(lists)}
 
     async def _row_id(self, organisation: int, field: FieldSpec, name: str) -> int | None:
         """The row of a name; None where rows belong to an event, each of which has its own."""
@@ -380,7 +381,8 @@ class SpreadsheetValueFiles:
         self, row: SpreadsheetRow, lines: Mapping[int, _Line]
     ) -> Sequence[CellDecision]:
         context = await load_context(self._store, self._types, row, datetime.now(UTC).date())
-        declared = self._types.get(row.import_type).fields_for(context.custom_lists)
+        kind = await sheet_type_of(self._types, row)
+        declared = kind.fields_for(context.custom_lists)
         resolvers = {each.name: each.resolver for each in declared if each.resolver}
         creating = {*QUESTIONS, *(each.name for each in declared if each.creates)}
 

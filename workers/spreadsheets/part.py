@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.pages.renderer import N_, MenuEntry
@@ -66,7 +67,7 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
         return _routes(site, service)
 
     def type_titles() -> Mapping[str, str]:
-        return {each.name: each.title for each in service.types()}
+        return {each.name: each.title for each in discover().values()}
 
     return GatewayPart(
         service=service,

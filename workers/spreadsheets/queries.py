@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from activities.spreadsheets.analysis import fields_of, load_context
+from activities.spreadsheets.analysis import fields_of, load_context, sheet_type_of
 from activities.spreadsheets.entities import CANDIDATES
 from activities.spreadsheets.records import (
     AvailableContext,
@@ -51,6 +51,7 @@ from workers.shared.services.identity import Identity
 from workers.shared.services.lists import watched
 from workers.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
 from workflows.shared.cells import readable
+from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import column_title, column_titles, record_title, shown_value
 from workflows.spreadsheets.edits import Edits
@@ -75,9 +76,9 @@ class Choices:
         self._store = store
         self._types = types
 
-    def types(self) -> Sequence[SheetType]:
-        """Every import type, by name."""
-        return sorted(self._types, key=lambda kind: kind.name)
+    async def types(self) -> Sequence[SheetType]:
+        """The types of new imports, by name."""
+        return await self._types.every()
 
     async def fields(self, row: SpreadsheetRow) -> Sequence[FieldView]:
         """The fields that columns of an import may fill, custom lists included.
@@ -98,7 +99,8 @@ class Choices:
             WrongState: The installation does not know the type any more.
             Refused: There is no such field, or its values refer to nothing.
         """
-        if field == PERSON.name and self._types.get(row.import_type).is_about_people:
+        kind = await self._kind(row)
+        if field == PERSON.name and kind.is_about_people:
             return await self._store.search_people(row.organisation_id, query, CANDIDATES)
         if field == SAME_BIB.name:
             # Who keeps a bib stands beside each question.
@@ -117,14 +119,19 @@ class Choices:
         self, row: SpreadsheetRow, differences: Sequence[Difference]
     ) -> Sequence[Difference]:
         """Differences with what people call their rows, columns and values."""
-        known = row.import_type in self._types
-        fields = column_titles(await self.declared(row) if known else ())
+        try:
+            kind = await self._kind(row)
+            fields = column_titles(await self.declared(row))
+        except WrongState:
+            kind, fields = None, column_titles(())
 
         def one(each: Difference) -> Difference:
-            field = fields.get((each.table, each.column))
+            is_own = kind is not None and kind.declared is not None
+            table = kind.main if kind and is_own else each.table
+            field = fields.get((table, each.column))
             return each.model_copy(
                 update={
-                    "record": record_title(each.table),
+                    "record": kind.title if kind and is_own else record_title(each.table),
                     "title": column_title(each.column) if field is None else field.title,
                     "before": shown_value(field, each.before),
                     "after": shown_value(field, each.after),
@@ -134,9 +141,15 @@ class Choices:
         return [one(each) for each in differences]
 
     async def declared(self, row: SpreadsheetRow) -> Sequence[FieldSpec]:
-        if row.import_type not in self._types:
-            raise WrongState(f"imports of type {row.import_type} are not known here any more")
+        await self._kind(row)
         return await fields_of(self._store, self._types, row)
+
+    async def _kind(self, row: SpreadsheetRow) -> SheetType:
+        try:
+            return await sheet_type_of(self._types, row)
+        except RuleViolation as error:
+            said = f"imports of type {row.import_type} are not known here any more"
+            raise WrongState(said) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +187,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
     ) -> Mapping[str, str]:
         """Name of the event, period or race of imports, by uuid; of those that have one."""
         tables = {
-            each.name: each.context.table for each in self.types() if each.context is not None
+            each.name: each.context.table for each in await self.types() if each.context is not None
         }
         wanted = {
             row.uuid: (tables[row.import_type], row.context_id)
@@ -297,9 +310,9 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         """The fields that columns of this import may fill, custom lists included."""
         return await self._choices.fields(await self.kept(who, uuid))
 
-    def types(self) -> Sequence[SheetType]:
+    async def types(self) -> Sequence[SheetType]:
         """The import types, by name."""
-        return self._choices.types()
+        return await self._choices.types()
 
     def events(
         self,

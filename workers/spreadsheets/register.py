@@ -70,7 +70,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
     return (
         SpreadsheetLifecycle(store),
         SpreadsheetAnalysis(store, blobs, common.documents, types, scratch),
-        SpreadsheetStaging(store, blobs, common.documents, scratch),
+        SpreadsheetStaging(store, blobs, common.documents, types, scratch),
         SpreadsheetValues(store, blobs, types, scratch),
         SpreadsheetReview(store, blobs, types, scratch),
         SpreadsheetRows(store, blobs, types, scratch),

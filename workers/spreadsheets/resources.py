@@ -17,4 +17,4 @@ class SpreadsheetResources:
 
 def spreadsheet_resources(database: Database) -> SpreadsheetResources:
     """Wire the adapters of spreadsheets."""
-    return SpreadsheetResources(SqlSpreadsheetStore(database), SheetTypes())
+    return SpreadsheetResources(SqlSpreadsheetStore(database), SheetTypes(database))

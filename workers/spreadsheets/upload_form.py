@@ -11,8 +11,13 @@ from workers.shared.services.bodies import Body
 from workers.shared.services.errors import Refused, UnsupportedFile
 from workflows.shared.contracts import problem_text
 from workflows.spreadsheets.mappings import EntityId, Layout, TypeName
+from workflows.spreadsheets.runs import ScopeName, ScopeValue
 
 EMPTY_FILE: Final = "the file is empty; choose another"
+
+
+SCOPE: Final = "scope."
+"""What the names of fields begin with that all rows share."""
 
 
 class Upload(Protocol):
@@ -115,6 +120,8 @@ class UploadFields(LayoutBody):
     auto_start: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
     dry_run: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
     review: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
+    scope: dict[ScopeName, ScopeValue] = Field(default_factory=dict, max_length=8)
+    """What all rows of a declared type share: fields `scope.NAME` of a form."""
 
 
 def read_fields(fields: Mapping[str, str]) -> UploadFields:
@@ -124,6 +131,8 @@ def read_fields(fields: Mapping[str, str]) -> UploadFields:
         Refused: One is missing, wrong or unknown; the message names it.
     """
     try:
-        return UploadFields.model_validate(dict(fields))
+        given: dict[str, object] = {k: v for k, v in fields.items() if not k.startswith(SCOPE)}
+        scope = {k.removeprefix(SCOPE): v for k, v in fields.items() if k.startswith(SCOPE) and v}
+        return UploadFields.model_validate({**given, "scope": scope})
     except ValidationError as error:
         raise Refused(problems_of(error)) from error

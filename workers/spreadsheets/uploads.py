@@ -13,6 +13,8 @@ from activities.shared.records import reason_of
 from activities.spreadsheets.records import SpreadsheetRow
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.types.base import SheetType
+from activities.spreadsheets.types.declared import ORGANISATION
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import PortError
@@ -33,6 +35,8 @@ _LONGEST_KEY: Final = 255
 _QUICK_SECONDS: Final = 0.5
 """How long an answer waits for the columns of a file."""
 _LOOK_SECONDS: Final = 0.03
+_LATER: Final = ("no_header", "review", "scope")
+"""Fields that came with later releases."""
 _KEYS: Final = uuids.UUID("5b0d0f3e-7b1c-4c0f-9f1e-3a2f4c1d6e8b")
 """Namespace of import uuids that stand for an idempotency key."""
 
@@ -99,7 +103,8 @@ class SpreadsheetUploads:
         key: str | None,
     ) -> SpreadsheetInput:
         organisation = self._organisation(who, fields)
-        await self._check_context(fields, organisation)
+        kind = await self._kind(who, fields)
+        await self._check_context(kind, fields, organisation)
         fingerprint = None
         if key is not None:
             uuid = await self._uuid_of(f"{organisation}\n{who.subject}\n{key}", organisation)
@@ -113,6 +118,8 @@ class SpreadsheetUploads:
             organisation_id=organisation,
             import_type=fields.import_type,
             context_id=fields.context_id,
+            type_digest=kind.declared.digest if kind.declared else None,
+            scope=_scope(kind, fields),
             source=source,
             filename=filename,
             by=who.subject,
@@ -150,11 +157,16 @@ class SpreadsheetUploads:
             raise Refused(f"organisationId: {organisation} is not one of your organisations")
         return organisation
 
-    async def _check_context(self, fields: UploadFields, organisation: int) -> None:
-        if fields.import_type not in self._types:
-            known = ", ".join(sorted(kind.name for kind in self._types))
+    async def _kind(self, who: Identity, fields: UploadFields) -> SheetType:
+        types = {each.name: each for each in await self._types.every()}
+        if fields.import_type not in types:
+            known = ", ".join(types)
             raise Refused(f"importType: there is no {fields.import_type}; there are {known}")
-        kind = self._types.get(fields.import_type)
+        return types[fields.import_type]
+
+    async def _check_context(
+        self, kind: SheetType, fields: UploadFields, organisation: int
+    ) -> None:
         spec = kind.context
         if fields.context_id is None:
             if spec is not None and spec.required:
@@ -225,10 +237,26 @@ class SpreadsheetUploads:
             logger.warning("a refused upload is left to the purge: %s", error)
 
 
+def _scope(kind: SheetType, fields: UploadFields) -> dict[str, str]:
+    """What all rows of an upload share.
+
+    Raises:
+        Refused: A part is missing, or one too many is given.
+    """
+    wanted = [name for name in kind.scope if name != ORGANISATION]
+    for name in wanted:
+        if name not in fields.scope:
+            raise Refused(f"scope.{name}: {kind.title} needs it; say which one")
+    for name in fields.scope:
+        if name not in wanted:
+            raise Refused(f"scope.{name}: {kind.title} takes none; leave it out")
+    return dict(fields.scope)
+
+
 def _fingerprint(source: BlobRef, filename: str, fields: UploadFields) -> str:
     digest = hashlib.sha256()
     # A key stays good across releases: what a former one did not know counts only when it is used.
-    exclude = {name for name in ("no_header", "review") if not getattr(fields, name)}
+    exclude = {name for name in _LATER if not getattr(fields, name)}
     for part in (source.sha256 or "", filename, fields.model_dump_json(exclude=exclude)):
         digest.update(f"{len(part)}:{part}".encode())
     return digest.hexdigest()

@@ -6,7 +6,6 @@ Whenever a row of an employee has a later `valid_from`, the earlier row ends the
 the latest. That holds after every chunk, whichever rows came first.
 """
 
-import json
 import re
 from bisect import bisect_right
 from collections import defaultdict
@@ -41,6 +40,7 @@ from workflows.shared.cells import (
     RejectedRow,
     column_letters,
     is_filled,
+    kept_cells,
     readable,
     storable,
 )
@@ -476,15 +476,8 @@ class RowValidator:
         If a column has no header, or that of another column, its letters name it.
         """
         used = {*self._header.positions.values(), self._header.wrong}
-        found: dict[str, str] = {}
-        for position, cell in enumerate(cells):
-            if position in used or not is_filled(cell):
-                continue
-            title = self._title_at(position)
-            if title in found:
-                title = f"{title} ({column_letters(position)})"
-            found[title] = readable(cell, TEXT_CHARACTERS)
-        return json.dumps(found, ensure_ascii=False) if found else None
+        others = (i for i in range(len(cells)) if i not in used)
+        return kept_cells({i: self._title_at(i) for i in others}, cells, TEXT_CHARACTERS)
 
     def _left_out(
         self,

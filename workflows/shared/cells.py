@@ -12,6 +12,7 @@ A program that opens such a file would run what another person has typed. An apo
 keeps it text; reading takes that off again, so that a table that goes out comes back as it was.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -81,6 +82,25 @@ SkippedTable = tuple[Sequence[str], Sequence[RejectedRow]]
 def is_filled(cell: Cell) -> bool:
     """Whether a cell holds anything but blanks."""
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None
+
+
+def kept_cells(titles: Mapping[int, str], cells: Sequence[Cell], characters: int) -> str | None:
+    """Write the cells of a row that mean no field as JSON, by header; None: all are blank.
+
+    If two columns have one header, the letters of the second name it too.
+
+    Args:
+        titles: Place of each such column to its header.
+        cells: The row.
+        characters: Most of a cell.
+    """
+    found: dict[str, str] = {}
+    for place, title in titles.items():
+        if place < len(cells) and is_filled(cells[place]):
+            if title in found:
+                title = f"{title} ({column_letters(place)})"
+            found[title] = readable(cells[place], characters)
+    return json.dumps(found, ensure_ascii=False) if found else None
 
 
 def count_filled(cells: Iterable[Cell]) -> int:

@@ -507,6 +507,9 @@ class DeclaredType(_Declared):
         """Columns that name a row."""
         return self.scope + self.key
 
+    def __hash__(self) -> int:
+        return int(self.digest[:15], 16)
+
     @cached_property
     def canonical(self) -> str:
         """The declaration as JSON: the same for two files that mean the same."""

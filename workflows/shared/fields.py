@@ -148,6 +148,7 @@ class FieldSpec:
         blanks: Texts that count as a blank cell here, beside those that always do.
         currency: Code of the currency of its amounts; None: a sign beside one says nothing.
         zone: Name of the zone of its local times; None: they have none, and no offset either.
+        unknown: What happens to a value that names no row, of a field with a resolver.
     """
 
     name: str
@@ -176,6 +177,7 @@ class FieldSpec:
     blanks: tuple[str, ...] = ()
     currency: str | None = None
     zone: str | None = None
+    unknown: Literal["ask", "create", "refuse"] = "ask"
 
     def __post_init__(self) -> None:
         if (self.kind is ColumnKind.ENTITY) != (self.resolver is not None):

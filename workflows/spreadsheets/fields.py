@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from workflows.shared.contracts import Problem
 from workflows.shared.fields import FieldSpec, normalise, squash
@@ -75,6 +75,8 @@ class Entity:
     """As people see it."""
     spellings: Sequence[str] = ()
     """Codes and other names."""
+    key: str | None = None
+    """What is stored of it; None: its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +89,6 @@ class RememberedValue:
 
 
 @dataclass(frozen=True, slots=True)
-class EntityScope:
-    """Which rows of a referred table an import may choose from."""
-
-    kind: str
-    """`countries`, `event_categories`, `membership_types` or `custom_list/{id}`."""
-    organisation_id: int
-    context_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CustomList:
     """A list of choices that an organisation made for itself; a field CUSTOM_LIST_{KEY}."""
 
@@ -106,6 +98,10 @@ class CustomList:
     name: str
     open: bool
     """People may add choices."""
+
+
+TargetStrategy = Literal["merge", "create_only", "update_only"]
+"""How rows meet those that are there: they change them, leave them, or need them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +121,7 @@ class TargetRows:
     where `columns` complete the key."""
     references: Mapping[str, str] = field(default_factory=dict[str, str])
     """Column to an earlier target table of the chunk: the id of the row of the same origin."""
+    strategy: TargetStrategy = "merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +157,7 @@ class ParkedRow:
     person: str | None = None
     """The question about its person, as it stands among the values."""
     person_key: str | None = None
-    """Key of its person, where that is certain."""
+    """Key of its person, where that is certain; of a declared type, what the rows above give it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,10 +96,14 @@ CANDIDATES: Final = 30
 CANDIDATE_FIELDS: Final = 5
 """Fields whose candidates a run names."""
 
-TypeName = Annotated[str, StringConstraints(max_length=40, pattern=r"^[A-Z][A-Z0-9_]{0,39}$")]
-"""An import type: EVENT_PARTICIPANT, MEMBERSHIP, RESULT or one of your own."""
-FieldName = Annotated[str, StringConstraints(max_length=64, pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
-"""A field of an import type: FIRST_NAME."""
+TypeName = Annotated[
+    str, StringConstraints(max_length=40, pattern=r"^([A-Z][A-Z0-9_]*|[a-z][a-z0-9_]*)$")
+]
+"""An import type: EVENT_PARTICIPANT, MEMBERSHIP, RESULT, or a declared one: `tools`."""
+FieldName = Annotated[
+    str, StringConstraints(max_length=64, pattern=r"^([A-Z][A-Z0-9_]*|[a-z][a-z0-9_]*)$")
+]
+"""A field of an import type: FIRST_NAME, `tool_no`."""
 Header = Annotated[str, StringConstraints(max_length=200)]
 CellText = Annotated[str, StringConstraints(max_length=200)]
 """A distinct value as a person sees it."""

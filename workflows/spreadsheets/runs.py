@@ -45,6 +45,13 @@ CheckReason = Annotated[str, StringConstraints(max_length=CHECK_REASON)]
 Step = Annotated[str, StringConstraints(max_length=100)]
 
 
+ScopeName = Annotated[str, StringConstraints(max_length=40, pattern=r"^[a-z][a-z0-9_]*$")]
+ScopeValue = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00]*$"),
+]
+
+
 def workflow_id(uuid: str) -> str:
     """Id of the run of an import."""
     return f"spreadsheet/{uuid}"
@@ -68,6 +75,10 @@ class SpreadsheetInput(Contract):
     import_type: TypeName
     context_id: int | None = Field(default=None, ge=1, le=2**53)
     """Event, membership period or race that the rows belong to."""
+    type_digest: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """The version of a declared type; None: the type is docflow's own."""
+    scope: dict[ScopeName, ScopeValue] = Field(default_factory=dict, max_length=8)
+    """What all rows of a declared type share."""
     source: BlobRef
     """The file as it was uploaded."""
     filename: str = Field(min_length=1, max_length=255)

@@ -9,18 +9,24 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from activities.spreadsheets.entities import ImportContext
+from adapters.types.references import Referred
 from workflows.shared.cells import Cell
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.spreadsheets.fields import CustomList, TargetRows
+from workflows.spreadsheets.fields import KEYS, CustomList, TargetRows, TargetStrategy
 from workflows.spreadsheets.mappings import FIELDS, TypeName
 from workflows.spreadsheets.people import PERSONS_TABLE
 
+SECTION: Final = "section"
+SEQUENCE: Final = "sequence"
 CUSTOM_LIST: Final = "CUSTOM_LIST_"
 """What names of fields for custom lists begin with."""
 _LIST_KEY: Final = re.compile(r"[A-Z0-9_]{1,52}")
 
 __all__ = [
     "CUSTOM_LIST",
+    "SECTION",
+    "SEQUENCE",
     "Cells",
     "ColumnKind",
     "ContextSpec",
@@ -108,25 +114,33 @@ class Target:
         key: Columns of its natural key.
         made: Columns that no field fills.
         references: Column to an earlier target whose row's id it holds.
+        strategy: How rows meet those that are there.
     """
 
     table: str
     key: tuple[str, ...]
     made: Mapping[str, Maker] = field(default_factory=lambda: MappingProxyType({}))
     references: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    strategy: TargetStrategy = "merge"
 
     def fill(
         self, fields: Sequence[FieldSpec], rows: SheetRows, context: ImportContext
     ) -> TargetRows:
         """What some rows become in this table."""
-        mine = [each for each in fields if each.table == self.table and each.name in rows]
+        mine = [
+            each
+            for each in fields
+            if each.table == self.table and each.name in rows and each.column not in self.made
+        ]
         columns = (*self.made, *(each.column for each in mine))
         values = (
             *(make(rows, context) for make in self.made.values()),
             *(rows[each.name] for each in mine),
         )
         tuples = list(zip(*values, strict=True)) if values else [()] * len(rows)
-        return TargetRows(self.table, columns, tuples, range(len(rows)), self.references)
+        return TargetRows(
+            self.table, columns, tuples, range(len(rows)), self.references, self.strategy
+        )
 
 
 @dataclass(frozen=True)
@@ -145,6 +159,8 @@ class SheetType:
         arrange: Cells of each field, with what belongs to another field moved there; each of its
             columns has the rows of those given.
         custom_lists: Target that choices of the organisation's custom lists belong to.
+        declared: The declaration that it is made of; None: the type is about people.
+        referred: Resolver to what its fields refer to, of a declared type.
     """
 
     name: TypeName
@@ -157,6 +173,8 @@ class SheetType:
     check: Callable[[SheetRows, ImportContext], Iterable[Fault]] = lambda rows, context: ()
     arrange: Callable[[Cells, ImportContext], Cells] = lambda cells, context: cells
     custom_lists: str | None = None
+    declared: DeclaredType | None = None
+    referred: Mapping[str, Referred] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         tables = [target.table for target in self.targets]
@@ -172,6 +190,37 @@ class SheetType:
     def natural_key(self) -> tuple[str, ...]:
         """Columns of the main target that name a row."""
         return next(target.key for target in self.targets if target.table == self.main)
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """What an upload gives for all of its rows."""
+        return () if self.declared is None else self.declared.scope
+
+    @property
+    def row_keys(self) -> frozenset[str]:
+        """Fields that make a line of the file a row, whatever else it holds."""
+        return KEYS if self.declared is None else frozenset(self.declared.key)
+
+    @property
+    def own_references(self) -> tuple[str, ...]:
+        """Fields that refer to rows of the same table, of which the file may hold some."""
+        return tuple(
+            each.name
+            for each in self.fields
+            if each.resolver
+            and each.resolver in self.referred
+            and self.referred[each.resolver].table == self.main
+        )
+
+    @property
+    def has_sections(self) -> bool:
+        """Whether the headings above a row are a part of its key."""
+        return SECTION in self.row_keys
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether rows of one key are told apart by their order."""
+        return SEQUENCE in self.row_keys
 
     @cached_property
     def is_about_people(self) -> bool:

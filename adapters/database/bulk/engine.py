@@ -9,6 +9,7 @@ than half the time of binary records.
 """
 
 import hashlib
+import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
@@ -35,13 +36,21 @@ from sqlalchemy import (
     func,
     select,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk import statements
 from adapters.database.bulk.driver import driver_of, fetch
 from adapters.database.bulk.rows import KeySource, RowBatch, Stamp
 from adapters.database.bulk.statements import copy_text, packed_text, sent
-from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime, key_of, known_as
+from adapters.database.models.base import (
+    PLACES,
+    ExactDecimal,
+    UtcDateTime,
+    identity_of,
+    key_of,
+    known_as,
+)
 from adapters.ports.errors import Unavailable
 from workflows.shared.conversion import NULL, PackedRows
 
@@ -185,15 +194,20 @@ async def expect_lookups(connection: AsyncConnection) -> None:
 def stored(
     table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> Sequence[tuple[Any, ...]]:
-    """Rows as the database will give them back.
+    """Rows as `find` gives them back.
 
-    Numbers get their six places.
+    Numbers get their six places, and JSON its canonical form.
     """
     kinds = [table.c[name].type for name in columns]
     exact = [place for place, kind in enumerate(kinds) if isinstance(kind, ExactDecimal)]
-    if not exact or not rows:
+    documents = json_places(table, columns)
+    if not (exact or documents) or not rows:
         return rows
     values: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    for place in documents:
+        values[place] = [
+            None if value is None else canonical_json(json.loads(value)) for value in values[place]
+        ]
     for place in exact:
         # Amounts repeat.
         known = {number: _exact(number) for number in set(values[place]) - {None}}
@@ -219,7 +233,7 @@ async def existing(connection: AsyncConnection, table: Table, ids: Sequence[int]
     """
     driver = await driver_of(connection)
     sql = (
-        f'SELECT id FROM "{table.name}" WHERE id = ANY($1::bigint[]) '  # noqa: S608
+        f"SELECT id FROM {statements.named(table)} WHERE id = ANY($1::bigint[]) "  # noqa: S608
         "ORDER BY id FOR KEY SHARE"
     )
     return {row[0] for row in await driver.fetch(sql, ids)}
@@ -234,33 +248,46 @@ async def find(
     *,
     lock: bool,
 ) -> Sequence[Any]:
-    """Rows whose columns `names` are one of the keys: place among the keys, id, the columns.
+    """Rows whose columns `names` are one of the keys: place among them, identity, the columns.
 
     One array for each column of the key, joined by index.
     """
     driver = await driver_of(connection)
-    return await driver.fetch(
+    found = await driver.fetch(
         statements.finding(table, tuple(names), tuple(columns), lock),
         *map(list, zip(*keys, strict=True)),
     )
+    before = 1 + len(identity_of(table))
+    for place in json_places(table, columns):
+        found = [
+            (*row[:at], row[at] and canonical_json(json.loads(row[at])), *row[at + 1 :])
+            for row in map(tuple, found)
+            for at in (before + place,)
+        ]
+    return found
+
+
+def json_places(table: Table, columns: Sequence[str]) -> Sequence[int]:
+    """Places of columns of JSON."""
+    return [place for place, name in enumerate(columns) if isinstance(table.c[name].type, JSONB)]
+
+
+def canonical_json(value: Any) -> str:
+    """JSON of which two texts are equal if their values are."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 async def rows(
     connection: AsyncConnection,
     table: Table,
-    ids: Sequence[int],
+    identities: Sequence[tuple[Any, ...]],
     columns: Sequence[str],
 ) -> Sequence[Any]:
-    """Rows of these ids, locked: id, then the columns.
+    """Rows of these identities, locked: place among them, identity, then the columns.
 
-    Rows locked in the order of their ids.
+    Rows locked in the order of their identities.
     """
-    driver = await driver_of(connection)
-    return await driver.fetch(
-        f'SELECT {statements.quoted(("id", *columns))} FROM "{table.name}" '  # noqa: S608
-        "WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE",
-        ids,
-    )
+    return await find(connection, table, identity_of(table), identities, columns, lock=True)
 
 
 async def lookup(
@@ -323,7 +350,7 @@ async def update(
     columns: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
-    """Set the columns of rows; each row is its id, then their values.
+    """Set the columns of rows; each row is its identity, then their values.
 
     UPDATE ... FROM one array for each column.
     """
@@ -334,13 +361,15 @@ async def update(
     )
 
 
-async def delete(connection: AsyncConnection, table: Table, ids: Sequence[int]) -> None:
-    """Delete rows."""
+async def delete(
+    connection: AsyncConnection, table: Table, identities: Sequence[tuple[Any, ...]]
+) -> None:
+    """Delete rows.
+
+    One array for each column of the identity.
+    """
     driver = await driver_of(connection)
-    await driver.execute(
-        f'DELETE FROM "{table.name}" WHERE id = ANY($1::bigint[])',  # noqa: S608
-        ids,
-    )
+    await driver.execute(statements.deleting(table), *map(list, zip(*identities, strict=True)))
 
 
 async def referring(

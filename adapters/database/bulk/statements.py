@@ -56,6 +56,8 @@ from adapters.database.models.base import (
     ExactDecimal,
     UtcDateTime,
     data_of,
+    identity_of,
+    is_stamped,
     key_of,
 )
 from workflows.shared.conversion import PackedRows
@@ -349,23 +351,46 @@ def _arrays(table: Table, columns: Sequence[str]) -> str:
     return ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(kinds, start=1))
 
 
+def named(table: Table) -> str:
+    """The name of a table for a statement, with its schema."""
+    return ".".join(f'"{part}"' for part in (table.schema, table.name) if part)
+
+
 @lru_cache(maxsize=512)
 def finding(table: Table, key: tuple[str, ...], columns: tuple[str, ...], lock: bool) -> str:
     """Find rows by keys that are sent as one array for each column."""
+    identity = identity_of(table)
     same = " AND ".join(f't."{column}" = sent."{column}"' for column in key)
     return (
-        f"SELECT sent.place - 1, {quoted(('id', *columns), 't.')} "  # noqa: S608
+        f"SELECT sent.place - 1, {quoted((*identity, *columns), 't.')} "  # noqa: S608
         f"FROM unnest({_arrays(table, key)}) WITH ORDINALITY AS sent({quoted(key)}, place) "
-        f'JOIN "{table.name}" AS t ON {same}' + (" ORDER BY t.id FOR UPDATE OF t" if lock else "")
+        f"JOIN {named(table)} AS t ON {same}"
+        + (f" ORDER BY {quoted(identity, 't.')} FOR UPDATE OF t" if lock else "")
     )
 
 
 @lru_cache(maxsize=512)
 def updating(table: Table, columns: tuple[str, ...]) -> str:
-    """Update rows by id from one array for each column."""
-    changes = ", ".join(f'"{column}" = new."{column}"' for column in columns)
+    """Update rows by identity from one array for each column."""
+    identity = identity_of(table)
+    sent = (*identity, *(f"new_{column}" for column in columns))
+    changes = [f'"{column}" = new."new_{column}"' for column in columns]
+    if is_stamped(table):
+        changes += ['"version" = t."version" + 1', '"updated_at" = now()']
+    same = " AND ".join(f't."{column}" = new."{column}"' for column in identity)
     return (
-        f'UPDATE "{table.name}" AS t SET {changes} '  # noqa: S608
-        f"FROM unnest({_arrays(table, ('id', *columns))}) AS new({quoted(('id', *columns))}) "
-        "WHERE t.id = new.id"
+        f"UPDATE {named(table)} AS t SET {', '.join(changes)} "  # noqa: S608
+        f"FROM unnest({_arrays(table, (*identity, *columns))}) AS new({quoted(sent)}) "
+        f"WHERE {same}"
+    )
+
+
+@lru_cache(maxsize=512)
+def deleting(table: Table) -> str:
+    """Delete rows by identity from one array for each of its columns."""
+    identity = identity_of(table)
+    same = " AND ".join(f't."{column}" = gone."{column}"' for column in identity)
+    return (
+        f"DELETE FROM {named(table)} AS t "  # noqa: S608
+        f"USING unnest({_arrays(table, identity)}) AS gone({quoted(identity)}) WHERE {same}"
     )

@@ -112,6 +112,16 @@ def known_as(table: Table) -> str:
     return table.info[_KNOWN_AS]
 
 
+def is_stamped(table: Table) -> bool:
+    """Whether the rows of a table have the store's own columns, and are known by natural key."""
+    return _KNOWN_AS in table.info
+
+
+def identity_of(table: Table) -> tuple[str, ...]:
+    """Columns that tell a row from every other: its `id`, or its natural key."""
+    return key_of(table) if is_stamped(table) else ("id",)
+
+
 def staged_twin(table: Table) -> Table:
     """Where rows of a table wait until all of them go in at once.
 

@@ -259,6 +259,8 @@ spreadsheet_imports = Table(
     Column("organisation_id", BigInteger, nullable=False),
     Column("import_type", Text, nullable=False),
     Column("context_id", BigInteger),
+    Column("type_digest", Text),
+    Column("scope", JSONB, nullable=False, server_default=text("'{}'")),
     Column("source", Text),
     Column("filename", Text, nullable=False),
     Column("by", Text, nullable=False),
@@ -313,6 +315,7 @@ spreadsheet_imports = Table(
 )
 """The status row of an import, and how far its rows have come.
 
+`type_digest` names the version of a declared type, and `scope` holds what all of its rows share.
 `version` counts accepted changes of the mappings; `columns_version` and `values_version` are the
 newest that columns and values were written at. `revision` rises with every write of the row.
 """
@@ -424,7 +427,7 @@ spreadsheet_undo_conflicts = Table(
     Column("import_id", BigInteger, nullable=False),
     Column("line", BigInteger, nullable=False),
     Column("table_name", Text, nullable=False),
-    Column("row_id", BigInteger, nullable=False),
+    Column("row_id", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Index(None, "import_id", "id"),
 )

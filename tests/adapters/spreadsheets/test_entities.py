@@ -2,11 +2,11 @@
 
 import pytest
 
+from activities.spreadsheets.entities import EntityScope
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.engine import Database
 from stack.sample_club import SampleClub, sample_club
 from tests.support.spreadsheets.store import table
-from workflows.spreadsheets.fields import EntityScope
 
 
 async def test_entities_are_those_of_the_import(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, update
 
+from activities.spreadsheets.entities import EntityScope
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.database.engine import Database, open_database
@@ -28,7 +29,6 @@ from tests.support.spreadsheets.store import (
     table,
     undo_order,
 )
-from workflows.spreadsheets.fields import EntityScope
 from workflows.spreadsheets.mappings import UndoState
 from workflows.spreadsheets.runs import UndoCounts
 
@@ -100,7 +100,7 @@ async def test_rows_changed_since_are_left_alone_and_reported(
     assert page.total == 3
     (conflict,) = page.items
     assert (conflict.line, conflict.table, conflict.row_id, conflict.reason) == (
-        *(4, "persons", ids["email:cleo"]),
+        *(4, "persons", str(ids["email:cleo"])),
         "was changed since",
     )
 

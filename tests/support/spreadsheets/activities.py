@@ -133,7 +133,7 @@ class SpreadsheetSetup:
     @property
     def staging(self) -> SpreadsheetStaging:
         """Puts rows aside."""
-        return SpreadsheetStaging(self.store, self.blobs, self.documents, self.scratch)
+        return SpreadsheetStaging(self.store, self.blobs, self.documents, self.types, self.scratch)
 
     @property
     def values(self) -> SpreadsheetValues:
@@ -309,7 +309,8 @@ async def open_spreadsheet_setup(url: str, folder: Path) -> AsyncGenerator[Sprea
         async with database.transaction() as connection:
             for name, rows in _CLUB.items():
                 await connection.execute(metadata.tables[name].insert(), list(rows))
-        yield SpreadsheetSetup(folder, database, SqlSpreadsheetStore(database))
+        store, types = SqlSpreadsheetStore(database), SheetTypes(database)
+        yield SpreadsheetSetup(folder, database, store, types=types)
 
 
 class FailingStore:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from tests.support.spreadsheets.rules import source, validator
 from workflows.shared.cells import is_blank
 
-RESULT = SheetTypes().get("RESULT")
+RESULT = discover()["RESULT"]
 FIELDS = {field.name: field for field in RESULT.fields}
 
 

@@ -4,15 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.spreadsheets.column_matching import column_name, match_columns
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import SHIRTS
 from workflows.shared.fields import FieldSpec, squash
 from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus
 
-PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
-MEMBERSHIP = SheetTypes().get("MEMBERSHIP").fields
-RESULT = SheetTypes().get("RESULT").fields
+PARTICIPANT = discover()["EVENT_PARTICIPANT"].fields_for([SHIRTS])
+MEMBERSHIP = discover()["MEMBERSHIP"].fields
+RESULT = discover()["RESULT"].fields
 
 
 def match(

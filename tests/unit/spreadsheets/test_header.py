@@ -11,11 +11,11 @@ from activities.spreadsheets.column_matching import (
     find_header,
     reads_like_a_row,
 )
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from workflows.shared.cells import Cell
 from workflows.shared.errors import InvalidDocument
 
-FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields
+FIELDS = discover()["EVENT_PARTICIPANT"].fields
 PEOPLE: list[list[Cell]] = [
     ["Anna", "Schmidt", "anna@example.org", 34],
     ["Bert", "Maier", "bert@example.org", 41],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from activities.shared.scratch import SeenKeys
 from activities.spreadsheets.column_matching import column_titles, find_header, match_columns
-from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.entities import EntityScope, ImportContext
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.types.base import Fault, SheetRows, SheetType, Target, organisation
 from activities.spreadsheets.validation import RowValidator, SourceRow
@@ -16,7 +16,6 @@ from workflows.shared.cells import Cell
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.fields import (
     Entity,
-    EntityScope,
     ParkedRow,
     TargetRows,
 )
@@ -77,8 +76,8 @@ FILE: Sequence[tuple[int, list[Cell]]] = (
 )
 
 
-def test_from_headers_to_rows() -> None:
-    mine = SheetTypes([TYPE]).get("VOLUNTEER")
+async def test_from_headers_to_rows() -> None:
+    mine = await SheetTypes(types=[TYPE]).get("VOLUNTEER")
     fields = mine.fields_for([])
     header = find_header(FILE, fields)
     assert header.line == 3

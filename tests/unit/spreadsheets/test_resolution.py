@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.spreadsheets import entities
-from activities.spreadsheets.entities import EntityIndex, ImportContext, Likeness
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.entities import EntityIndex, EntityScope, ImportContext, Likeness
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.value_mapping import check_decision, resolver_of, scope_of
 from adapters.database.schema import country_rows
 from adapters.types import countries
@@ -23,7 +23,7 @@ from tests.support.spreadsheets.rules import (
     TODAY,
     surroundings,
 )
-from workflows.spreadsheets.fields import Entity, EntityScope, value_key
+from workflows.spreadsheets.fields import Entity, value_key
 from workflows.spreadsheets.mappings import CellDecision
 
 ALL_COUNTRIES = surroundings(
@@ -33,7 +33,7 @@ ALL_COUNTRIES = surroundings(
         ]
     }
 )
-FIELDS = {field.name: field for field in SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])}
+FIELDS = {field.name: field for field in discover()["EVENT_PARTICIPANT"].fields_for([SHIRTS])}
 
 
 def listed(*names: str) -> ImportContext:

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.shared.scratch import SeenKeys
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.validation import SourceRow, ValidatedRows
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import source, validator
 from workflows.shared.cells import Cell
 from workflows.spreadsheets.mappings import CellMapping, MappingStatus
 
-PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT")
+PARTICIPANT = discover()["EVENT_PARTICIPANT"]
 HEADERS = ("Vorname", "Nachname", "E-Mail", "Geb.Datum", "Land", "Category", "T-Shirt", "Foo")
 NAMES = st.sampled_from(["Anna", "Bert", "ANNA", "", " ", "=1", "a\u0000"])
 ROWS = st.lists(

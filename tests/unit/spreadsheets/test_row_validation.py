@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from activities.shared.scratch import SeenKeys
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.validation import ValidatedRows
 from tests.support.spreadsheets.rules import source, validator
 from workflows.shared.cells import Cell
 from workflows.spreadsheets.mappings import CellMapping, MappingStatus
 
-PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT")
+PARTICIPANT = discover()["EVENT_PARTICIPANT"]
 HEADERS = ("Vorname", "Nachname", "E-Mail", "Geb.Datum", "Land", "Category", "T-Shirt", "Foo")
 ANNA = ["Anna", "Schmidt", "anna@example.org", "31.05.1990", "GER", "Junior", "XL", "?"]
 

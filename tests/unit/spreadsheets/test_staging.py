@@ -150,6 +150,7 @@ async def test_staging_is_cancelled_within_a_second_and_reports_its_progress(
         setup.store,
         setup.blobs,
         EndlessDocuments(endless),  # type: ignore[arg-type]
+        setup.types,
         setup.scratch,
     )
     env = environment()

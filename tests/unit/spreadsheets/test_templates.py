@@ -5,13 +5,13 @@ from itertools import product
 import pytest
 
 from activities.spreadsheets.column_matching import match_columns
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.types.base import SheetType
 from workers.shared.gateway.pages.renderer import languages, use_locale
 from workers.spreadsheets.api import template_sheets
 from workflows.spreadsheets.mappings import MappingStatus
 
-CASES = list(product(languages(), SheetTypes()))
+CASES = list(product(languages(), discover().values()))
 
 
 @pytest.mark.parametrize(("code", "kind"), CASES, ids=[f"{it}-{kind.name}" for it, kind in CASES])

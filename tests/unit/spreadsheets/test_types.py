@@ -20,7 +20,7 @@ from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.fields import CustomList, facts_of
 from workflows.spreadsheets.mappings import FIELDS
 
-TYPES = tuple(SheetTypes())
+TYPES = tuple(discover().values())
 every_type = pytest.mark.parametrize("sheet_type", TYPES, ids=lambda each: each.name)
 
 
@@ -40,17 +40,17 @@ def test_a_file_is_all_that_a_type_takes(tmp_path: Path, monkeypatch: pytest.Mon
     assert found.keys() - discover().keys() == {"REFEREE"}
 
 
-def test_an_unknown_type_is_refused_with_those_there_are() -> None:
+async def test_an_unknown_type_is_refused_with_those_there_are() -> None:
     with pytest.raises(
         RuleViolation, match="no import type PARTY; there are EVENT_PARTICIPANT, MEMB"
     ):
-        SheetTypes().get("PARTY")
+        await SheetTypes().get("PARTY")
 
 
 def test_two_types_of_one_name_are_refused() -> None:
     mine = SheetType("RESULT", "Mine", None, (), (Target("t", ("id",)),), "t", lambda rows: ())
     with pytest.raises(ValueError, match="two import types are called RESULT"):
-        SheetTypes([SheetTypes().get("RESULT"), mine])
+        SheetTypes(types=[discover()["RESULT"], mine])
 
 
 def test_a_type_whose_declaration_contradicts_itself_is_refused() -> None:
@@ -130,7 +130,7 @@ def test_headers_are_known_in_english_and_german(sheet_type: SheetType) -> None:
 
 
 def test_a_field_for_each_custom_list() -> None:
-    participants = SheetTypes().get("EVENT_PARTICIPANT")
+    participants = discover()["EVENT_PARTICIPANT"]
     closed = CustomList(8, "MEAL", "Meal", open=False)
     *_, shirt, meal = participants.fields_for([SHIRTS, closed])
     assert facts_of(shirt).model_dump() == {
@@ -142,11 +142,11 @@ def test_a_field_for_each_custom_list() -> None:
         "either": None,
     }
     assert (meal.name, meal.creates) == ("CUSTOM_LIST_MEAL", False)
-    assert SheetTypes().get("RESULT").fields_for([SHIRTS]) == SheetTypes().get("RESULT").fields
+    assert discover()["RESULT"].fields_for([SHIRTS]) == discover()["RESULT"].fields
 
 
 def test_custom_lists_that_make_no_field_are_left_out() -> None:
-    participants = SheetTypes().get("EVENT_PARTICIPANT")
+    participants = discover()["EVENT_PARTICIPANT"]
     odd = [CustomList(1, key, "Odd", open=True) for key in ("size", "", "A B", "X" * 53)]
     assert participants.fields_for(odd) == participants.fields
     many = [CustomList(id, f"L{id}", f"List {id}", open=True) for id in range(1, 300)]
@@ -157,7 +157,7 @@ HEADERS = ("First name", "Last name", "Email", "Date of birth")
 
 
 def keys_of(*rows: tuple[str | None, ...]) -> list[str]:
-    validated = validator(SheetTypes().get("RESULT"), (*HEADERS, "Status"), source(rows), seen=None)
+    validated = validator(discover()["RESULT"], (*HEADERS, "Status"), source(rows), seen=None)
     persons = validated.validate(source([(*row, "DNF") for row in rows])).targets[0]
     assert persons.table == PERSONS.table
     return [row[persons.columns.index("person_key")] for row in persons.rows]

@@ -7,7 +7,7 @@ import pytest
 
 from activities.spreadsheets import value_mapping
 from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.value_mapping import (
     IGNORED,
     LEFT_EMPTY,
@@ -22,7 +22,7 @@ from workflows.shared.cells import Cell
 from workflows.spreadsheets.fields import Entity, FoundValue, RememberedValue
 from workflows.spreadsheets.mappings import CellMapping, MappingStatus
 
-FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
+FIELDS = discover()["EVENT_PARTICIPANT"].fields_for([SHIRTS])
 CATEGORY = "EVENT_CATEGORY_NAME"
 SHIRT = "CUSTOM_LIST_T_SHIRT"
 

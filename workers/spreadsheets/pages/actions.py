@@ -232,7 +232,7 @@ class MemoryPages:
             page=page,
             size=_PAGE_SIZE,
             left_out=LEFT_OUT,
-            types={each.name: each for each in self._service.types()},
+            types={each.name: each for each in await self._service.types()},
         )
 
     async def change(self, request: Request) -> Response:
@@ -252,7 +252,7 @@ class MemoryPages:
 
     async def _show_changes(self, request: Request, visitor: Visitor, page: int) -> Response:
         titles = {
-            field.name: field.title for kind in self._service.types() for field in kind.fields
+            field.name: field.title for kind in await self._service.types() for field in kind.fields
         }
         found = await self._service.memory.edits(visitor.who, page=page, size=_PAGE_SIZE)
         return self._site.page(
@@ -270,7 +270,7 @@ class MemoryPages:
                 + _of_files(each.file_headers)
                 for each in found.items
             ],
-            types={each.name: each for each in self._service.types()},
+            types={each.name: each for each in await self._service.types()},
         )
 
     async def _change_column(self, visitor: Visitor, form: Form) -> None:

@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from activities.spreadsheets.column_matching import reads_like_a_row
 from activities.spreadsheets.records import ImportFilter, ImportSorting, SpreadsheetRow
+from activities.spreadsheets.types.declared import ORGANISATION
 from activities.spreadsheets.value_store import ValueFilter
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.renderer import (
@@ -129,7 +130,7 @@ class ImportListPage:
             contexts=await self._service.context_names(visitor.who, found.items),
             page=page,
             size=_PAGE_SIZE,
-            titles={each.name: each.title for each in self._service.types()},
+            titles={each.name: each.title for each in await self._service.types()},
         )
 
 
@@ -525,7 +526,7 @@ class ImportPage:
     async def _context(
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, view_request: ViewRequest
     ) -> dict[str, Any]:
-        titles = {each.name: each.title for each in self._service.types()}
+        titles = {each.name: each.title for each in await self._service.types()}
         context: dict[str, Any] = {
             "row": row,
             "title": labels.type_title(row.import_type, titles),
@@ -653,6 +654,8 @@ class TypeChoice:
     title: str
     context: str
     """Table of what its rows belong to; "" for nothing."""
+    scope: Sequence[str] = ()
+    """What the form asks for that all rows share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -693,7 +696,7 @@ class UploadPages:
             await upload.open()
             given = dict(upload.fields)
             self._site.check_csrf(visitor, upload.fields.pop("csrf", None))
-            self._name_context(upload.fields)
+            await self._name_context(upload.fields)
             row = await self._service.create(visitor.who, upload)
         except ServiceError as error:
             alert = Alert(error.title, sentence(error))
@@ -705,7 +708,7 @@ class UploadPages:
             return Response(status_code=201, headers={"HX-Redirect": address})
         return RedirectResponse(address, 303)
 
-    def _name_context(self, fields: dict[str, str]) -> None:
+    async def _name_context(self, fields: dict[str, str]) -> None:
         """Split the form's choice of a context into its id and its organisation.
 
         Raises:
@@ -713,7 +716,7 @@ class UploadPages:
         """
         table, _, rest = fields.pop("contextId", "").partition(":")
         wanted = fields.get("importType")
-        spec = next((it.context for it in self._service.types() if it.name == wanted), None)
+        spec = next((it.context for it in await self._service.types() if it.name == wanted), None)
         if spec is None or not table:
             return
         if table != spec.table:
@@ -725,7 +728,9 @@ class UploadPages:
     async def _groups(self, visitor: Visitor) -> Sequence[ContextGroup]:
         found = await self._service.contexts(visitor.who)
         of_several = len(visitor.who.organisations) > 1
-        titles = {it.context.table: it.context.title for it in self._service.types() if it.context}
+        titles = {
+            it.context.table: it.context.title for it in await self._service.types() if it.context
+        }
         return [
             ContextGroup(
                 table,
@@ -756,8 +761,13 @@ class UploadPages:
     ) -> Response:
         limit = self._service.settings.upload_limit
         choices = [
-            TypeChoice(each.name, each.title, each.context.table if each.context else "")
-            for each in self._service.types()
+            TypeChoice(
+                each.name,
+                each.title,
+                each.context.table if each.context else "",
+                [name for name in each.scope if name != ORGANISATION],
+            )
+            for each in await self._service.types()
         ]
         return self._site.page(
             request,
@@ -765,6 +775,7 @@ class UploadPages:
             "new.html",
             status,
             types=choices,
+            scopes=list(dict.fromkeys(name for each in choices for name in each.scope)),
             groups=await self._groups(visitor),
             given=given or {},
             problem=alert,

@@ -915,6 +915,8 @@ def upgrade() -> None:
     sa.Column('organisation_id', sa.BigInteger(), nullable=False),
     sa.Column('import_type', sa.Text(), nullable=False),
     sa.Column('context_id', sa.BigInteger(), nullable=True),
+    sa.Column('type_digest', sa.Text(), nullable=True),
+    sa.Column('scope', JSONB(), server_default=sa.text("'{}'"), nullable=False),
     sa.Column('source', sa.Text(), nullable=True),
     sa.Column('filename', sa.Text(), nullable=False),
     sa.Column('by', sa.Text(), nullable=False),
@@ -1044,7 +1046,7 @@ def upgrade() -> None:
     sa.Column('import_id', sa.BigInteger(), nullable=False),
     sa.Column('line', sa.BigInteger(), nullable=False),
     sa.Column('table_name', sa.Text(), nullable=False),
-    sa.Column('row_id', sa.BigInteger(), nullable=False),
+    sa.Column('row_id', sa.Text(), nullable=False),
     sa.Column('reason', sa.Text(), nullable=False),
     sa.PrimaryKeyConstraint('id', name='pk_spreadsheet_undo_conflicts')
     )

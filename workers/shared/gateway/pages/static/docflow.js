@@ -259,6 +259,14 @@
         group.hidden = group.disabled = group.dataset.table !== table;
       }
       context.required = Boolean(table);
+      context.closest(".field").hidden = !table;
+      const scope = (type.selectedOptions[0]?.dataset.scope ?? "").split(" ");
+      for (const field of form.querySelectorAll("[data-scope-name]")) {
+        const asked = scope.includes(field.dataset.scopeName);
+        const input = find("input", field);
+        field.hidden = input.disabled = !asked;
+        input.required = asked;
+      }
       if (context.selectedOptions[0]?.parentElement.disabled) context.value = "";
     };
     type.addEventListener("change", show);

@@ -1,0 +1,114 @@
+"""What a chunk has done to rows of target tables, kept so that it can be taken back.
+
+The values are those of the database's own form, as JSON: see `bulk.parsed`.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, cast
+
+from pydantic_core import from_json, to_json
+from sqlalchemy import Table
+
+from activities.spreadsheets.import_rows import target_table
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.rows import Row
+from adapters.database.models.base import identity_of
+
+_FAST: Final = 1
+"""Level of compression: the next one takes twice as long for a tenth of the bytes."""
+
+
+Identity = Any
+"""What tells a row of a table from the others: its id or key, a tuple if the key has parts."""
+
+
+class UpdatedImage(NamedTuple):
+    """One row before and after.
+
+    Attributes:
+        line: Line of the file that changed it.
+        id: The row.
+        columns: Places of the columns that changed.
+        before: Their values before.
+        after: Their values after.
+    """
+
+    line: int
+    id: Identity
+    columns: Sequence[int]
+    before: Sequence[Any]
+    after: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TableImages:
+    """What one step of a chunk has done to one table.
+
+    Attributes:
+        table: The table.
+        columns: The columns that were written.
+        created: Line, identity and values of each row that was inserted.
+        updated: The rows that were changed.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    created: Sequence[tuple[Any, ...]] = ()
+    updated: Sequence[UpdatedImage] = field(default_factory=tuple[UpdatedImage, ...])
+
+
+def pack(images: Sequence[TableImages]) -> bytes:
+    """Images as compressed JSON, in the order in which they came about."""
+    packed = [
+        {
+            "table": each.table,
+            "columns": each.columns,
+            "created": each.created,
+            "updated": each.updated,
+        }
+        for each in images
+    ]
+    return zlib.compress(to_json(packed), _FAST)
+
+
+def unpack(packed: bytes) -> list[TableImages]:
+    """Images from compressed JSON."""
+    found: list[TableImages] = []
+    for each in from_json(zlib.decompress(packed)):
+        table = target_table(each["table"])
+        updated = [UpdatedImage(*row) for row in each["updated"]]
+        ids = _identities(table, [row.id for row in updated])
+        created = each["created"]
+        made = _identities(table, [row[1] for row in created])
+        found.append(
+            TableImages(
+                table=each["table"],
+                columns=tuple(each["columns"]),
+                created=[(row[0], id, *row[2:]) for row, id in zip(created, made, strict=True)],
+                updated=[row._replace(id=id) for row, id in zip(updated, ids, strict=True)],
+            )
+        )
+    return found
+
+
+def _identities(table: Table, values: Sequence[Any]) -> Sequence[Identity]:
+    """Identities from their JSON."""
+    names = identity_of(table)
+    if len(names) == 1:
+        return bulk.parsed(table, names[0], values)
+    parts = zip(*values, strict=True) if values else ((),) * len(names)
+    parsed = (bulk.parsed(table, name, part) for name, part in zip(names, parts, strict=True))
+    return list(zip(*parsed, strict=True))
+
+
+def parts_of(identity: Identity) -> tuple[Any, ...]:
+    """An identity as the values of its columns."""
+    return cast("Row", identity) if isinstance(identity, tuple) else (identity,)
+
+
+def identity_from(table: Table, row: Sequence[Any]) -> tuple[Identity, tuple[Any, ...]]:
+    """Identity and values of a row as `bulk.find` returns it, without its place."""
+    count = len(identity_of(table))
+    return row[0] if count == 1 else tuple(row[:count]), tuple(row[count:])

@@ -1,0 +1,127 @@
+"""Import types of declared tables: docflow's own, and those of teams."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from activities.spreadsheets.entities import REFERENCE, ImportContext
+from activities.spreadsheets.types.base import (
+    SECTION,
+    SEQUENCE,
+    Fault,
+    Maker,
+    SheetRows,
+    SheetType,
+    Target,
+)
+from adapters.types.countries import country_names
+from adapters.types.references import Referred
+from workflows.shared.declared_types import OTHER, DeclaredType, broken_rules, field_spec
+from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.spreadsheets.fields import TargetStrategy
+
+ORGANISATION: Final = "organisation_id"
+"""The part of a scope that an upload has of itself."""
+_SEPARATOR: Final = "\x1f"
+_STRATEGIES: Final[Mapping[str, TargetStrategy]] = MappingProxyType(
+    {"create_only": "create_only", "update_only": "update_only"}
+)
+"""Uploads remove no rows: `replace` and `append` act as `merge`."""
+
+
+def declared_sheet(
+    declared: DeclaredType, table: str, referred: Mapping[str, Referred]
+) -> SheetType:
+    """How uploads of a declared type are read, and what their rows become.
+
+    Args:
+        declared: The version of the type.
+        table: What `DOMAIN` has its table under.
+        referred: What each field of kind reference refers to.
+    """
+    fields = tuple(_field(declared, name, table, referred.get(name)) for name in declared.fields)
+    parts = [name for name in declared.key if name != SEQUENCE]
+
+    def keys(rows: SheetRows) -> Sequence[str]:
+        columns = [rows[name] if name in rows else [""] * len(rows) for name in parts]
+        return [_SEPARATOR.join(map(str, row)) for row in zip(*columns, strict=True)]
+
+    def check(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
+        yield from _faults(declared, rows)
+
+    return SheetType(
+        name=declared.name,
+        title=declared.title,
+        context=None,
+        fields=fields,
+        targets=(
+            Target(
+                table,
+                declared.natural_key,
+                made=_made(declared, fields),
+                strategy=_STRATEGIES.get(declared.strategy, "merge"),
+            ),
+        ),
+        main=table,
+        keys=keys,
+        check=check,
+        declared=declared,
+        referred={_resolver(name): each for name, each in referred.items()},
+    )
+
+
+def _resolver(field: str) -> str:
+    return REFERENCE + field
+
+
+def _field(declared: DeclaredType, name: str, table: str, referred: Referred | None) -> FieldSpec:
+    field = declared.fields[name]
+    spec = field_spec(name, field, country_names() if field.kind == "country" else None)
+    title = field.title or name.replace("_", " ").capitalize()
+    spec = replace(spec, title=title, target=f"{table}.{name}")
+    if referred is None:
+        return spec
+    return replace(
+        spec,
+        kind=ColumnKind.ENTITY,
+        resolver=_resolver(name),
+        creates=referred.can_create and referred.unknown != "refuse",
+        unknown=referred.unknown,
+        max_length=None,
+        pattern=None,
+    )
+
+
+def _made(declared: DeclaredType, fields: Sequence[FieldSpec]) -> Mapping[str, Maker]:
+    """Columns of the key that the file need not have: the scope, and parts with a default."""
+    made: dict[str, Maker] = {name: _of_scope(name) for name in declared.scope}
+    blanks = {each.name: each.blank for each in fields}
+    made |= {
+        name: _of_rows(name, blanks[name])
+        for name in declared.key
+        if blanks[name] is not None or name in (SEQUENCE, SECTION)
+    }
+    if declared.unmapped == "keep":
+        made[OTHER] = _of_rows(OTHER, None)
+    return MappingProxyType(made)
+
+
+def _of_scope(name: str) -> Maker:
+    return lambda rows, context: [context.scope[name]] * len(rows)
+
+
+def _of_rows(name: str, blank: Any) -> Maker:
+    """The values of a field, or its default where the file has no column for it."""
+    return lambda rows, context: rows[name] if name in rows else [blank] * len(rows)
+
+
+def _faults(declared: DeclaredType, rows: SheetRows) -> Iterator[Fault]:
+    values = {name: rows[name] for name in declared.fields if name in rows}
+    for row, name, reason in broken_rules(declared, values):
+        yield Fault(row, name, reason)
+    if declared.period is not None:
+        first, last = declared.period
+        for row, (begin, end) in enumerate(zip(rows[first], rows[last], strict=True)):
+            if begin is not None and end is not None and end < begin:
+                yield Fault(row, last, f"is before {first} {begin.isoformat()}")

@@ -1,0 +1,101 @@
+"""What the fields of declared types refer to: rows of another type, or of any table or view."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from adapters.types.files import builtin_types
+from adapters.types.tables import SCHEMA, register_table
+from workflows.shared.declared_types import DeclaredField, DeclaredType
+from workflows.shared.errors import RuleViolation
+
+
+@dataclass(frozen=True, slots=True)
+class Referred:
+    """What a field of kind reference refers to.
+
+    Attributes:
+        title: What to call it in problems.
+        key: Column whose value is stored.
+        label: Column that people write; the same, or another one.
+        unknown: What happens to a value that it does not hold.
+        table: What `DOMAIN` has it under, if it is of a declared type.
+        name: Of the table in the database, if it is another one.
+        schema: Of that table.
+        scope: Columns that bound its rows and that the referring rows have too.
+        type_name: The declared type, if it is of one.
+        can_create: A row of it may hold its key alone.
+    """
+
+    title: str
+    key: str
+    label: str
+    unknown: Literal["ask", "create", "refuse"]
+    table: str | None = None
+    name: str | None = None
+    schema: str | None = None
+    scope: tuple[str, ...] = ()
+    type_name: str | None = None
+    can_create: bool = False
+
+
+def table_of(declared: DeclaredType, *, schema: str | None = SCHEMA) -> str:
+    """What `DOMAIN` has the table of a type under, of docflow's own or a declared one.
+
+    Args:
+        declared: The type.
+        schema: Of the tables of declared types; None: that of the session, as in a dry run.
+    """
+    own = builtin_types().get(declared.name)
+    return declared.table_name if own is not None else register_table(declared, schema=schema)
+
+
+def referred_by(
+    declared: DeclaredType, known: Mapping[str, DeclaredType], *, schema: str | None = SCHEMA
+) -> Mapping[str, Referred]:
+    """What the references of a type refer to, by field.
+
+    Args:
+        declared: The type.
+        known: The types that are in force, by name.
+        schema: As in `table_of`.
+
+    Raises:
+        RuleViolation: A type that is referred to is not in force.
+    """
+    known = {**builtin_types(), **known, declared.name: declared}
+    return {
+        name: _referred(name, field, declared, known, schema)
+        for name, field in declared.fields.items()
+        if field.kind == "reference"
+    }
+
+
+def _referred(
+    name: str,
+    field: DeclaredField,
+    declared: DeclaredType,
+    known: Mapping[str, DeclaredType],
+    schema: str | None,
+) -> Referred:
+    unknown = field.unknown or "ask"
+    if field.to is None:
+        within, _, table = str(field.table).rpartition(".")
+        key = str(field.row_key)
+        return Referred(
+            str(field.table), key, field.label or key, unknown, None, table, within or "public"
+        )
+    if field.to not in known:
+        raise RuleViolation(
+            f"{name} refers to the type {field.to}, which is not in force; put it in force "
+            "with `docflow types apply`, and retry"
+        )
+    target = known[field.to]
+    others = [each for each in target.fields if each not in target.key]
+    return Referred(
+        *(target.name, target.key[0], target.key[0], unknown),
+        table=table_of(target, schema=schema),
+        scope=tuple(each for each in target.scope if each in declared.scope),
+        type_name=target.name,
+        can_create=not any(target.fields[each].required for each in others),
+    )

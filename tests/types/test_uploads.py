@@ -1,0 +1,239 @@
+"""Uploads of declared types become rows of their tables, and can be taken back."""
+
+from datetime import date, time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from tests.support.imports.activities import environment
+from tests.support.spreadsheets.activities import (
+    NOW,
+    ORGANISATION,
+    SpreadsheetSetup,
+    StagedSpreadsheet,
+)
+from tests.types.conftest import Installation
+from workflows.shared.declared_types import DeclaredType
+from workflows.spreadsheets.mappings import MappingStatus
+from workflows.spreadsheets.runs import RowCounts, UndoInput, UndoResult
+
+Trades = dict[str, DeclaredType]
+
+
+@pytest.fixture
+def sheets(installation: Installation, tmp_path: Any) -> SpreadsheetSetup:
+    """Uploads by their steps, over the database of the declared types."""
+    database = installation.database
+    store, types = SqlSpreadsheetStore(database), SheetTypes(database)
+    return SpreadsheetSetup(tmp_path, database, store, types=types)
+
+
+async def uploaded(
+    sheets: SpreadsheetSetup, declared: DeclaredType, text: str, **scope: str
+) -> StagedSpreadsheet:
+    """An upload whose columns are matched and whose values are collected."""
+    return await sheets.prepare(
+        text.encode(),
+        import_type=declared.name,
+        type_digest=declared.digest,
+        scope=scope,
+        context_id=None,
+        filename="rows.csv",
+    )
+
+
+async def undone(sheet: StagedSpreadsheet) -> UndoResult:
+    """Take an upload back that has ended."""
+    from activities.spreadsheets.rows import SpreadsheetUndoSteps
+
+    steps = SpreadsheetUndoSteps(sheet.setup.store)
+    order = UndoInput(
+        uuid=sheet.order.uuid,
+        organisation_id=ORGANISATION,
+        by="anna",
+        filename="rows.csv",
+        requested_at=NOW,
+        within=10**9,
+    )
+    return await environment().run(steps.undo, order)
+
+
+INVOICES = """Rechnungsnr.;Position;Artikel;Menge;Netto;Brutto;Stand;bezahlt am;Kostenstelle
+RE-0001;1;Schrauben;100;12,50 €;14,88 €;bezahlt;04.03.2025;K-1
+RE-0001;2;Muttern;50;5,00 €;4,00 €;offen;;K-1
+RE-0002;1;Öl;2,5;30,00 €;35,70 €;bezahlt;;K-2
+re2;1;Fett;1;1,00 €;1,19 €;offen;;
+"""
+
+
+async def test_an_upload_is_checked_by_the_rules_of_its_type(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+) -> None:
+    await installation.declare("invoice_lines")
+    declared = trades["invoice_lines"]
+    sheet = await uploaded(
+        sheets, declared, INVOICES.replace("Rechnungsnr.", "Rechnungsnummer"), project_id="P1"
+    )
+    processed = await sheet.process()
+    assert processed.counts == RowCounts(created=1, error=3)
+    assert await installation.rows(declared, "project_id", "invoice", "line", "net", "other") == [
+        ("P1", "RE-0001", 1, Decimal("12.50"), {"Kostenstelle": "K-1"})
+    ]
+    pages = [page async for page in sheets.store.errors(sheet.order.uuid)]
+    assert {line: problems[0].reason for page in pages for line, problems in page} == {
+        3: "the net amount is higher than the gross amount",
+        4: "is missing, and status is paid",
+        5: "does not match the pattern [A-Z]{2}-[0-9]{4,}",
+    }
+
+
+async def test_both_doors_meet_by_natural_key_and_an_undo_restores(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+) -> None:
+    await installation.declare("parts")
+    declared = trades["parts"]
+    await installation.imported("parts", b"Teilenummer;Benennung\nA-1;Rahmen\nA-2;Achse\n")
+    text = "Teilenummer;Benennung;Stück\nA-1;Rahmen;4\nA-2;Achse;\nA-3;Rad;2\n"
+    sheet = await uploaded(sheets, declared, text)
+    assert (await sheet.process()).counts == RowCounts(created=1, updated=1, skipped=1)
+    columns = ("part", "title", "amount", "version", "source_line")
+    assert await installation.rows(declared, *columns, "source_task") == [
+        ("A-1", "Rahmen", 4, 2, 2, "test"),
+        ("A-2", "Achse", None, 1, 3, "T1"),
+        ("A-3", "Rad", 2, 1, 4, "test"),
+    ]
+    await sheet.finish()
+    result = await undone(sheet)
+    assert (result.counts.deleted, result.counts.restored) == (1, 1), result
+    assert await installation.rows(declared, "part", "amount", "version") == [
+        ("A-1", None, 3),
+        ("A-2", None, 1),
+    ]
+
+
+async def test_an_undo_leaves_rows_that_were_changed_since(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+) -> None:
+    await installation.declare("parts")
+    sheet = await uploaded(sheets, trades["parts"], "Teilenummer;Benennung\nA-1;Rahmen\nA-2;Rad\n")
+    await sheet.process()
+    await sheet.finish()
+    await installation.run_sql("UPDATE docflow_types.parts SET title = 'Welle' WHERE part = 'A-2'")
+    result = await undone(sheet)
+    assert result.problems == ("row 3: parts A-2 was changed since",)
+    assert await installation.rows(trades["parts"], "part") == [("A-2",)]
+
+
+async def test_references_are_asked_refused_or_found_in_the_file(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+) -> None:
+    await installation.declare("parts")
+    text = "Teilenummer;Benennung;Baugruppe\nA-1;Rahmen;\nA-2;Achse;A-1\nA-3;Rad;A-9\n"
+    sheet = await uploaded(sheets, trades["parts"], text)
+    assert (await sheet.collect()).open == 0
+    assert (await sheet.process()).counts == RowCounts(created=2, error=1)
+    assert await installation.rows(trades["parts"], "part", "assembly") == [
+        ("A-1", None),
+        ("A-2", "A-1"),
+    ]
+
+
+ORDERS = """
+name: orders
+title: Orders
+scope: []
+key: [number]
+fields:
+  number: {kind: code, required: true}
+  supplier: {kind: reference, to: suppliers, unknown: UNKNOWN}
+  site: {kind: reference, table: erp_sites, row_key: code, label: name}
+"""
+SUPPLIERS = """
+name: suppliers
+title: Suppliers
+scope: []
+key: [supplier]
+fields:
+  supplier: {kind: code, required: true}
+"""
+
+
+@pytest.mark.parametrize("unknown", ["ask", "create"])
+async def test_a_person_decides_what_an_unknown_value_means(
+    installation: Installation, sheets: SpreadsheetSetup, unknown: str
+) -> None:
+    from adapters.types.files import read_type
+
+    await installation.run_sql("CREATE TABLE erp_sites (code text, name text)")
+    await installation.run_sql("INSERT INTO erp_sites VALUES ('N', 'North'), ('S', 'South')")
+    suppliers = read_type(SUPPLIERS, "suppliers.yaml")
+    orders = read_type(ORDERS.replace("UNKNOWN", unknown), "orders.yaml")
+    await installation.types.apply(suppliers)
+    await installation.types.apply(orders)
+    await installation.imported("suppliers", b"supplier\nACME\n")
+    text = "number,supplier,site\n1,ACME,North\n2,Globex,S\n3,Acme Inc,Nort\n"
+    sheet = await uploaded(sheets, orders, text)
+    summary = await sheet.collect()
+    asked = {each.value for each in summary.first_open}
+    if unknown == "ask":
+        assert asked == {"Globex", "Acme Inc", "Nort"}
+        ids = {each.id: each.name for each in summary.candidates[0].first}
+        acme = next(id for id, name in ids.items() if name == "ACME")
+        north = next(e.id for e in summary.candidates[1].first if e.name == "North")
+        await sheet.decide(Globex="create", **{"Acme Inc": acme, "Nort": north})
+        expected = ["ACME", "Globex", "ACME"]
+    else:
+        assert asked == {"Nort"}
+        await sheet.decide(Nort="ignore")
+        expected = ["ACME", "Globex", "Acme Inc"]
+    assert (await sheet.process()).counts == RowCounts(created=3)
+    rows = await installation.rows(orders, "supplier", "site")
+    assert [row[0] for row in rows] == expected
+    assert [row[1] for row in rows] == ["N", "S", "N" if unknown == "ask" else None]
+    known = await installation.rows(suppliers, "supplier")
+    assert {row[0] for row in known} == set(expected)
+
+
+async def test_sections_and_numbers_are_those_above_a_row(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+) -> None:
+    await installation.declare("tender_bids", "timesheets")
+    bids = (
+        "Pos.;Leistung;Einheit;Menge;EP\n"
+        ";Erdarbeiten Los 1;;;\n1.1;Aushub;m3;100;12,50\n1.2;Abfuhr;m3;80;9,00\n"
+        ";Beton und Stahl;;;\n1.1;Fundament;m3;20;180,00\n"
+    )
+    sheet = await uploaded(sheets, trades["tender_bids"], bids, project_id="P1", tender="T9")
+    assert (await sheet.process()).counts.created == 3
+    assert await installation.rows(trades["tender_bids"], "position", "section") == [
+        ("1.1", "Beton und Stahl"),
+        ("1.1", "Erdarbeiten Los 1"),
+        ("1.2", "Erdarbeiten Los 1"),
+    ]
+    hours = (
+        "Personalnummer;Tag;Beginn\n7;04.03.2025;08:00\n7;04.03.2025;13:00\n8;04.03.2025;09:00\n"
+    )
+    sheet = await uploaded(sheets, trades["timesheets"], hours, project_id="P1", site="north")
+    assert (await sheet.process()).counts == RowCounts(created=3)
+    assert await installation.rows(
+        trades["timesheets"], "employee", "day", "sequence", "begins"
+    ) == [
+        ("7", date(2025, 3, 4), 1, time(8)),
+        ("7", date(2025, 3, 4), 2, time(13)),
+        ("8", date(2025, 3, 4), 1, time(9)),
+    ]
+
+
+async def test_columns_match_by_the_headers_of_the_type(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+) -> None:
+    await installation.declare("appointments")
+    text = "N° RDV;Patient·e;Date et heure;Téléphone\n1;Zoé;24/3/2025 9:30;01 23 45 67 89\n"
+    sheet = await uploaded(sheets, trades["appointments"], text, project_id="P1")
+    assert {each.target: each.status for each in sheet.columns} == dict.fromkeys(
+        ("appointment", "patient", "at", "phone"), MappingStatus.AUTO_MATCHED
+    )
+    assert (await sheet.process()).counts == RowCounts(created=1)
