@@ -1,0 +1,86 @@
+"""Uploads of declared types through the gateway: a type is there at once, without a restart."""
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from adapters.types.files import read_type
+from adapters.types.store import SqlDeclaredTypes
+from tests.support.gateway import Stack, eventually, import_in, token, until, upload
+from workers.shared.gateway.pages.site import COOKIE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TOOLS = """
+name: tools
+title: Hand tools
+scope: [organisation_id, site]
+key: [tool]
+fields:
+  tool: {kind: code, required: true, aliases: {de: [Werkzeug]}}
+  price: {kind: money, currency: EUR}
+"""
+ROWS = "Werkzeug;Price\nT-1;12,50 €\nT-2;9,00 €\n".encode()
+TYPED = {"importType": "tools", "contextId": "", "scope.site": "north"}
+
+
+async def stored(stack: Stack, columns: str) -> list[tuple[object, ...]]:
+    query = text(f"SELECT {columns} FROM docflow_types.tools ORDER BY site, tool")  # noqa: S608
+    async with stack.resources.database.reading() as connection:
+        return [tuple(row) for row in await connection.execute(query)]
+
+
+async def made(browser: httpx.AsyncClient, **fields: str) -> httpx.Response:
+    return await upload(browser, ROWS, filename="tools.csv", **{**TYPED, **fields})
+
+
+async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
+    types = SqlDeclaredTypes(stack.resources.database)
+    await types.apply(read_type(TOOLS, "tools.yaml"))
+    async with stack.browser(token("tom")) as tom:
+        listed = (await tom.get("/api/import-types")).json()
+        mine = next(each for each in listed if each["name"] == "tools")
+        assert (mine["scope"], [each["name"] for each in mine["fields"]]) == (
+            ["organisation_id", "site"],
+            ["tool", "price"],
+        )
+        assert (await tom.get("/api/import-types/tools/template")).status_code == 200
+        refused = await made(tom, **{"scope.site": ""})
+        assert refused.status_code == 422
+        assert "scope.site: Hand tools needs it" in refused.json()["detail"]
+        refused = await made(tom, **{"scope.floor": "1"})
+        assert "scope.floor: Hand tools takes none" in refused.json()["detail"]
+        uuid = await import_in(
+            tom, "COMPLETED", ROWS, filename="tools.csv", autoStart="true", **TYPED
+        )
+        assert await stored(stack, "organisation_id, site, tool, price::text") == [
+            ("1", "north", "T-1", "12.500000"),
+            ("1", "north", "T-2", "9.000000"),
+        ]
+        tom.cookies.set(COOKIE, token("tom"))
+        page = (await tom.get("/imports/new")).text
+        assert 'data-scope="site"' in page and "Hand tools" in page
+        assert "Hand tools" in (await tom.get(f"/imports/{uuid}")).text
+        await tom.post(f"/api/imports/{uuid}/undo")
+
+        async def gone() -> bool:
+            return not await stored(stack, "tool")
+
+        await eventually(gone)
+
+
+async def test_an_import_keeps_the_version_that_it_began_with(stack: Stack) -> None:
+    types = SqlDeclaredTypes(stack.resources.database)
+    await types.apply(read_type(TOOLS, "tools.yaml"))
+    async with stack.browser(token("ute")) as ute:
+        fields = {**TYPED, "scope.site": "south"}
+        before = await import_in(ute, "COLUMN_MAPPING", ROWS, filename="tools.csv", **fields)
+        stricter = TOOLS.replace("currency: EUR", "currency: EUR, maximum: 10") + "  maker: {}\n"
+        await types.apply(read_type(stricter, "tools.yaml"))
+        after = await import_in(ute, "COLUMN_MAPPING", ROWS, filename="tools.csv", **fields)
+        status = {uuid: (await ute.get(f"/api/imports/{uuid}")).json() for uuid in (before, after)}
+        assert status[before]["typeDigest"] != status[after]["typeDigest"]
+        for uuid, errors in ((before, 0), (after, 1)):
+            assert (await ute.post(f"/api/imports/{uuid}/start")).is_success
+            done = await until(ute, uuid, "COMPLETED")
+            assert done["counts"]["error"] == errors, done
