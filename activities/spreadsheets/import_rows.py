@@ -36,6 +36,7 @@ from adapters.database.models.base import DOMAIN, is_stamped, key_of, known_as
 from adapters.database.models.spreadsheets import (
     COUNTS,
     TARGETS,
+    custom_lists,
     decisions,
     events,
     membership_periods,
@@ -227,7 +228,7 @@ async def read_names(
 
 
 _IDS: Final[Mapping[str, ColumnElement[int]]] = {
-    table.name: table.c.id for table in (events, membership_periods, races)
+    table.name: table.c.id for table in (events, membership_periods, races, custom_lists)
 }
 
 
@@ -235,7 +236,11 @@ def _queries(organisations: Collection[int]) -> Mapping[str, Select[*tuple[Any, 
     """What imports of some organisations can belong to, by table."""
     mine = sorted(organisations)
     periods = membership_periods.c
+    lists = custom_lists.c
     return {
+        custom_lists.name: select(lists.id, lists.name, lists.organisation_id).where(
+            lists.organisation_id.in_(mine)
+        ),
         events.name: select(events.c.id, events.c.name, events.c.organisation_id).where(
             events.c.organisation_id.in_(mine)
         ),

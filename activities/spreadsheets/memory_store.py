@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -766,9 +766,34 @@ async def context_exists(
             .join(events, races.c.event_id == events.c.id)
             .where(events.c.organisation_id == organisation_id, races.c.id == id)
         )
+    elif table == custom_lists.name:
+        query = select(custom_lists.c.id).where(
+            custom_lists.c.organisation_id == organisation_id, custom_lists.c.id == id
+        )
     else:
         raise ValueError(f"an import cannot belong to rows of {table!r}")
     return (await connection.execute(query)).first() is not None
+
+
+async def make_context(
+    connection: AsyncConnection, name: str, organisation_id: int, title: str, starts_on: date
+) -> int:
+    """Find or make an event or membership period of an organisation; its id.
+
+    Raises:
+        RuleViolation: A row of this table is not made by name and day alone.
+    """
+    source = {each.name: each for each in (events, membership_periods)}.get(name)
+    if source is None:
+        raise RuleViolation(f"rows of {name} are imported; none is made by name and day alone")
+    await acquire_organisation_lock(connection, organisation_id)
+    values = {"organisation_id": organisation_id, "name": clean(title), "starts_on": starts_on}
+    same = select(source.c.id).where(*(source.c[key] == value for key, value in values.items()))
+    found = (await connection.execute(same.limit(1))).scalar_one_or_none()
+    if found is not None:
+        return found
+    made = await connection.execute(source.insert().values(values).returning(source.c.id))
+    return made.scalar_one()
 
 
 def _selected(kind: _Kind) -> Select[Any]:

@@ -9,9 +9,9 @@ from typing import Final
 
 from activities.spreadsheets import types as package
 from activities.spreadsheets.types.base import SheetType
-from activities.spreadsheets.types.declared import declared_sheet
+from activities.spreadsheets.types.declared import club_sheet, declared_sheet
 from adapters.database.engine import Database
-from adapters.types.files import builtin_types
+from adapters.types.files import builtin_types, club_types
 from adapters.types.references import referred_by, table_of
 from adapters.types.store import SqlDeclaredTypes
 from workflows.shared.declared_types import DeclaredType
@@ -65,6 +65,7 @@ class SheetTypes:
         known = await self._in_force()
         found = dict(self._types)
         if self._declared is not None:
+            found |= {name: _club(declared) for name, declared in club_types().items()}
             own = {k: v for k, v in builtin_types().items() if k not in _BY_MESSAGE}
             for name, declared in (own | dict(known)).items():
                 found[name] = _sheet(declared, known)
@@ -88,9 +89,11 @@ class SheetTypes:
             return self._types[name]
         if self._declared is not None and digest is not None:
             declared = await self._version(name, digest)
+            if declared is not None and name in club_types():
+                return _club(declared)
             if declared is not None:
                 return _sheet(declared, await self._in_force())
-            if name not in builtin_types():
+            if name not in builtin_types() and name not in club_types():
                 raise RuleViolation(f"there is no version {digest[:12]} of the type {name}")
         for each in await self.every():
             if each.name == name:
@@ -99,7 +102,7 @@ class SheetTypes:
         raise RuleViolation(f"there is no import type {name}; there are {listed}")
 
     async def _version(self, name: str, digest: str) -> DeclaredType | None:
-        own = builtin_types().get(name)
+        own = {**club_types(), **builtin_types()}.get(name)
         if own is not None and own.digest == digest:
             return own
         found = None if self._declared is None else await self._declared.version(digest)
@@ -113,6 +116,11 @@ def _sheet(declared: DeclaredType, known: Mapping[str, DeclaredType]) -> SheetTy
     targets = {each.to for each in declared.fields.values() if each.to is not None}
     used = tuple(known[name] for name in sorted(targets & known.keys()))
     return _made(declared, used)
+
+
+@cache
+def _club(declared: DeclaredType) -> SheetType:
+    return club_sheet(declared)
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final
 
 from sqlalchemy import delete, select
@@ -296,6 +296,19 @@ class SqlSpreadsheetStore:
         """Whether an event, period or race is the organisation's."""
         async with self._database.reading() as connection:
             return await memory_store.context_exists(connection, table, id, organisation_id)
+
+    async def make_context(
+        self, table: str, organisation_id: int, name: str, starts_on: date
+    ) -> int:
+        """Find or make an event or membership period of this name and first day; its id.
+
+        Raises:
+            RuleViolation: It is another table.
+        """
+        async with self._database.transaction() as connection:
+            return await memory_store.make_context(
+                connection, table, organisation_id, name, starts_on
+            )
 
     async def entities(self, scope: EntityScope) -> Sequence[Entity]:
         """Everything that cells may refer to, by name; at most 100,000."""

@@ -178,6 +178,13 @@ def builtin_types() -> Mapping[str, DeclaredType]:
     return MappingProxyType({each.declared.name: each.declared for each in types_in(folder)})
 
 
+@cache
+def club_types() -> Mapping[str, DeclaredType]:
+    """What people of clubs refer to, by name: events, races, categories, and the like."""
+    folder = importlib.resources.files("adapters.types") / "clubs"
+    return MappingProxyType({each.declared.name: each.declared for each in types_in(folder)})
+
+
 def type_text(declared: DeclaredType) -> str:
     """A declaration as a file."""
     content = json.loads(declared.canonical)

@@ -12,7 +12,7 @@ from adapters.database.bulk.engine import acquire_advisory_lock
 from adapters.database.engine import Database
 from adapters.database.models.every import metadata
 from adapters.database.models.types import declared_types, type_versions
-from adapters.types.files import builtin_types
+from adapters.types.files import builtin_types, club_types
 from adapters.types.tables import Change, changes_to, declared_of, register_table
 from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
@@ -106,7 +106,7 @@ async def known_table(connection: AsyncConnection, name: str, digest: str | None
         name: Of the type.
         digest: Of the version; None: the type is not a declared one.
     """
-    if digest is None or name in builtin_types():
+    if digest is None or name in builtin_types() or name in club_types():
         return
     query = select(type_versions.c.declaration).where(type_versions.c.digest == digest)
     text = (await connection.execute(query)).scalar_one_or_none()
@@ -115,7 +115,7 @@ async def known_table(connection: AsyncConnection, name: str, digest: str | None
 
 
 def _refuse_own(declared: DeclaredType) -> None:
-    if declared.name in builtin_types():
+    if declared.name in builtin_types() or declared.name in club_types():
         raise RuleViolation(f"{declared.name} is a type of docflow's own; choose another name")
     if declared.table_name in metadata.tables:
         raise RuleViolation(

@@ -25,7 +25,7 @@ TYPED = {"importType": "tools", "contextId": "", "scope.site": "north"}
 
 
 async def stored(stack: Stack, columns: str) -> list[tuple[object, ...]]:
-    query = text(f"SELECT {columns} FROM docflow_types.tools ORDER BY site, tool")  # noqa: S608
+    query = text(f"SELECT {columns} FROM docflow_types.tools ORDER BY site, tool")
     async with stack.resources.database.reading() as connection:
         return [tuple(row) for row in await connection.execute(query)]
 
@@ -84,3 +84,15 @@ async def test_an_import_keeps_the_version_that_it_began_with(stack: Stack) -> N
             assert (await ute.post(f"/api/imports/{uuid}/start")).is_success
             done = await until(ute, uuid, "COMPLETED")
             assert done["counts"]["error"] == errors, done
+
+
+async def test_what_rows_belong_to_is_made_where_it_is_missing(stack: Stack) -> None:
+    wanted = {"table": "membership_periods", "name": "Season 2027", "startsOn": "2027-01-01"}
+    async with stack.browser(token("liz")) as liz:
+        made = await liz.post("/api/contexts", json=wanted)
+        assert made.status_code == 201, made.text
+        again = await liz.post("/api/contexts", json=wanted)
+        assert again.json() == made.json()
+        assert made.json() in (await liz.get("/api/contexts")).json()
+        refused = await liz.post("/api/contexts", json={**wanted, "table": "persons"})
+        assert refused.status_code == 422

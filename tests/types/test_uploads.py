@@ -237,3 +237,34 @@ async def test_columns_match_by_the_headers_of_the_type(
         ("appointment", "patient", "at", "phone"), MappingStatus.AUTO_MATCHED
     )
     assert (await sheet.process()).counts == RowCounts(created=1)
+
+
+async def test_what_people_of_clubs_refer_to_is_imported_like_any_rows(
+    sheets: SpreadsheetSetup,
+) -> None:
+    async def brought(kind: str, content: str, context: int | None = None) -> None:
+        sheet = await sheets.prepare(
+            content.encode(), import_type=kind, context_id=context, filename="rows.csv"
+        )
+        assert (await sheet.process()).counts.error == 0
+        again = await sheets.prepare(
+            content.encode(), import_type=kind, context_id=context, filename="rows.csv"
+        )
+        assert (await again.process()).counts.created == 0
+
+    await brought("events", "Veranstaltung;Datum\nStadtlauf;10.05.2026\n")
+    await brought("membership_types", "Mitgliedsart\nKind\nFamilie\n")
+    await brought("custom_lists", "Key,List,Open\nSHIRT,T-shirt,yes\n")
+    ((event, *_),) = await sheets.select("events", "id name starts_on")
+    await brought("event_categories", "Kategorie\nU18\nSenior\n", event)
+    await brought("races", "Lauf;Start\n10 km;2026-05-10 10:00\n", event)
+    ((shirts,),) = await sheets.select("custom_lists", "id")
+    await brought("custom_list_items", "Choice\nS\nM\n", shirts)
+    people = "First name,Last name,Email,Category,T-shirt\nAnna,A,a@example.org,U18,S\n"
+    sheet = await sheets.prepare(people.encode(), context_id=event)
+    assert (await sheet.collect()).open == 0
+    assert (await sheet.process()).counts == RowCounts(created=1)
+    assert await sheets.select("membership_types", "organisation_id name spellings") == [
+        (ORGANISATION, "Kind", "[]"),
+        (ORGANISATION, "Familie", "[]"),
+    ]

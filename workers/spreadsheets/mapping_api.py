@@ -51,7 +51,7 @@ from workers.spreadsheets.bodies import (
 )
 from workers.spreadsheets.runs import StillOpen
 from workers.spreadsheets.statuses import LARGEST_PAGE
-from workers.spreadsheets.upload_form import LayoutBody, check_beginning
+from workers.spreadsheets.upload_form import LayoutBody, NewContext, check_beginning
 from workflows.shared.contracts import Record, served
 from workflows.spreadsheets.decisions import titled
 from workflows.spreadsheets.mappings import (
@@ -346,6 +346,15 @@ async def list_contexts(
         if kind.context is not None and import_type in (None, kind.name)
     }
     return [each for each in found if each.table in tables]
+
+
+@memory_router.post("/contexts", tags=["types"], status_code=201)
+async def make_context(service: TheService, who: Who, body: NewContext) -> AvailableContext:
+    """Make an event or membership period that imports can belong to.
+
+    If there is one of this name and first day, it is answered with.
+    """
+    return await service.make_context(who, body)
 
 
 @memory_router.get("/memory/columns", tags=["memory"], responses=answers_with(200, PAGED))

@@ -111,6 +111,7 @@ def _routes(site: Site, service: SpreadsheetService) -> Sequence[PageRoute]:
         ("GET", "/imports/memory", memory.show),
         ("GET", "/imports/templates/{name}", upload.template),
         ("POST", "/imports/memory", memory.change),
+        ("POST", "/imports/contexts", upload.make_context),
         ("POST", "/imports", upload.submit),
         ("GET", one, page.show),
         ("GET", f"{one}/live", page.live),

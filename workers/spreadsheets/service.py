@@ -15,7 +15,13 @@ from typing import TypeVar
 from pydantic import ValidationError
 from temporalio.client import Client
 
-from activities.spreadsheets.records import Page, ResultRow, SpreadsheetRow, UndoPreview
+from activities.spreadsheets.records import (
+    AvailableContext,
+    Page,
+    ResultRow,
+    SpreadsheetRow,
+    UndoPreview,
+)
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.views import SqlSpreadsheetViews
@@ -27,7 +33,7 @@ from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
 from workers.spreadsheets.reviews import SpreadsheetReviewService
 from workers.spreadsheets.runs import SpreadsheetRuns
 from workers.spreadsheets.settings import SpreadsheetSettings
-from workers.spreadsheets.upload_form import Upload, problems_of
+from workers.spreadsheets.upload_form import NewContext, Upload, problems_of
 from workers.spreadsheets.uploads import SpreadsheetUploads
 from workflows.shared.contracts import Contract
 from workflows.spreadsheets.edits import Edits
@@ -115,6 +121,23 @@ class SpreadsheetService(SpreadsheetQueries):
         if not who.may_write:
             raise _reads_only()
         return await self._uploads.create(who, upload, key)
+
+    async def make_context(self, who: Identity, wanted: NewContext) -> AvailableContext:
+        """Make an event or membership period that imports can belong to, unless it is there.
+
+        Raises:
+            Forbidden: The roles do not allow it.
+            Refused: The organisation is not theirs.
+        """
+        if not who.may_write:
+            raise _reads_only()
+        organisation = self._uploads.organisation(who, wanted.organisation_id)
+        id = await self._store.make_context(
+            wanted.table, organisation, wanted.name, wanted.starts_on
+        )
+        return AvailableContext(
+            table=wanted.table, id=id, name=wanted.name, organisation_id=organisation
+        )
 
     async def result_page(
         self, who: Identity, uuid: str, outcome: Outcome | None, page: int, size: int

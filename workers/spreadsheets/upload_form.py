@@ -1,9 +1,10 @@
 """What an upload consists of: a file and its fields, wherever they come from."""
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Annotated, Final, Protocol
+from datetime import date
+from typing import Annotated, Final, Literal, Protocol
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from adapters.files.tables.formats import refuse_head
 from adapters.ports.errors import UnreadableDocument
@@ -122,6 +123,21 @@ class UploadFields(LayoutBody):
     review: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
     scope: dict[ScopeName, ScopeValue] = Field(default_factory=dict, max_length=8)
     """What all rows of a declared type share: fields `scope.NAME` of a form."""
+
+
+class NewContext(Body):
+    """An event or membership period that is to be made."""
+
+    table: Literal["events", "membership_periods"] = Field(
+        description="What it is", examples=["events"]
+    )
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
+        max_length=200, description="As people see it", examples=["City Marathon"]
+    )
+    starts_on: date = Field(description="Its first day", examples=["2026-05-10"])
+    organisation_id: Annotated[EntityId | None, _Absent] = Field(
+        None, description="The first one of your token when absent", examples=[1]
+    )
 
 
 def read_fields(fields: Mapping[str, str]) -> UploadFields:

@@ -102,7 +102,7 @@ class SpreadsheetUploads:
         fields: UploadFields,
         key: str | None,
     ) -> SpreadsheetInput:
-        organisation = self._organisation(who, fields)
+        organisation = self.organisation(who, fields.organisation_id)
         kind = await self._kind(who, fields)
         await self._check_context(kind, fields, organisation)
         fingerprint = None
@@ -149,10 +149,15 @@ class SpreadsheetUploads:
         end = await self._runs.ends.end(run)
         return end is not None and await self._store.terminate(run, reason_of(run, end))
 
-    def _organisation(self, who: Identity, fields: UploadFields) -> int:
+    def organisation(self, who: Identity, wanted: int | None) -> int:
+        """The organisation of an upload: the one that is named, or the first of theirs.
+
+        Raises:
+            Refused: It is none of theirs, or they have none.
+        """
         if not who.organisations:
             raise Refused("your token names no organisation to import for")
-        organisation = fields.organisation_id or who.organisations[0]
+        organisation = wanted or who.organisations[0]
         if organisation not in who.organisations:
             raise Refused(f"organisationId: {organisation} is not one of your organisations")
         return organisation

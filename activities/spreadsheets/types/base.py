@@ -194,7 +194,9 @@ class SheetType:
     @property
     def scope(self) -> tuple[str, ...]:
         """What an upload gives for all of its rows."""
-        return () if self.declared is None else self.declared.scope
+        if self.declared is None or self.context is not None:
+            return ()
+        return self.declared.scope
 
     @property
     def row_keys(self) -> frozenset[str]:

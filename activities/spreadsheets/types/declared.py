@@ -9,11 +9,14 @@ from activities.spreadsheets.entities import REFERENCE, ImportContext
 from activities.spreadsheets.types.base import (
     SECTION,
     SEQUENCE,
+    ContextSpec,
     Fault,
     Maker,
     SheetRows,
     SheetType,
     Target,
+    context_ids,
+    organisation,
 )
 from adapters.types.countries import country_names
 from adapters.types.references import Referred
@@ -23,6 +26,14 @@ from workflows.spreadsheets.fields import TargetStrategy
 
 ORGANISATION: Final = "organisation_id"
 """The part of a scope that an upload has of itself."""
+_CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
+    {
+        "event_id": ContextSpec("events", "Event"),
+        "custom_list_id": ContextSpec("custom_lists", "Custom list"),
+    }
+)
+"""What the rows of such a scope belong to."""
+_WITH_SPELLINGS: Final = frozenset({"event_categories", "membership_types"})
 _SEPARATOR: Final = "\x1f"
 _STRATEGIES: Final[Mapping[str, TargetStrategy]] = MappingProxyType(
     {"create_only": "create_only", "update_only": "update_only"}
@@ -91,6 +102,22 @@ def _field(declared: DeclaredType, name: str, table: str, referred: Referred | N
         max_length=None,
         pattern=None,
     )
+
+
+def club_sheet(declared: DeclaredType) -> SheetType:
+    """How uploads of what people of clubs refer to are read; their rows have ids.
+
+    Args:
+        declared: The type, whose scope is the organisation or what an upload belongs to.
+    """
+    table = declared.table_name
+    sheet = declared_sheet(declared, table, {})
+    (owner,) = declared.scope
+    made: dict[str, Maker] = {owner: organisation if owner == ORGANISATION else context_ids}
+    if table in _WITH_SPELLINGS:
+        made["spellings"] = lambda rows, context: ["[]"] * len(rows)
+    target = Target(table, declared.natural_key, made=MappingProxyType(made))
+    return replace(sheet, context=_CONTEXTS.get(owner), targets=(target,))
 
 
 def _made(declared: DeclaredType, fields: Sequence[FieldSpec]) -> Mapping[str, Maker]:

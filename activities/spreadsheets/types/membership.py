@@ -87,6 +87,7 @@ TYPE: Final = SheetType(
             ),
             examples=("Adult", "Family"),
             resolver="membership_types",
+            creates=True,
         ),
         FieldSpec(
             "MEMBER_NO",

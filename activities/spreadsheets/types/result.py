@@ -125,7 +125,7 @@ TYPE: Final = SheetType(
     fields=(
         *PERSON_FIELDS,
         bib(_TABLE),
-        category(_TABLE, "race_categories"),
+        category(_TABLE, "race_categories", creates=True),
         _TIME,
         _RANK,
         _STATUS,

@@ -234,6 +234,13 @@ TARGETS: Final = {
     memberships.name: ("membership_period_id", "person_id"),
     race_results.name: ("race_id", "person_id"),
     custom_list_values.name: ("participant_id", "custom_list_id"),
+    events.name: ("organisation_id", "name", "starts_on"),
+    event_categories.name: ("event_id", "name"),
+    races.name: ("event_id", "name"),
+    membership_periods.name: ("organisation_id", "name", "starts_on"),
+    membership_types.name: ("organisation_id", "name"),
+    custom_lists.name: ("organisation_id", "key"),
+    custom_list_items.name: ("custom_list_id", "name"),
 }
 """Tables that rows of spreadsheets go to, with their natural keys."""
 

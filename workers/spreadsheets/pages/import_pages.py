@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
 
 from activities.spreadsheets.column_matching import reads_like_a_row
 from activities.spreadsheets.records import ImportFilter, ImportSorting, SpreadsheetRow
@@ -45,7 +46,7 @@ from workers.spreadsheets.pages.review_panel import (
 from workers.spreadsheets.queries import FieldView
 from workers.spreadsheets.review_files import RowFilter
 from workers.spreadsheets.service import SpreadsheetService
-from workers.spreadsheets.upload_form import check_beginning
+from workers.spreadsheets.upload_form import NewContext, check_beginning, problems_of
 from workflows.spreadsheets.decisions import missing_fields
 from workflows.spreadsheets.mappings import (
     FINAL,
@@ -680,7 +681,26 @@ class UploadPages:
         visitor = await self._site.visitor(request)
         if not visitor.who.may_write:
             raise Forbidden(gettext("your token lets you look at imports, but not make one"))
-        return await self._page(request, visitor)
+        asked = request.query_params
+        given = {"importType": asked.get("type", ""), "contextId": asked.get("context", "")}
+        return await self._page(request, visitor, given=given if any(given.values()) else None)
+
+    async def make_context(self, request: Request) -> Response:
+        """Make an event or membership period, and go on with the form."""
+        visitor = await self._site.visitor(request)
+        form = await self._site.form(request, visitor)
+        names = ("table", "name", "startsOn")
+        try:
+            wanted = NewContext.model_validate({name: form.text(name) for name in names})
+            made = await self._service.make_context(visitor.who, wanted)
+        except ValidationError as error:
+            alert = Alert(gettext("The request is not valid"), problems_of(error))
+            return await self._page(request, visitor, 422, alert)
+        chosen = f"{made.table}:{made.id}:{made.organisation_id}"
+        types = await self._service.types()
+        kind = next(it for it in types if it.context and it.context.table == made.table)
+        query = urlencode({"type": kind.name, "context": chosen})
+        return RedirectResponse(f"/imports/new?{query}", 303)
 
     async def template(self, request: Request, name: TypeName) -> Response:
         """A spreadsheet to begin with, in the language of the page."""
