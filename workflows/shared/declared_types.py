@@ -389,7 +389,8 @@ class DeclaredRule(_Declared):
         forms = [self.any_of, self.together, self.compare, self.required]
         if sum(form is not None for form in forms) != 1:
             raise Fault(
-                "a rule has one of any_of, together, compare, or required with when; remove the others"
+                "a rule has one of any_of, together, compare, or required with when; remove the "
+                "others"
             )
         if (self.required is None) != (self.when is None):
             raise Fault("'required' and 'when' belong together; write both")
