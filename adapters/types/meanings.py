@@ -260,7 +260,8 @@ async def _of_retention(declared: DeclaredType, stored: _Stored) -> Meaning:
     said = f"retention: {_written(stored.before.retention)} becomes {_written(declared.retention)}"
     days = declared.kept_days
     rows = 0 if days is None else await stored.older_than(days)
-    return Meaning(said, f"{_rows(rows)}, last updated before that" if rows else None)
+    loses = f"{_rows(rows)}, last updated more than {declared.retention} ago" if rows else None
+    return Meaning(said, loses)
 
 
 def _written(value: Any) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Connection,
     Date,
     DateTime,
+    Inspector,
     MetaData,
     Table,
     Text,
@@ -175,7 +176,19 @@ def changes_to(
         # Staged rows are a copy of what the file of a run holds.
         count = _Count(connection, alone) if table is DOMAIN[key] else None
         changes.extend(_between(table, there, renamed, _Casts(declared, before), count))
-    return changes
+    return [*changes, *_index(declared, found, is_new=declared.table_name not in known)]
+
+
+def _index(declared: DeclaredType, found: Inspector, *, is_new: bool) -> Iterator[Change]:
+    """What makes the index by which rows are found that are kept no longer, or drops it."""
+    name = f"ix_{declared.table_name}_updated_at"
+    indexes = [] if is_new else found.get_indexes(declared.table_name, schema=SCHEMA)
+    is_there = any(each["name"] == name for each in indexes)
+    if declared.retention is not None and not is_there:
+        table = f"{SCHEMA}.{_quoted(declared.table_name)}"
+        yield Change(f"CREATE INDEX {_quoted(name)} ON {table} (updated_at)")
+    if declared.retention is None and is_there:
+        yield Change(f"DROP INDEX {SCHEMA}.{_quoted(name)}")
 
 
 def _renamed(
