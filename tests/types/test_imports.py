@@ -38,7 +38,7 @@ async def test_the_scope_of_a_message_bounds_what_replace_removes(
 ) -> None:
     await installation.declare("timesheets")
     hours = b"empleado,fecha\n7,2025-03-04\n8,2025-03-04\n"
-    for site, task in (("north", "T1"), ("south", "T2")):
+    for site, task in (("north", "T1"), (" south ", "T2")):
         scope = {"site": site}
         done = await installation.imported("timesheets", hours, task_id=task, scope=scope)
         assert done.counts == Counts(created=2), done

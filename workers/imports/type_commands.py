@@ -464,16 +464,18 @@ def _format_of(out: Path | None) -> Format:
 
 
 def _within(spec: "TableSpec", given: Mapping[str, str]) -> dict[str, str]:
-    """The values of the scope of a table.
+    """The values of the scope of a table, as messages have them.
 
     Raises:
         UsageError: One is missing, or one too many is given.
     """
+    from workflows.imports.messages import scope_value
+
     if missing := [name for name in spec.scope if name not in given]:
         raise UsageError(f"rows of this type need --scope {missing[0]}=...")
     if more := sorted(given.keys() - {"project_id", *spec.scope}):
         raise UsageError(f"rows of this type have no {more[0]}")
-    return {name: given[name] for name in spec.scope}
+    return {name: scope_value(given[name]) for name in spec.scope}
 
 
 async def _export(
