@@ -90,8 +90,9 @@ def translated() -> Generator[None]:
             case None if (lacks := _absent(error)) is not None:
                 raise RuleViolation(
                     f"the database lacks what this needs: {lacks}. It was dropped or renamed. "
-                    "Restore it; or, if a declared type was changed, retry with its newest "
-                    "version (`--set type_digest=DIGEST`, see `docflow types list --json`)"
+                    "If a declared type was changed, retry with its newest version "
+                    "(`--set type_digest=DIGEST`, see `docflow types list --json`); else restore "
+                    "it, or run `docflow db upgrade`"
                 ) from error
             case None:
                 raise

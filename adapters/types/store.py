@@ -276,17 +276,29 @@ async def _plans(
         await _check_tables(connection, each, among)
         _refuse_other_table(each, in_force.get(each.name), known)
         before = in_force.get(each.name)
-        meanings = await meanings_of(connection, each, before)
-        changes = await connection.run_sync(partial(_changes, each, before, alone))
+        # Of a type that was removed, rows may still be there.
+        last = before or await _last_version(connection, each.name)
+        meanings = await meanings_of(connection, each, last)
+        changes = await connection.run_sync(partial(_changes, each, last, alone))
         # The schema is made once.
         new = [change for change in changes if change.sql not in done]
         done |= {change.sql for change in new}
         plans.append(Plan(each, before, new, meanings))
     for other in in_force.values():
         # A changed type may be none any more that others can refer to.
-        if {field.to for field in other.fields.values()} & among.keys():
-            check_references(known[other.name], known)
+        if other.name not in among:
+            check_references(other, known)
+            await _check_tables(connection, other, among, alone=True)
     return plans
+
+
+async def _last_version(connection: AsyncConnection, name: str) -> DeclaredType | None:
+    """The newest version that a type has had; None: it is new."""
+    versions = type_versions.c
+    query = select(versions.declaration).where(versions.name == name)
+    newest = query.order_by(versions.created_at.desc(), versions.digest).limit(1)
+    text = (await connection.execute(newest)).scalar_one_or_none()
+    return None if text is None else declared_of(text)
 
 
 def _changes(
@@ -296,16 +308,26 @@ def _changes(
 
 
 async def _check_tables(
-    connection: AsyncConnection, declared: DeclaredType, among: Mapping[str, DeclaredType]
+    connection: AsyncConnection,
+    declared: DeclaredType,
+    among: Mapping[str, DeclaredType],
+    *,
+    alone: bool = False,
 ) -> None:
     """See that the tables which references name have the columns that they name.
+
+    Args:
+        connection: To the database.
+        declared: The type that refers.
+        among: Types that are put in force.
+        alone: Look at the tables of those alone.
 
     Raises:
         RuleViolation: One does not.
     """
     made = {f"{SCHEMA}.{each.table_name}": each for each in among.values()}
     for name, field in declared.fields.items():
-        if field.table is None:
+        if field.table is None or (alone and field.table not in made):
             continue
         schema, _, table = field.table.rpartition(".")
         there = made.get(field.table)

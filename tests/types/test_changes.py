@@ -196,6 +196,17 @@ async def test_a_run_parks_if_the_view_of_a_reference_went(installation: Install
         await installation.imported("tools", b"code,site\nA,N\n")
 
 
+async def test_a_rename_is_refused_if_another_type_needs_the_name(
+    installation: Installation,
+) -> None:
+    await installation.types.apply(tools("price: {}"))
+    table = "{kind: reference, table: docflow_types.tools, row_key: code, label: price}"
+    orders = HEAD.replace("tools", "orders") + f"  tool: {table}\n"
+    await installation.types.apply(read_type(orders, "orders.yaml"))
+    with pytest.raises(RuleViolation, match=r"orders: tool: docflow_types\.tools has no column"):
+        await installation.types.plan(tools("cost: {was: price}"))
+
+
 async def test_a_folder_is_put_in_force_as_one(installation: Installation) -> None:
     await stored(installation, tools("price: {}"), "code,price\nA,x\n")
     parts = read_type(HEAD.replace("tools", "parts"), "parts.yaml")
@@ -226,6 +237,10 @@ async def test_a_removed_type_takes_no_messages_and_keeps_rows(installation: Ins
         "tools", b"code,price\nB,x\n", task_id="T3", type_digest=first.digest
     )
     assert done.counts == Counts(created=1)
+    # Its rows are those of the version that was removed.
+    [plan] = await installation.types.plan(tools("price: {max_length: 1, pattern: y}"))
+    assert plan.before is None
+    assert plan.losses == ["2 of 2 stored values of price: 'x' does not match the pattern y"]
     await installation.types.apply(first)
     removed = await installation.types.remove("tools", drop_table=True, allow_loss=True)
     assert (removed.rows, removed.dropped) == (2, True)

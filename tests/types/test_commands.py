@@ -37,6 +37,7 @@ def test_a_type_is_planned_changed_and_removed(
     assert run("plan").splitlines()[1:] == [
         "ALTER TABLE docflow_types.tools RENAME COLUMN price TO cost;",
         "ALTER TABLE docflow_types.staged_tools RENAME COLUMN price TO cost;",
+        "DROP INDEX docflow_types.ix_tools_updated_at;",
         "-- changes of meaning:",
         "--   cost: currency: EUR becomes USD; stored values stay as they are",
         "--   retention: 400 days becomes none",
