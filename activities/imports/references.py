@@ -17,6 +17,7 @@ from workflows.shared.errors import InvalidDocument
 
 _NAMED: Final = 5
 """Unknown values that a question lists."""
+_SHOWN: Final = 60
 
 
 class References:
@@ -63,7 +64,9 @@ class References:
         place = chunk.columns.index(name)
         cells: list[str | None] = [row[place] for row in chunk.rows]
         wanted = sorted({cell for cell in cells if cell is not None})
-        known = dict(await self._store.referred(referred, self._scope, wanted))
+        keys = await self._store.referred(referred, self._scope, wanted)
+        several = {each: own for each, own in keys.items() if len(own) > 1}
+        known = {each: own[0] for each, own in keys.items() if len(own) == 1}
         missing = [each for each in wanted if each not in known]
         if missing and referred.table == self._spec.table:
             own = await self._keys_of_file()
@@ -76,8 +79,11 @@ class References:
             known.update((each, each) for each in missing)
             missing = []
         if missing and referred.unknown == "ask":
-            raise InvalidDocument(self._question(name, missing, referred))
-        return _replaced(chunk, place, known, lambda line, cell: self._problem(name, line, cell))
+            raise InvalidDocument(_question(name, missing, several, referred))
+        return _replaced(
+            *(chunk, place, known),
+            lambda line, cell: _problem(name, line, cell, several, referred),
+        )
 
     async def _keys_of_file(self) -> frozenset[str]:
         """The keys of the document itself."""
@@ -92,17 +98,44 @@ class References:
             self._own = frozenset(found)
         return self._own
 
-    def _question(self, name: str, missing: Sequence[str], referred: Referred) -> str:
-        listed = ", ".join(map(repr, missing[:_NAMED]))
-        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-        return (
+
+def _question(
+    name: str, missing: Sequence[str], several: Mapping[str, Sequence[str]], referred: Referred
+) -> str:
+    """What a person has to decide about values that mean no row, or several."""
+    unclear = [each for each in missing if each in several]
+    absent = [each for each in missing if each not in several]
+    said: list[str] = []
+    if absent:
+        listed = ", ".join(map(repr, absent[:_NAMED]))
+        more = f" and {len(absent) - _NAMED:,} more" if len(absent) > _NAMED else ""
+        said.append(
             f"{name}: {listed}{more}: not in {referred.title}. Import these rows there and retry, "
             "or correct the file"
         )
+    for each in unclear[:_NAMED]:
+        said.append(f"{name}: {each!r} {_unclear(several[each], referred)}")
+    if len(unclear) > _NAMED:
+        said.append(f"{name}: and {len(unclear) - _NAMED:,} more that mean several rows")
+    return "; ".join(said)
 
-    def _problem(self, name: str, line: int, cell: str) -> Problem:
-        reason = f"is not in {self._referred[name].title}"
-        return Problem(line=line, column=name, value=cell[:200], reason=reason[:500])
+
+def _unclear(keys: Sequence[str], referred: Referred) -> str:
+    """What is said of a value that several rows are called."""
+    shown = " and ".join(each[:_SHOWN] for each in keys[:2])
+    more = f" (and {len(keys) - 2:,} more)" if len(keys) > 2 else ""
+    return (
+        f"means {len(keys):,} rows of {referred.title}, whose {referred.key} is {shown}{more}; "
+        f"write {referred.key} in its place"
+    )
+
+
+def _problem(
+    name: str, line: int, cell: str, several: Mapping[str, Sequence[str]], referred: Referred
+) -> Problem:
+    keys = several.get(cell)
+    reason = f"is not in {referred.title}" if keys is None else _unclear(keys, referred)
+    return Problem(line=line, column=name, value=cell[:200], reason=reason[:500])
 
 
 def _replaced(

@@ -461,10 +461,10 @@ class SqlImportStore:
 
     async def referred(
         self, referred: Referred, scope: Mapping[str, Any], values: Sequence[str]
-    ) -> Mapping[str, str]:
+    ) -> Mapping[str, Sequence[str]]:
         """The keys that some values mean: themselves, or what a row is called.
 
-        A name that several rows have is not among them.
+        A name that several rows have means all of their keys.
         """
         async with self._database.reading() as connection:
             return await upserts.referred(connection, referred, scope, values)

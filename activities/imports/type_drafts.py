@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from activities.imports.rows import note_of
@@ -12,17 +13,25 @@ from activities.imports.table_reader import TableReader
 from activities.imports.tables import spec_of_file
 from adapters.files.documents import FileDocuments
 from adapters.ports.documents import Book
+from workflows.imports.header import HEADER_WITHIN, TableHeader, find_header
 from workflows.imports.messages import DeclaredMessage, Strategy
+from workflows.imports.types import TableSpec
 from workflows.shared.cells import Cell, cell_text, is_filled, readable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, read_cells, settle_notations, transpose
 from workflows.shared.declared_types import NAME_CHARACTERS, OWN_COLUMNS, DeclaredType
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import ColumnKind, FieldSpec, normalise
+from workflows.shared.fields import ColumnKind, FieldSpec, normalise, squash
+from workflows.shared.notations import Notation
 
 SAMPLE_ROWS: Final = 5_000
 """Rows of a sample that a draft looks at."""
-_HEADER_WITHIN: Final = 20
+_NEARLY: Final = 0.75
+"""A header has titles for so many of the cells that rows usually have."""
+_PHONE_DIGITS: Final = 8
+_PHONES: Final = frozenset(
+    ("phone", "tel", "telefon", "telephone", "telefono", "fax", "mobile", "mobil", "movil", "handy")
+)
 _CHOICES: Final = 12
 _WORD: Final = 40
 _ODD: Final = 10
@@ -96,19 +105,43 @@ def _table_of(book: Book) -> tuple[list[str], list[list[Cell]]]:
     """Titles and rows of the sheet that holds most."""
     best: tuple[list[str], list[list[Cell]]] | None = None
     for sheet in [each.name for each in book.sheets if not each.hidden] or [None]:
-        rows = [cells for _, cells in islice(book.table(sheet).rows(), SAMPLE_ROWS)]
-        tops = rows[:_HEADER_WITHIN]
-        widths = [sum(isinstance(cell, str) and is_filled(cell) for cell in row) for row in tops]
-        if not widths or max(widths) == 0:
-            continue
-        top = widths.index(max(widths))
-        below = [row for row in rows[top + 1 :] if any(map(is_filled, row))]
-        if below and (best is None or len(below) > len(best[1])):
-            titles = [cell_text(cell).strip() if is_filled(cell) else "" for cell in rows[top]]
-            best = titles, below
+        rows = list(islice(book.table(sheet).rows(), SAMPLE_ROWS))
+        header = _header_of(rows[:HEADER_WITHIN], sheet)
+        below = [cells for line, cells in rows if header is not None and line > header.line]
+        if header is not None and below and (best is None or len(below) > len(best[1])):
+            best = [title.strip() for title in header.titles], below
     if best is None:
         raise InvalidDocument("the sample has no header with rows below it")
     return best
+
+
+def _header_of(top: Sequence[tuple[int, list[Cell]]], sheet: str | None) -> TableHeader | None:
+    """The header among the first rows, as an import of its titles finds it."""
+    texts = [sum(isinstance(each, str) and is_filled(each) for each in cells) for _, cells in top]
+    if not any(texts):
+        return None
+    usual = median(sum(map(is_filled, cells)) for _, cells in top)
+    likely = (
+        place
+        for place, (_, cells) in enumerate(top)
+        if texts[place] >= _NEARLY * usual and _are_titles(cells)
+    )
+    start = next(likely, texts.index(max(texts)))
+    titles = [cell_text(cell) if is_filled(cell) else "" for cell in top[start][1]]
+    named = {squash(title): (n, title) for n, title in zip(_names_of(titles), titles, strict=True)}
+    fields = [FieldSpec(n, ColumnKind.TEXT, True, title=t) for n, t in named.values() if t]
+    spec = TableSpec("", (), (fields[0].name,), tuple(fields))
+    return find_header(top[start:], spec, sheet)
+
+
+def _are_titles(cells: Sequence[Cell]) -> bool:
+    """Whether a row holds texts alone, each once: no number, day or address."""
+    filled = [cell for cell in cells if is_filled(cell)]
+    texts = [cell for cell in filled if isinstance(cell, str)]
+    if not texts or len(texts) < len(filled) or len({*map(squash, texts)}) < len(texts):
+        return False
+    kinds = (ColumnKind.DECIMAL, ColumnKind.DATE, ColumnKind.MAIL)
+    return not any(len(_unread(FieldSpec("x", kind), [t])) == 0 for kind in kinds for t in texts)
 
 
 def _names_of(titles: Sequence[str]) -> list[str]:
@@ -132,8 +165,13 @@ def _column(name: str, title: str, cells: Sequence[Cell]) -> _Column:
     texts = [cell_text(cell).strip() if is_filled(cell) else "" for cell in cells]
     if not filled:
         return _Column(name, title, "text", texts, unsure="the sample has no value for it")
+    if _are_phones(title, filled):
+        return _Column(name, title, "phone", texts)
     if any(_is_zero_led(text) for text in texts):
         return _Column(name, title, "code", texts)
+    if (example := _open_day(filled)) is not None:
+        unsure = f"day or month first, as in {example}? Imports need date_order=dmy or mdy"
+        return _Column(name, title, "date", texts, unsure=unsure)
     for kind, column_kind in _GUESSES:
         odd = _unread(FieldSpec(name, column_kind), filled)
         if len(odd) * _ODD > len(filled):
@@ -160,6 +198,29 @@ def _unread(field: FieldSpec, cells: Sequence[Cell]) -> Sequence[Cell]:
     values, _ = read_cells(field, cells, written)
     found = zip(cells, values, strict=True)
     return [cell for cell, value in found if isinstance(value, Flaw) or value is None]
+
+
+def _are_phones(title: str, cells: Sequence[Cell]) -> bool:
+    """Whether cells are phone numbers, by their header or by a country's number."""
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    if _unread(FieldSpec("x", ColumnKind.PHONE), cells):
+        return False
+    long = [text for text in texts if sum(map(str.isdigit, text)) >= _PHONE_DIGITS]
+    return bool({*normalise(title).split()} & _PHONES) or any(
+        text.lstrip().startswith(("+", "00")) for text in long
+    )
+
+
+def _open_day(cells: Sequence[Cell]) -> str | None:
+    """A day that can be read in two ways, if all cells are days and none says which is meant."""
+    field = FieldSpec("x", ColumnKind.DATE)
+    if settle_notations({"x": (field, cells)})["x"] is not None:
+        return None
+    values, _ = read_cells(field, cells, Notation.DAY_FIRST)
+    unclear = _unread(field, cells)
+    if not unclear or any(isinstance(value, Flaw) or value is None for value in values):
+        return None
+    return readable(unclear[0], 20)
 
 
 def _is_zero_led(text: str) -> bool:

@@ -1,7 +1,6 @@
 """How a batch of rows meets the rows that are there, by strategy."""
 
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -131,8 +130,8 @@ async def referred(
     referred: Referred,
     scope: Mapping[str, Any],
     values: Sequence[str],
-) -> Mapping[str, str]:
-    """The keys that some values mean, by value; a name of several rows is left out."""
+) -> Mapping[str, Sequence[str]]:
+    """The keys that some values mean, by value; several if several rows are called so."""
     if not values:
         return {}
     found: FromClause
@@ -144,10 +143,13 @@ async def referred(
     key, label = (cast(found.c[name], Text) for name in (referred.key, referred.label))
     among = [bulk.among(each, values) for each in (key, label)]
     bounds = _within(found, {name: scope[name] for name in referred.scope})
-    rows = (await connection.execute(select(key, label).where(bounds, or_(*among)))).all()
-    names = Counter(row[1] for row in rows)
-    by_name = {name: row for row, name in rows if names[name] == 1}
-    return by_name | {row: row for row, _ in rows if row in values}
+    query = select(key, label).where(bounds, or_(*among), key.is_not(None)).distinct()
+    rows = (await connection.execute(query.order_by(key))).all()
+    keys: dict[str, list[str]] = {}
+    for own, name in rows:
+        keys.setdefault(name, []).append(own)
+    wanted = frozenset(values)
+    return keys | {own: [own] for own, _ in rows if own in wanted}
 
 
 async def give_sections(

@@ -9,7 +9,9 @@ from sqlalchemy import func, select, true
 from adapters.database.engine import Database
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.imports import FINAL, HAS_PROBLEMS, import_tasks, rejected_messages
-from adapters.database.records import SqlOldRows, record_of
+from adapters.database.records import KeptRows, SqlOldRows, record_of
+from adapters.types.store import SqlDeclaredTypes
+from adapters.types.tables import register_table
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import Correction, Counts, ImportState, ImportStatus, Question
 from workflows.imports.types import TableSpec
@@ -175,3 +177,14 @@ def old_rejected(database: Database) -> SqlOldRows:
     return SqlOldRows(
         database, messages, messages.c.received_at, messages.c.resubmitted_at.is_(None)
     )
+
+
+async def old_of_types(database: Database) -> Sequence[KeptRows]:
+    """The rows of each declared type that keeps them for a time after their last update."""
+    found: list[KeptRows] = []
+    for declared in (await SqlDeclaredTypes(database).in_force()).values():
+        if declared.kept_days is not None:
+            table = DOMAIN[register_table(declared)]
+            rows = SqlOldRows(database, table, table.c.updated_at, true())
+            found.append(KeptRows(f"rows of the type {declared.name}", declared.kept_days, rows))
+    return found

@@ -1,7 +1,7 @@
 """Records of runs and messages that are written, closed and removed for every pipeline."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from adapters.ports.records import OpenRow, OpenRows, RejectionRecord, RunEnd, R
 from workflows.shared.records import (
     DOCUMENTS,
     DOCUMENTS_DESCRIPTION,
+    KINDS,
     NAMED,
     TERMINATED,
     Rejection,
@@ -59,7 +60,9 @@ class RowRemoval:
         blobs: Where those blobs are.
     """
 
-    def __init__(self, kept: Mapping[str, Sequence[KeptRows]], blobs: Blobs) -> None:
+    def __init__(
+        self, kept: Mapping[str, Callable[[], Awaitable[Sequence[KeptRows]]]], blobs: Blobs
+    ) -> None:
         self._kept = kept
         self._blobs = blobs
 
@@ -73,9 +76,9 @@ class RowRemoval:
         """
         done: list[RemovedRows] = []
         async with Heartbeater() as heart:
-            for kind in self._kept[order.pipeline]:
+            for kind in await self._kept[order.pipeline]():
                 done.append(await self._of_kind(kind, order, heart))
-        return RowRetentionResult(kinds=tuple(done))
+        return RowRetentionResult(kinds=tuple(done[:KINDS]))
 
     async def _of_kind(
         self, kind: KeptRows, order: RowRetentionInput, heart: Heartbeater

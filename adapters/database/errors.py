@@ -17,6 +17,7 @@ from adapters.ports.errors import Denied, Unavailable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import PackedRows
 from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import RuleViolation
 
 _OUTAGES = (
     "08",  # connection exceptions
@@ -37,6 +38,13 @@ _CONFLICTS = frozenset(
         "55P03",  # lock not available
     }
 )
+_ABSENT = frozenset(
+    {
+        "3F000",  # no such schema
+        "42P01",  # no such table
+        "42703",  # no such column
+    }
+)
 _REFUSED_STATES = (
     "28",  # invalid authorization: user, password, rights to connect
     "3D",  # there is no such database
@@ -53,12 +61,15 @@ def _of_postgresql() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def translated() -> Generator[None]:
-    """Raise `Unavailable` for what may pass; let everything else through as it is.
+    """Raise `Unavailable` for what may pass, and `RuleViolation` for what is not there any more.
+
+    Everything else comes through as it is.
 
     Raises:
         Unavailable: Of the dependency `DATABASE`: connection lost or refused, database full or
             shutting down, locked by another program for long, address or password wrong. Of none:
             deadlock.
+        RuleViolation: A table or column was dropped or renamed.
     """
     try:
         yield
@@ -76,8 +87,23 @@ def translated() -> Generator[None]:
                 raise Unavailable(text, Dependency.DATABASE, misconfigured=True) from error
             case _Kind.CONFLICT:
                 raise Unavailable(text) from error
+            case None if (lacks := _absent(error)) is not None:
+                raise RuleViolation(
+                    f"the database lacks what this needs: {lacks}. It was dropped or renamed. "
+                    "If a declared type was changed, retry with its newest version "
+                    "(`--set type_digest=DIGEST`, see `docflow types list --json`); else restore "
+                    "it, or run `docflow db upgrade`"
+                ) from error
             case None:
                 raise
+
+
+def _absent(error: BaseException) -> str | None:
+    """What the driver's exception, or the one that it wraps, does not find."""
+    cause = getattr(error, "orig", None) or error
+    while getattr(cause, "sqlstate", None) is not None and cause.__cause__ is not None:
+        cause = cause.__cause__
+    return _first_line(cause) if getattr(cause, "sqlstate", None) in _ABSENT else None
 
 
 @contextmanager

@@ -22,7 +22,13 @@ from pydantic import ValidationError
 
 from adapters.files.yaml_files import YamlFile, read_yaml
 from workflows.shared.contracts import problem_text
-from workflows.shared.declared_types import DeclaredField, DeclaredRule, DeclaredType, nearest
+from workflows.shared.declared_types import (
+    DeclaredField,
+    DeclaredRule,
+    DeclaredType,
+    Fault,
+    nearest,
+)
 from workflows.shared.errors import RuleViolation
 
 GROUP: Final = "docflow.types"
@@ -30,15 +36,37 @@ GROUP: Final = "docflow.types"
 TYPE_BYTES: Final = 256 * 1024
 _SUFFIXES: Final = (".yaml", ".yml")
 _FAULTS: Final = 10
+_LINES: Final = "`word: value` lines are expected here; write each in a line of its own, indented"
 _MESSAGES: Final = MappingProxyType(
     {
-        "missing": "is missing here",
-        "string_type": "a text is expected here",
-        "dict_type": "`word: value` lines are expected here, indented",
-        "tuple_type": "a list is expected here: [first, second]",
-        "model_type": "`word: value` lines are expected here, indented",
+        "missing": "is missing; add it",
+        "string_type": "a text is expected here; write one value",
+        "dict_type": _LINES,
+        "model_type": _LINES,
+        "tuple_type": "a list is expected here; write [first, second]",
+        "bool_parsing": "{input!r} is neither true nor false; write one of both",
+        "bool_type": "is neither true nor false; write one of both",
+        "int_parsing": "{input!r} is no whole number; write one",
+        "int_type": "a whole number is expected here; write one",
+        "greater_than_equal": "{input} is too small; write {ge} or more",
+        "less_than_equal": "{input} is too large; write {le} or less",
+        "string_too_short": "is empty; fill it in or remove it",
+        "string_too_long": "has more than {max_length:,} characters; shorten it",
+        "too_short": "has fewer than {min_length:,}; add to it",
+        "too_long": "has more than {max_length:,}; remove some",
     }
 )
+"""Error of pydantic to what is said of it, with what it knows of the error."""
+_PATTERNS: Final = MappingProxyType(
+    {
+        "currency": "write three capital letters: EUR",
+        "table": "write `schema.table` in small letters",
+        "retention": "write a number of days: `400 days`",
+        "aliases": "write two small letters for the language: de",
+    }
+)
+"""Word to what is written there; any other is a name."""
+_NAME: Final = "write small letters, digits and _, a letter first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,35 +133,34 @@ def _without_blanks(value: Any) -> Any:
 
 def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
     """Line and sentence of one error."""
-    location: Sequence[Any] = error["loc"]
-    said = _MESSAGES.get(error["type"]) or problem_text(error)
-    if error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"].startswith(
-        "^[a-z][a"
-    ):
-        said = f"{error['input']!r} is no name; write small letters, digits and _, a letter first"
-    if error["type"] == "literal_error":
-        choices = re.findall("'([^']+)'", error["ctx"]["expected"])
-        said = f"{error['input']!r} is not known here; {nearest(str(error['input']), choices)}"
-    if error["type"] == "extra_forbidden":
-        holder = _model_at(location[:-1])
-        said = f"is not known here; {nearest(str(location[-1]), holder)}"
-    elif not location:
-        # A rule over several parts names the one that it is about: `key: ...`, `rules.2: ...`.
-        head, _, rest = said.partition(": ")
-        parts = tuple(int(each) - 1 if each.isdigit() else each for each in head.split("."))
-        if rest and parts in file.lines:
-            location, said = tuple(head.split(".")), rest
-            return file.line_of(parts), f"{head}: {said}"
-    where = ".".join(map(str, location))
-    return file.line_of(location), f"{where}: {said}" if where else said
+    kind, context = error["type"], dict(error.get("ctx", {}))
+    # Errors of keys of a mapping end so.
+    path = tuple(part for part in error["loc"] if part != "[key]")
+    if isinstance(fault := context.get("error"), Fault):
+        path += fault.path
+    given = error["input"]
+    if kind == "string_pattern_mismatch":
+        word = path[-2] if path[-2:-1] == ("aliases",) else path[-1]
+        cure = _NAME if path == ("table",) else _PATTERNS.get(word, _NAME)
+        said = f"{given!r} is not possible; {cure}"
+    elif kind == "literal_error":
+        choices = re.findall("'([^']+)'", context["expected"])
+        said = f"{given!r} is not known here; {nearest(str(given), choices)}"
+    elif kind == "extra_forbidden":
+        said = f"is not known here; {nearest(str(path[-1]), _words_at(path[:-1]))}"
+    elif kind in _MESSAGES:
+        said = _MESSAGES[kind].format(input=given, **context)
+    else:
+        said = problem_text(error)
+    where = ".".join(str(each + 1 if isinstance(each, int) else each) for each in path)
+    return file.line_of(path), f"{where}: {said}" if where else said
 
 
-def _model_at(location: Sequence[Any]) -> Sequence[str]:
+def _words_at(path: Sequence[Any]) -> Sequence[str]:
     """The words that are known at a place of a declaration."""
-    if len(location) == 2 and location[0] == "fields":
-        return list(DeclaredField.model_fields)
-    if len(location) == 2 and location[0] == "rules":
-        return list(DeclaredRule.model_fields)
+    if len(path) == 2 and path[0] in ("fields", "rules"):
+        model = DeclaredField if path[0] == "fields" else DeclaredRule
+        return list(model.model_fields)
     return list(DeclaredType.model_fields)
 
 

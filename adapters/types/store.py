@@ -1,23 +1,74 @@
 """Declared types in the database: which are in force, and every version that runs may use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.engine import acquire_advisory_lock
 from adapters.database.engine import Database
+from adapters.database.models.base import DOMAIN
 from adapters.database.models.every import metadata
 from adapters.database.models.types import declared_types, type_versions
 from adapters.types.files import builtin_types, club_types
-from adapters.types.tables import Change, changes_to, declared_of, register_table
-from workflows.shared.declared_types import DeclaredType, check_references
+from adapters.types.meanings import Meaning, meanings_of
+from adapters.types.tables import (
+    SCHEMA,
+    Change,
+    changes_to,
+    columns_of,
+    declared_of,
+    dropping,
+    locking,
+    register_table,
+)
+from workflows.shared.declared_types import DeclaredType, check_references, nearest
 from workflows.shared.errors import RuleViolation
 
 _LOCK: Final = "docflow types apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What puts a version in force.
+
+    Attributes:
+        declared: The version.
+        before: The version that is in force; None: there is none.
+        changes: Statements that lead its table there.
+        meanings: What changes beyond the table.
+    """
+
+    declared: DeclaredType
+    before: DeclaredType | None
+    changes: Sequence[Change]
+    meanings: Sequence[Meaning]
+
+    @property
+    def losses(self) -> Sequence[str]:
+        """What stored rows would lose, for people."""
+        found = (each.loses for each in (*self.changes, *self.meanings))
+        return [each for each in found if each is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A type that is out of force.
+
+    Attributes:
+        table: Of its rows.
+        rows: How many it has, or had.
+        dropped: The table is gone.
+    """
+
+    table: str
+    rows: int
+    dropped: bool
 
 
 class SqlDeclaredTypes:
@@ -44,58 +95,89 @@ class SqlDeclaredTypes:
             text = (await connection.execute(query)).scalar_one_or_none()
         return None if text is None else declared_of(text)
 
-    async def plan(
-        self, declared: DeclaredType, among: Mapping[str, DeclaredType] | None = None
-    ) -> Sequence[Change]:
-        """The statements that lead the database to a version; nothing is changed.
+    async def plan(self, *declared: DeclaredType) -> Sequence[Plan]:
+        """What would put versions in force together; nothing is changed.
 
         Args:
-            declared: The version.
-            among: Types that would be put in force with it, by name.
+            declared: The versions; they may refer to each other.
 
         Raises:
-            RuleViolation: No statement leads there.
+            RuleViolation: One cannot be put in force.
         """
-        async with self._database.reading() as connection:
-            return await _changes(connection, declared, among)
+        async with self._database.streaming() as connection:
+            return await _plans(connection, declared)
 
     async def apply(
-        self,
-        declared: DeclaredType,
-        among: Mapping[str, DeclaredType] | None = None,
-        *,
-        by: str | None = None,
-        allow_loss: bool = False,
-    ) -> Sequence[Change]:
-        """Put a version in force: make or change its table, and use it for new runs.
+        self, *declared: DeclaredType, by: str | None = None, allow_loss: bool = False
+    ) -> Sequence[Plan]:
+        """Put versions in force, all or none: make or change their tables, and use them for runs.
 
-        Appliers take turns. A second call with the same version changes nothing.
+        Appliers take turns. A second call with the same versions changes nothing.
 
         Args:
-            declared: The version.
-            among: Types that are put in force with it, by name; it may refer to them.
-            by: Who applies it.
-            allow_loss: Carry out statements that lose values.
+            declared: The versions; they may refer to each other.
+            by: Who applies them.
+            allow_loss: Carry out what loses values.
 
         Returns:
-            The statements that were carried out.
+            What was carried out.
 
         Raises:
-            RuleViolation: Values would be lost, or no statement leads there; nothing is changed.
+            RuleViolation: Values would be lost, or one cannot be put in force; nothing is changed.
         """
         async with self._database.transaction() as connection:
             await acquire_advisory_lock(connection, _LOCK)
-            changes = await _changes(connection, declared, among)
-            losses = [change.loses for change in changes if change.loses is not None]
-            if losses and not allow_loss:
+            plans = await _plans(connection, declared, alone=True)
+            losing = [plan for plan in plans if plan.losses]
+            if losing and not allow_loss:
                 raise RuleViolation(
-                    f"{declared.name}: this would lose {'; '.join(dict.fromkeys(losses))}. Keep "
-                    "the fields, or say --allow-loss"
+                    "\n".join(
+                        f"{plan.declared.name}: this would lose {'; '.join(plan.losses)}. Keep "
+                        "what stored rows need, or say --allow-loss"
+                        for plan in losing
+                    )
                 )
-            for change in changes:
-                await connection.exec_driver_sql(change.sql)
-            await _put_in_force(connection, declared, by)
-        return changes
+            for plan in plans:
+                for change in plan.changes:
+                    await connection.exec_driver_sql(change.sql)
+                await _put_in_force(connection, plan.declared, by)
+        return plans
+
+    async def remove(
+        self, name: str, *, drop_table: bool = False, allow_loss: bool = False
+    ) -> Removed:
+        """Take a type out of force; runs that are open go on with their version.
+
+        Args:
+            name: Of the type.
+            drop_table: Drop its table as well.
+            allow_loss: Drop it even if it has rows.
+
+        Raises:
+            RuleViolation: There is no such type, another one refers to it, or rows would be lost;
+                nothing is changed.
+        """
+        async with self._database.transaction() as connection:
+            await acquire_advisory_lock(connection, _LOCK)
+            in_force = await _in_force(connection)
+            if name not in in_force:
+                known = ", ".join(in_force) or "no declared types"
+                raise RuleViolation(f"there is no declared type {name}; there are {known}")
+            declared = in_force[name]
+            table = f"{SCHEMA}.{declared.table_name}"
+            _refuse_referred(declared, in_force, drop_table=drop_table)
+            has_table = bool(await columns_of(connection, SCHEMA, declared.table_name))
+            rows = await _rows_of(connection, declared, alone=drop_table) if has_table else 0
+            if drop_table and rows and not allow_loss:
+                raise RuleViolation(
+                    f"{table} has {rows:,} row{'' if rows == 1 else 's'}, which would be lost. "
+                    "Write them into a file with `docflow types export`, then say --allow-loss"
+                )
+            of_name = declared_types.c.name == name
+            await connection.execute(delete(declared_types).where(of_name))
+            for change in dropping(declared) if drop_table else ():
+                await connection.exec_driver_sql(change)
+        return Removed(table, rows, dropped=drop_table)
 
 
 async def known_table(connection: AsyncConnection, name: str, digest: str | None) -> None:
@@ -124,13 +206,14 @@ def _refuse_own(declared: DeclaredType) -> None:
         )
 
 
-def _refuse_other_table(declared: DeclaredType, known: Mapping[str, DeclaredType]) -> None:
+def _refuse_other_table(
+    declared: DeclaredType, before: DeclaredType | None, known: Mapping[str, DeclaredType]
+) -> None:
     """See that a type keeps its table, and shares it with no other type.
 
     Raises:
         RuleViolation: It does not.
     """
-    before = known.get(declared.name)
     if before is not None and before.table_name != declared.table_name:
         raise RuleViolation(
             f"{declared.name}: its rows are in {before.table_name}, and would not be seen any "
@@ -146,21 +229,124 @@ def _refuse_other_table(declared: DeclaredType, known: Mapping[str, DeclaredType
             )
 
 
-async def _changes(
-    connection: AsyncConnection,
-    declared: DeclaredType,
-    among: Mapping[str, DeclaredType] | None = None,
-) -> Sequence[Change]:
-    """The statements that lead to a version, once it is seen that it may be put in force.
+def _refuse_referred(
+    declared: DeclaredType, in_force: Mapping[str, DeclaredType], *, drop_table: bool
+) -> None:
+    """See that no other type refers to one that goes.
 
     Raises:
-        RuleViolation: It may not.
+        RuleViolation: One does.
     """
-    _refuse_own(declared)
-    in_force = {**builtin_types(), **await _in_force(connection)}
-    check_references(declared, {**in_force, **(among or {}), declared.name: declared})
-    _refuse_other_table(declared, in_force)
-    return await connection.run_sync(lambda plain: changes_to(plain, declared))
+    table = f"{SCHEMA}.{declared.table_name}"
+    for other in in_force.values():
+        for name, field in other.fields.items():
+            if other.name != declared.name and (
+                field.to == declared.name or (drop_table and field.table == table)
+            ):
+                raise RuleViolation(
+                    f"{other.name}: {name} refers to {field.to or field.table}; remove "
+                    f"{other.name} first, or apply it without this field"
+                )
+
+
+async def _rows_of(connection: AsyncConnection, declared: DeclaredType, *, alone: bool) -> int:
+    """How many rows a type has; nobody adds one meanwhile, if that is wanted."""
+    table = DOMAIN[register_table(declared)]
+    if alone:
+        await connection.exec_driver_sql(locking(declared))
+    return (await connection.execute(select(func.count()).select_from(table))).scalar_one()
+
+
+async def _plans(
+    connection: AsyncConnection, declared: Sequence[DeclaredType], *, alone: bool = False
+) -> Sequence[Plan]:
+    """What leads to versions, once it is seen that they may be put in force.
+
+    Raises:
+        RuleViolation: One may not.
+    """
+    in_force = await _in_force(connection)
+    among = {each.name: each for each in declared}
+    known = {**builtin_types(), **in_force, **among}
+    plans: list[Plan] = []
+    done: set[str] = set()
+    for each in declared:
+        _refuse_own(each)
+        check_references(each, known)
+        await _check_tables(connection, each, among)
+        _refuse_other_table(each, in_force.get(each.name), known)
+        before = in_force.get(each.name)
+        # Of a type that was removed, rows may still be there.
+        last = before or await _last_version(connection, each.name)
+        meanings = await meanings_of(connection, each, last)
+        changes = await connection.run_sync(partial(_changes, each, last, alone))
+        # The schema is made once.
+        new = [change for change in changes if change.sql not in done]
+        done |= {change.sql for change in new}
+        plans.append(Plan(each, before, new, meanings))
+    for other in in_force.values():
+        # A changed type may be none any more that others can refer to.
+        if other.name not in among:
+            check_references(other, known)
+            await _check_tables(connection, other, among, alone=True)
+    return plans
+
+
+async def _last_version(connection: AsyncConnection, name: str) -> DeclaredType | None:
+    """The newest version that a type has had; None: it is new."""
+    versions = type_versions.c
+    query = select(versions.declaration).where(versions.name == name)
+    newest = query.order_by(versions.created_at.desc(), versions.digest).limit(1)
+    text = (await connection.execute(newest)).scalar_one_or_none()
+    return None if text is None else declared_of(text)
+
+
+def _changes(
+    declared: DeclaredType, before: DeclaredType | None, alone: bool, connection: Connection
+) -> Sequence[Change]:
+    return changes_to(connection, declared, before, alone=alone)
+
+
+async def _check_tables(
+    connection: AsyncConnection,
+    declared: DeclaredType,
+    among: Mapping[str, DeclaredType],
+    *,
+    alone: bool = False,
+) -> None:
+    """See that the tables which references name have the columns that they name.
+
+    Args:
+        connection: To the database.
+        declared: The type that refers.
+        among: Types that are put in force.
+        alone: Look at the tables of those alone.
+
+    Raises:
+        RuleViolation: One does not.
+    """
+    made = {f"{SCHEMA}.{each.table_name}": each for each in among.values()}
+    for name, field in declared.fields.items():
+        if field.table is None or (alone and field.table not in made):
+            continue
+        schema, _, table = field.table.rpartition(".")
+        there = made.get(field.table)
+        columns: Collection[str] = (
+            await columns_of(connection, schema or "public", table)
+            if there is None
+            else (*there.natural_key, *there.fields)
+        )
+        if not columns:
+            raise RuleViolation(
+                f"{declared.name}: {name}: there is no table or view {field.table}; make it, or "
+                "correct 'table'"
+            )
+        for word, column in (("row_key", field.row_key), ("label", field.label)):
+            if column is not None and column not in columns:
+                raise RuleViolation(
+                    f"{declared.name}: {name}: {field.table} has no column {column}; correct "
+                    f"{word!r}: {nearest(column, columns)}"
+                )
 
 
 async def _in_force(connection: AsyncConnection) -> Mapping[str, DeclaredType]:

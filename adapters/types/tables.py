@@ -4,7 +4,7 @@ They are in a schema of their own, apart from docflow's migrations. A change add
 what would lose values is carried out only if a person says so.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -16,14 +16,19 @@ from sqlalchemy import (
     Connection,
     Date,
     DateTime,
+    Inspector,
     MetaData,
     Table,
     Text,
     Time,
     inspect,
+    literal_column,
+    select,
+    text,
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import TypeEngine
 
@@ -54,8 +59,6 @@ _TYPES: Final[Mapping[str, TypeEngine[Any]]] = {
     "time": Time(),
     "boolean": Boolean(),
 }
-_WIDER: Final = frozenset({("BIGINT", "NUMERIC(20, 6)")})
-"""Type to one that holds all of its values; text holds those of any type."""
 
 
 def key_of_version(declared: DeclaredType) -> str:
@@ -102,6 +105,21 @@ def _type(field: DeclaredField) -> TypeEngine[Any]:
     return _TYPES.get(field.kind, Text())
 
 
+def type_of(field: DeclaredField) -> str:
+    """The type of the column of a field, as SQL writes it."""
+    return _type(field).compile(_DIALECT)
+
+
+async def columns_of(connection: AsyncConnection, schema: str, name: str) -> Sequence[str]:
+    """The columns of a table or view; none: there is no such one."""
+    query = text(
+        "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(:name)"
+        " AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+    )
+    named = {"name": f"{_quoted(schema)}.{_quoted(name)}"}
+    return (await connection.execute(query, named)).scalars().all()
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One statement that leads a table to a declaration.
@@ -115,8 +133,20 @@ class Change:
     loses: str | None = None
 
 
-def changes_to(connection: Connection, declared: DeclaredType) -> Sequence[Change]:
+def changes_to(
+    connection: Connection,
+    declared: DeclaredType,
+    before: DeclaredType | None = None,
+    *,
+    alone: bool = False,
+) -> Sequence[Change]:
     """What leads the database to a version of a type; nothing: it is there.
+
+    Args:
+        connection: To the database.
+        declared: The version.
+        before: The version that is in force.
+        alone: Let nobody write a table whose values are counted, up to the end of the transaction.
 
     Raises:
         RuleViolation: The key of the table is another one: no statement leads there.
@@ -134,6 +164,8 @@ def changes_to(connection: Connection, declared: DeclaredType) -> Sequence[Chang
             continue
         there = {each["name"]: each for each in found.get_columns(table.name, schema=SCHEMA)}
         primary = found.get_pk_constraint(table.name, schema=SCHEMA)["constrained_columns"]
+        renamed = dict(_renamed(declared, table, there))
+        primary = [renamed.get(name, name) for name in primary]
         wanted = [column.name for column in table.primary_key.columns]
         if primary != wanted:
             raise RuleViolation(
@@ -141,39 +173,213 @@ def changes_to(connection: Connection, declared: DeclaredType) -> Sequence[Chang
                 f"{', '.join(wanted)}: rows cannot be given another key; declare a type of "
                 "another name, or drop the table"
             )
-        changes.extend(_between(table, there))
-    return changes
+        # Staged rows are a copy of what the file of a run holds.
+        count = _Count(connection, alone) if table is DOMAIN[key] else None
+        changes.extend(_between(table, there, renamed, _Casts(declared, before), count))
+    return [*changes, *_index(declared, found, is_new=declared.table_name not in known)]
 
 
-def _between(table: Table, there: Mapping[str, Any]) -> Iterable[Change]:
+def _index(declared: DeclaredType, found: Inspector, *, is_new: bool) -> Iterator[Change]:
+    """What makes the index by which rows are found that are kept no longer, or drops it."""
+    name = f"ix_{declared.table_name}_updated_at"
+    indexes = [] if is_new else found.get_indexes(declared.table_name, schema=SCHEMA)
+    is_there = any(each["name"] == name for each in indexes)
+    if declared.retention is not None and not is_there:
+        table = f"{SCHEMA}.{_quoted(declared.table_name)}"
+        yield Change(f"CREATE INDEX {_quoted(name)} ON {table} (updated_at)")
+    if declared.retention is None and is_there:
+        yield Change(f"DROP INDEX {SCHEMA}.{_quoted(name)}")
+
+
+def _renamed(
+    declared: DeclaredType, table: Table, there: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Old name and new name of each column that a field renames.
+
+    Raises:
+        RuleViolation: The table has both.
+    """
+    for name, field in declared.fields.items():
+        if field.was is None or field.was not in there:
+            continue
+        if name in there:
+            raise RuleViolation(
+                f"{declared.name}: {table.name} has the columns {field.was} and {name}, so that "
+                f"{name} cannot be what {field.was} was; remove 'was' to drop {field.was}"
+            )
+        yield field.was, name
+
+
+def _between(
+    table: Table,
+    there: Mapping[str, Any],
+    renamed: Mapping[str, str],
+    casts: "_Casts",
+    count: "_Count | None",
+) -> Iterable[Change]:
     name = f"{SCHEMA}.{_quoted(table.name)}"
+    for old, new in renamed.items():
+        yield Change(f"ALTER TABLE {name} RENAME COLUMN {_quoted(old)} TO {_quoted(new)}")
+    earlier = {new: old for old, new in renamed.items()}
     for column in table.columns:
         wanted, own = column.type.compile(_DIALECT), _quoted(column.name)
-        if column.name not in there:
+        old = earlier.get(column.name, column.name)
+        if old not in there:
             yield Change(f"ALTER TABLE {name} ADD COLUMN {own} {wanted}")
             continue
-        present = there[column.name]["type"].compile(_DIALECT)
+        present = there[old]["type"].compile(_DIALECT)
         if present == wanted:
             continue
-        if wanted == "TEXT" or (present, wanted) in _WIDER:
-            yield Change(
-                f"ALTER TABLE {name} ALTER COLUMN {own} TYPE {wanted} USING {own}::{wanted}"
-            )
-            continue
-        if column.primary_key:
+        if column.primary_key and wanted != "TEXT":
             raise RuleViolation(
                 f"{column.name} is part of the key of {name}, and is {present} there: its type "
                 f"cannot become {wanted}; declare a type of another name"
             )
-        yield Change(
-            f"ALTER TABLE {name} DROP COLUMN {own}, ADD COLUMN {own} {wanted}",
-            f"the values of {column.name}, which are {present} and would be {wanted}",
+        sql = f"ALTER TABLE {name} ALTER COLUMN {own} TYPE {wanted} USING "
+        loses = None
+        if count is not None and wanted != "TEXT":
+            kept = casts.of(column.name, _quoted(old), present, wanted)
+            loses = count.unfit(name, _quoted(old), kept, f"{old}, which do not fit {wanted}")
+        yield Change(sql + casts.of(column.name, own, present, wanted), loses)
+    kept_columns = {column.name for column in table.columns} | renamed.keys()
+    for gone in sorted(there.keys() - kept_columns):
+        loses = None if count is None else count.filled(name, gone)
+        yield Change(f"ALTER TABLE {name} DROP COLUMN {_quoted(gone)}", loses)
+
+
+class _Casts:
+    """How values of a column become those of a field.
+
+    Args:
+        declared: The version that is wanted.
+        before: The version that is in force.
+    """
+
+    def __init__(self, declared: DeclaredType, before: DeclaredType | None) -> None:
+        self._declared = declared
+        self._before = before
+
+    def of(self, name: str, value: str, present: str, wanted: str) -> str:
+        """SQL for a value of a column as one of another type; NULL if it does not fit."""
+        field = self._declared.fields.get(name)
+        earlier = earlier_field(self._declared, self._before, name)
+        kinds = [each.kind for each in (field, earlier) if each is not None]
+        if "duration" in kinds and wanted != "TEXT":
+            # A number that is no duration does not say what it counts.
+            return f"NULL::{wanted}"
+        old, new = (None if each is None else each.zone for each in (earlier, field))
+        return _cast(value, present, wanted, (old or new or "UTC", new or old or "UTC"))
+
+
+def earlier_field(
+    declared: DeclaredType, before: DeclaredType | None, name: str
+) -> DeclaredField | None:
+    """What a field was in the version before; None: it is new."""
+    if before is None or name not in declared.fields:
+        return None
+    was = declared.fields[name].was
+    return before.fields.get(name) or (None if was is None else before.fields.get(was))
+
+
+class _Count:
+    """Counts values of a table that a change would lose.
+
+    Args:
+        connection: To the database.
+        alone: Let nobody write meanwhile.
+    """
+
+    def __init__(self, connection: Connection, alone: bool) -> None:
+        self._connection = connection
+        self._alone = alone
+
+    def unfit(self, table: str, column: str, kept: str, what: str) -> str | None:
+        """What an expression does not keep of a column, for people; None: it keeps all."""
+        is_lost = f"FILTER (WHERE {column} IS NOT NULL AND {kept} IS NULL)"
+        example_of = f"min({column}::text) {is_lost}"
+        lost, every, example = self._of(
+            table, f"count(*) {is_lost}", f"count({column})", example_of
         )
-    for gone in sorted(there.keys() - {column.name for column in table.columns}):
-        yield Change(
-            f"ALTER TABLE {name} DROP COLUMN {_quoted(gone)}",
-            f"the values of {gone}, which the type does not have any more",
-        )
+        if not lost:
+            return None
+        return f"{lost:,} of {every:,} values of {what}, for example {str(example)[:_SHOWN]!r}"
+
+    def filled(self, table: str, column: str) -> str:
+        """The values of a column, for people."""
+        [number] = self._of(table, f"count({_quoted(column)})")
+        count = "1 value" if number == 1 else f"{number:,} values"
+        return f"the values of {column}, which the type does not have any more ({count})"
+
+    def _of(self, table: str, *columns: str) -> Sequence[Any]:
+        if self._alone:
+            self._connection.exec_driver_sql(f"LOCK TABLE {table}")
+        return self._connection.execute(
+            select(*map(literal_column, columns)).select_from(text(table))
+        ).one()
+
+
+_SHOWN: Final = 40
+_WHOLE: Final = "^[+-]?[0-9]{1,18}$"
+_NUMBER: Final = r"^[+-]?[0-9]{1,14}(\.[0-9]{1,6})?$"
+_DAY: Final = "^(19|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+_CLOCK: Final = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?$"
+
+
+def _cast(value: str, present: str, wanted: str, zones: tuple[str, str]) -> str:
+    """SQL for a value as one of another type; NULL if it does not fit. It never fails."""
+    old, new = ("'" + zone.replace("'", "''") + "'" for zone in zones)
+    word = f"btrim({value})"
+    match present, wanted:
+        case _, "TEXT":
+            return f"{value}::TEXT"
+        case ("BIGINT", "NUMERIC(20, 6)") | ("DATE", "TIMESTAMP WITHOUT TIME ZONE"):
+            return f"{value}::{wanted}"
+        case "DATE", "TIMESTAMP WITH TIME ZONE":
+            return f"{value}::TIMESTAMP AT TIME ZONE {new}"
+        case "TIMESTAMP WITHOUT TIME ZONE", "TIMESTAMP WITH TIME ZONE":
+            return f"{value} AT TIME ZONE {new}"
+        case "TIMESTAMP WITH TIME ZONE", "TIMESTAMP WITHOUT TIME ZONE":
+            return f"{value} AT TIME ZONE {old}"
+        case "TIMESTAMP WITHOUT TIME ZONE", "DATE":
+            return f"CASE WHEN {value} = date_trunc('day', {value}) THEN {value}::DATE END"
+        case "TIMESTAMP WITH TIME ZONE", "DATE":
+            local = f"({value} AT TIME ZONE {old})"
+            return _cast(local, "TIMESTAMP WITHOUT TIME ZONE", wanted, zones)
+        case "NUMERIC(20, 6)", "BIGINT":
+            return f"CASE WHEN {value} = trunc({value}) THEN {value}::BIGINT END"
+        case "TEXT", "BIGINT":
+            return f"CASE WHEN {word} ~ '{_WHOLE}' THEN {word}::BIGINT END"
+        case "TEXT", "NUMERIC(20, 6)":
+            return f"CASE WHEN {word} ~ '{_NUMBER}' THEN {word}::{wanted} END"
+        case "TEXT", "BOOLEAN":
+            lower = f"lower({word})"
+            return f"CASE WHEN {lower} IN ('true', 'yes', 'false', 'no') THEN {lower}::BOOLEAN END"
+        case "TEXT", "TIME WITHOUT TIME ZONE":
+            return f"CASE WHEN {word} ~ '{_CLOCK}' THEN {word}::TIME END"
+        case "TEXT", "DATE":
+            month = f"(left({word}, 7) || '-01')::DATE"
+            last = f"extract(day FROM {month} + INTERVAL '1 month - 1 day')"
+            fits = f"CASE WHEN right({word}, 2)::INTEGER <= {last} THEN {word}::DATE END"
+            return f"CASE WHEN {word} ~ '{_DAY}' THEN {fits} END"
+        case "TEXT", ("TIMESTAMP WITHOUT TIME ZONE" | "TIMESTAMP WITH TIME ZONE"):
+            day = _cast(f"left({word}, 10)", "TEXT", "DATE", zones)
+            clock = _cast(f"substr({word}, 12)", "TEXT", "TIME WITHOUT TIME ZONE", zones)
+            local = f"({day}) + ({clock})"
+            return f"({local})" + (f" AT TIME ZONE {new}" if "WITH TIME" in wanted else "")
+        case _:
+            return f"NULL::{wanted}"
+
+
+def locking(declared: DeclaredType) -> str:
+    """The statement that keeps the rows of a type as they are, up to the end of a transaction."""
+    return f"LOCK TABLE {SCHEMA}.{_quoted(declared.table_name)}"
+
+
+def dropping(declared: DeclaredType) -> Iterator[str]:
+    """The statements that drop the tables of a type."""
+    key = register_table(declared)
+    for table in (DOMAIN[key], STAGED[key]):
+        yield f"DROP TABLE IF EXISTS {SCHEMA}.{_quoted(table.name)}"
 
 
 def _quoted(name: str) -> str:

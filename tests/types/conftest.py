@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from sqlalchemy import select, text
+from sqlalchemy import inspect, select, text
 
 from activities.imports.lifecycle import ImportLifecycle, SmallTables
 from activities.imports.rows import RowImports
@@ -16,7 +16,7 @@ from adapters.database.engine import Database, open_database
 from adapters.database.models.base import DOMAIN
 from adapters.types.files import types_in
 from adapters.types.store import SqlDeclaredTypes
-from adapters.types.tables import register_table
+from adapters.types.tables import SCHEMA, register_table
 from tests.support.fresh_database import fresh_url
 from tests.support.imports.activities import ActivityPorts, environment, message_of
 from tests.support.memory.rejected import MemoryRejectedMessages
@@ -37,9 +37,8 @@ class Installation:
     ports: ActivityPorts
 
     async def declare(self, *names: str) -> None:
-        for each in types_in(FILES):
-            if each.declared.name in names:
-                await self.types.apply(each.declared)
+        every = (each.declared for each in types_in(FILES))
+        await self.types.apply(*(each for each in every if each.name in names))
 
     async def imported(
         self, kind: str, content: bytes, *, name: str = "in/file", **fields: Any
@@ -67,6 +66,12 @@ class Installation:
         query = select(*(table.c[name] for name in columns)).order_by(*table.primary_key.columns)
         async with self.database.reading() as connection:
             return [tuple(row) for row in await connection.execute(query)]
+
+    async def database_tables(self, *names: str) -> set[str]:
+        """Which of these tables there are."""
+        async with self.database.reading() as connection:
+            found = await connection.run_sync(lambda c: inspect(c).get_table_names(schema=SCHEMA))
+        return {*found} & {*names}
 
     async def run_sql(self, sql: str) -> None:
         async with self.database.transaction() as connection:

@@ -1,6 +1,7 @@
 """Type files: what is wrong with one is said with its line and what to do."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from adapters.types.files import (
 from workflows.shared.errors import RuleViolation
 
 FILES = Path(__file__).parent / "files"
+WRONG = tomllib.loads((FILES.parent / "wrong_files.toml").read_text(encoding="utf-8"))
 HEAD = "name: invoices\ntitle: Invoices\nkey: [number]\n"
 FIELDS = "fields:\n  number: {kind: code, required: true}\n"
 
@@ -33,78 +35,14 @@ def test_types_of_other_trades_are_read() -> None:
     assert names == {"invoice_lines", "timesheets", "parts", "appointments", "tender_bids"}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "line 1: a type begins with `name: my_table`"),
-        ("name: [", "line 2: this is not YAML"),
-        ("name: a: b", "put a text that holds `: ` into quotes"),
-        ("name: x\n", "line 1: key: is missing here"),
-        (HEAD.replace("invoices", "My-Table") + FIELDS, "line 1: name: 'My-Table' is no name"),
-        (HEAD + "titel: x\n" + FIELDS, "line 4: titel: is not known here; did you mean 'title'?"),
-        (
-            HEAD + FIELDS + "  net:\n    kind: mony\n",
-            "line 7: fields.net.kind: 'mony' is not known here; did you mean 'money'?",
-        ),
-        (
-            HEAD + FIELDS + "  net:\n    requird: yes\n",
-            "line 7: fields.net.requird: is not known here; did you mean 'required'?",
-        ),
-        (HEAD.replace("number", "nummer") + FIELDS, "line 3: key: there is no field 'nummer'"),
-        (
-            HEAD + FIELDS.replace(", required: true", ""),
-            "line 3: key: 'number' needs 'required: true', or a 'default'",
-        ),
-        (HEAD + FIELDS + "  net: {minimum: 3}\n", "line 6: fields.net: 'minimum' is of fields of"),
-        (
-            HEAD + FIELDS + "  due: {kind: date, minimum: gestern}\n",
-            "line 6: fields.due: minimum: 'gestern' is no such value; write 2025-03-04",
-        ),
-        (HEAD + FIELDS + "  to: {kind: reference}\n", "needs either 'to'"),
-        (HEAD + FIELDS + "  state: {kind: choice}\n", "needs 'choices'"),
-        (
-            HEAD + FIELDS + "  pay: {aliases: [Number]}\n",
-            "line 1: the header 'number' means 'number' and 'pay'; remove it from one of them",
-        ),
-        (
-            HEAD + "rules:\n- {any_of: [number, sum]}\n" + FIELDS,
-            "line 5: rules.1: there is no field 'sum'",
-        ),
-        (HEAD + FIELDS + "  version: {}\n", "'version' is a column that docflow keeps"),
-        (
-            HEAD + FIELDS + "  net: {kind: text}\n  net: {kind: code}\n",
-            "line 7: net is there twice",
-        ),
-        (
-            HEAD + FIELDS + "  a: {kind: text, pattern: '(?=x)'}\n",
-            "line 6: fields.a: pattern: is not a pattern that can be used",
-        ),
-        (
-            HEAD + FIELDS + "  a:\n    kind: timestamp\n    zone: Berlin\n",
-            "line 8: fields.a.zone: 'Berlin' is no time zone; write one like Europe/Berlin",
-        ),
-        (HEAD + FIELDS + "  a: {kind: integer, default: x}\n", "default: 'x' is not a number"),
-        (
-            HEAD + FIELDS + "  a: {kind: choice, choices: {p: [x], q: [X]}}\n",
-            "choices: 'X' means 'p' and 'q'",
-        ),
-        (HEAD + FIELDS + "  ctid: {}\n", "'ctid' is a column that docflow keeps"),
-        (HEAD + "scope: [a, a]\n" + FIELDS, "scope: it lists a name twice"),
-        (
-            HEAD
-            + "rules:\n- {required: b, when: {a: maybe}}\n"
-            + FIELDS
-            + "  a: {kind: boolean}\n  b: {}\n",
-            "line 5: rules.1: a: 'maybe'",
-        ),
-        (HEAD + FIELDS + "  a: &x {kind: text}\n  b: *x\n", "an alias stands here"),
-    ],
-)
-def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_file_is_refused_with_line_word_and_cure(name: str) -> None:
+    case = WRONG[name]
     with pytest.raises(RuleViolation) as refused:
-        read_type(text, "mine.yaml")
-    assert all(line.startswith("mine.yaml: ") for line in str(refused.value).splitlines())
-    assert said in str(refused.value)
+        read_type(case["text"], "mine.yaml")
+    lines = str(refused.value).splitlines()
+    assert all(line.startswith("mine.yaml: ") for line in lines)
+    assert [line.removeprefix("mine.yaml: ") for line in lines] == case["said"].splitlines()
 
 
 def test_ten_faults_are_shown_and_the_rest_counted() -> None:

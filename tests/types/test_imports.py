@@ -38,7 +38,7 @@ async def test_the_scope_of_a_message_bounds_what_replace_removes(
 ) -> None:
     await installation.declare("timesheets")
     hours = b"empleado,fecha\n7,2025-03-04\n8,2025-03-04\n"
-    for site, task in (("north", "T1"), ("south", "T2")):
+    for site, task in (("north", "T1"), (" south ", "T2")):
         scope = {"site": site}
         done = await installation.imported("timesheets", hours, task_id=task, scope=scope)
         assert done.counts == Counts(created=2), done
@@ -273,6 +273,33 @@ async def test_a_reference_may_name_a_row_of_any_table(installation: Installatio
     done = await installation.imported("visits", b"number,site\n1,North\n2,7\n3,South\n")
     assert (done.counts.created, done.counts.rejected) == (2, 1)
     assert await installation.rows(visits, "number", "site") == [("1", "7"), ("2", "7")]
+
+
+@pytest.mark.parametrize("unknown", ["ask", "refuse"])
+async def test_a_label_of_two_rows_names_both_keys(
+    installation: Installation, unknown: str
+) -> None:
+    await installation.run_sql(
+        "CREATE VIEW public.sites AS SELECT * FROM (VALUES (7, 'North'), (8, 'North'),"
+        " (9, 'South'), (9, 'South'), (NULL, 'South')) AS sites (id, name)"
+    )
+    visits = read_type(
+        "name: visits\ntitle: Visits\nkey: [number]\nfields:\n"
+        "  number: {kind: code, required: true}\n"
+        f"  site: {{kind: reference, table: public.sites, row_key: id, label: name,"
+        f" unknown: {unknown}}}\n",
+        "visits.yaml",
+    )
+    await installation.types.apply(visits)
+    rows = b"number,site\n1,North\n2,South\n3,7\n"
+    said = "means 2 rows of public.sites, whose id is 7 and 8; write id in its place"
+    if unknown == "ask":
+        with pytest.raises(ApplicationError, match=f"site: 'North' {said}"):
+            await installation.imported("visits", rows)
+        return
+    done = await installation.imported("visits", rows)
+    assert [problem.reason for problem in done.problems] == [said]
+    assert await installation.rows(visits, "number", "site") == [("2", "9"), ("3", "7")]
 
 
 async def test_a_type_that_refers_to_nothing_is_refused(installation: Installation) -> None:

@@ -29,16 +29,18 @@ async def test_a_plan_changes_nothing_and_apply_does_what_it_says(
     installation: Installation,
 ) -> None:
     types = installation.types
-    planned = await types.plan(tools(FIRST))
+    [planned] = await types.plan(tools(FIRST))
     assert await types.in_force() == {}
-    assert [change.sql.split(" (")[0] for change in planned] == [
+    assert [change.sql.split(" (")[0] for change in planned.changes] == [
         "CREATE SCHEMA docflow_types",
         "CREATE TABLE docflow_types.tools",
         "CREATE TABLE docflow_types.staged_tools",
     ]
-    assert await types.apply(tools(FIRST)) == planned
+    assert await types.apply(tools(FIRST)) == [planned]
     assert await types.in_force() == {"tools": tools(FIRST)}
-    assert await types.plan(tools(FIRST)) == await types.apply(tools(FIRST)) == []
+    [again] = await types.plan(tools(FIRST))
+    assert [again] == await types.apply(tools(FIRST))
+    assert (again.changes, again.meanings) == ([], ())
     assert (await columns(installation, "tools"))["price"] == "BIGINT"
 
 
@@ -48,9 +50,8 @@ async def test_columns_are_added_and_widened(installation: Installation) -> None
         "INSERT INTO docflow_types.tools VALUES ('P1', 'T-1', 5, 1, 'T', 2, now(), now())"
     )
     wider = tools(FIRST.replace("kind: integer", "kind: money") + "  maker: {}\n")
-    changes = await installation.types.apply(wider)
-    assert len(changes) == 4
-    assert [change.loses for change in changes] == [None] * 4
+    [plan] = await installation.types.apply(wider)
+    assert (len(plan.changes), plan.losses) == (4, [])
     found = await columns(installation, "tools")
     assert (found["price"], found["maker"]) == ("NUMERIC(20, 6)", "TEXT")
     assert [row[1] for row in await installation.rows(wider, "code", "price")] == [5]
@@ -93,9 +94,9 @@ async def test_types_may_refer_to_each_other(installation: Installation) -> None
         tools((text + "  b: {{kind: reference, to: {1}}}\n").format(*names))
         for names in (("left", "right"), ("right", "left"))
     ]
-    among = {each.name: each for each in pair}
-    for each in pair:
-        await installation.types.apply(each, among)
+    for each in await installation.types.plan(*pair), await installation.types.apply(*pair):
+        made = [change.sql for plan in each for change in plan.changes]
+        assert made.count(f"CREATE SCHEMA {SCHEMA}") == 1
     assert set(await installation.types.in_force()) == {"left", "right"}
 
 

@@ -78,7 +78,7 @@ def _open_rows(own: "BatchResources") -> "OpenRows":
     return own.store
 
 
-def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
+async def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
     from activities.batches.store import old_documents
     from adapters.database.records import KeptRows
 

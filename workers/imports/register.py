@@ -43,8 +43,14 @@ def _open_rows(own: "ImportResources") -> "OpenRows":
     return own.store
 
 
-def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
-    from activities.imports.views import old_imports, old_problems, old_rejected, old_resubmitted
+async def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
+    from activities.imports.views import (
+        old_imports,
+        old_of_types,
+        old_problems,
+        old_rejected,
+        old_resubmitted,
+    )
     from adapters.database.records import KeptRows
     from adapters.database.runs import old_unbegun
 
@@ -56,6 +62,7 @@ def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
         KeptRows("rejected messages, sent again", keeps.resubmitted, old_resubmitted(database)),
         KeptRows("rejected messages, not sent again", keeps.status, old_rejected(database)),
         KeptRows("runs that never began", keeps.status, old_unbegun(database)),
+        *await old_of_types(database),
     )
 
 

@@ -21,7 +21,7 @@ from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
     from activities.imports.type_drafts import Checked
-    from adapters.types.tables import Change
+    from adapters.types.store import Plan
     from workflows.imports.types import TableSpec
     from workflows.shared.declared_types import DeclaredType
 
@@ -233,7 +233,7 @@ def schema(context: typer.Context) -> None:
 
 @app.command()
 def plan(context: typer.Context, names: NamesArgument = None, folder: FolderOption = None) -> None:
-    """Print the SQL that puts the types of a folder in force; nothing is changed.
+    """Print the SQL that puts the types of a folder in force, and what it changes of their meaning.
 
     \b
     Example:
@@ -248,12 +248,12 @@ def apply(
     names: NamesArgument = None,
     folder: FolderOption = None,
     allow_loss: Annotated[
-        bool, typer.Option("--allow-loss", help="Carry out statements that lose values.")
+        bool, typer.Option("--allow-loss", help="Carry out what loses values.")
     ] = False,
 ) -> None:
-    """Put the types of a folder in force: make or widen their tables, and use them for new runs.
+    """Put the types of a folder in force, all or none: make or widen their tables.
 
-    Runs that are open keep the version that they began with.
+    New runs use them. Runs that are open keep the version that they began with.
 
     \b
     Example:
@@ -265,44 +265,85 @@ def apply(
 async def _each(
     cli: CliContext, names: Sequence[str], folder: Path | None, allow_loss: bool | None
 ) -> None:
-    """Plan each type of a folder; or apply it, if `allow_loss` is given."""
+    """Plan the types of a folder; or apply them, if `allow_loss` is given."""
     from adapters.types.store import SqlDeclaredTypes
 
     declared = _declared(cli, names, folder)
     async with cli.tables() as database:
         types = SqlDeclaredTypes(database)
-        every = {each.name: each for each in declared}
-        in_force = await types.in_force()
-        for each in declared:
-            try:
-                changes = (
-                    await types.plan(each, every)
-                    if allow_loss is None
-                    else await types.apply(each, every, by=cli.user, allow_loss=allow_loss)
-                )
-            except RuleViolation as error:
-                raise CommandError(str(error)) from error
-            _print(each, in_force.get(each.name), changes, applied=allow_loss is not None)
+        try:
+            plans = (
+                await types.plan(*declared)
+                if allow_loss is None
+                else await types.apply(*declared, by=cli.user, allow_loss=allow_loss)
+            )
+        except RuleViolation as error:
+            raise CommandError(str(error)) from error
+    for each in plans:
+        _print(each, applied=allow_loss is not None)
 
 
-def _print(
-    declared: "DeclaredType",
-    before: "DeclaredType | None",
-    changes: Sequence["Change"],
-    *,
-    applied: bool,
-) -> None:
+def _print(plan: "Plan", *, applied: bool) -> None:
+    declared, before = plan.declared, plan.before
     is_new = before is None or before.digest != declared.digest
-    if not changes and not is_new:
+    if not plan.changes and not is_new:
         typer.echo(f"-- {declared.name}: nothing to do")
         return
     what = "is in force now" if applied else "would be in force"
     old = "" if before is None else f" in the place of {before.digest[:12]}"
     typer.echo(f"-- {declared.name}: version {declared.digest[:12]} {what}{old}")
-    for change in changes:
-        if change.loses is not None:
-            typer.echo(f"-- loses {change.loses}; needs --allow-loss")
+    for change in plan.changes:
+        _print_loss(change.loses)
         typer.echo(f"{change.sql};")
+    if plan.meanings:
+        typer.echo("-- changes of meaning:")
+    for meaning in plan.meanings:
+        typer.echo(f"--   {meaning.says}")
+        _print_loss(meaning.loses)
+
+
+def _print_loss(loses: str | None) -> None:
+    if loses is not None:
+        typer.echo(f"-- loses {loses}; needs --allow-loss")
+
+
+@app.command()
+def remove(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="TYPE", help="Type to take out of force.")],
+    drop_table: Annotated[
+        bool, typer.Option("--drop-table", help="Drop its table as well.")
+    ] = False,
+    allow_loss: Annotated[
+        bool, typer.Option("--allow-loss", help="Drop the table even if it has rows.")
+    ] = False,
+) -> None:
+    """Take a type out of force: new messages of it become dead letters. Its rows stay.
+
+    Runs that are open go on with their version. Remove its file from the folder as well: `apply`
+    would put it in force again.
+
+    \b
+    Examples:
+      docflow types remove tools
+      docflow types remove tools --drop-table --allow-loss
+    """
+    run(_remove(cli_context(context), name, drop_table=drop_table, allow_loss=allow_loss))
+
+
+async def _remove(cli: CliContext, name: str, *, drop_table: bool, allow_loss: bool) -> None:
+    from adapters.types.store import SqlDeclaredTypes
+
+    async with cli.tables() as database:
+        try:
+            removed = await SqlDeclaredTypes(database).remove(
+                name, drop_table=drop_table, allow_loss=allow_loss
+            )
+        except RuleViolation as error:
+            raise CommandError(str(error)) from error
+    rows = f"{removed.rows:,} row{'' if removed.rows == 1 else 's'}"
+    what = "is dropped, with" if removed.dropped else "stays, with"
+    typer.echo(f"{name} is out of force; {removed.table} {what} {rows}")
 
 
 def _declared(cli: CliContext, names: Sequence[str], folder: Path | None) -> list["DeclaredType"]:
@@ -423,16 +464,18 @@ def _format_of(out: Path | None) -> Format:
 
 
 def _within(spec: "TableSpec", given: Mapping[str, str]) -> dict[str, str]:
-    """The values of the scope of a table.
+    """The values of the scope of a table, as messages have them.
 
     Raises:
         UsageError: One is missing, or one too many is given.
     """
+    from workflows.imports.messages import scope_value
+
     if missing := [name for name in spec.scope if name not in given]:
         raise UsageError(f"rows of this type need --scope {missing[0]}=...")
     if more := sorted(given.keys() - {"project_id", *spec.scope}):
         raise UsageError(f"rows of this type have no {more[0]}")
-    return {name: given[name] for name in spec.scope}
+    return {name: scope_value(given[name]) for name in spec.scope}
 
 
 async def _export(

@@ -9,7 +9,7 @@ register names it by an entry point `module:attribute` and does not import it.
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -271,9 +271,9 @@ class Pipeline(RunGroup):
     open_rows: Callable[[Any], "OpenRows"] | None = None
     """Its rows that runs leave open when they are terminated, from its own resources; a schedule
     of its workers closes them. None: it keeps no rows of its runs."""
-    kept_rows: Callable[["Resources"], Sequence["KeptRows"]] | None = None
-    """Its rows that are kept for a time; a schedule of its workers removes them. None: it has
-    none, or a retention of its own."""
+    kept_rows: Callable[["Resources"], Awaitable[Sequence["KeptRows"]]] | None = None
+    """Its rows that are kept for a time, asked for before each removal; a schedule of its workers
+    removes them. None: it has none, or a retention of its own."""
     activity_slots: int = 4
     """Heartbeating activities at once: each may hold a file and a database connection."""
     activity_bytes: int = 64 << 20

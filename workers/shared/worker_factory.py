@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from temporalio.client import Client
@@ -130,8 +131,9 @@ def row_removal(common: Resources, pipeline: Pipeline) -> RowRemoval:
         common: What all pipelines share.
         pipeline: The register.
     """
-    kept = {} if pipeline.kept_rows is None else {pipeline.name: pipeline.kept_rows(common)}
-    return RowRemoval(kept, common.blobs)
+    kept = pipeline.kept_rows
+    asked = {} if kept is None else {pipeline.name: partial(kept, common)}
+    return RowRemoval(asked, common.blobs)
 
 
 def open_dependencies(

@@ -356,7 +356,7 @@ def _open_rows(own: "TransfersOpened") -> "OpenRows":
     return TransferRows(own.store, own.staging)
 
 
-def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
+async def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
     from activities.transfers.store import old_transfers
     from adapters.database.records import KeptRows
 

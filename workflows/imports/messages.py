@@ -5,6 +5,7 @@ Messages of the import queue.
 Wire format: one JSON object per message, discriminated by `document_type`.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast, get_args
@@ -58,6 +59,14 @@ Key = Annotated[
     AfterValidator(_check_encoded),
 ]
 """An identifier chosen by a caller; `encoded`, it becomes part of workflow ids and blob names."""
+
+
+def scope_value(text: str) -> str:
+    """A value of a scope in one form: without blanks around it, and composed.
+
+    Two senders who mean the same site must not fill two parts of a table.
+    """
+    return unicodedata.normalize("NFC", text.strip())
 
 
 def workflow_id(project_id: str, task_id: str) -> str:
@@ -306,6 +315,17 @@ class DeclaredMessage(TableMessage):
     """Values of the columns that all rows share, beside `project_id`."""
     type_digest: Annotated[Digest, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
     """The version of the type; the one in force when the import begins, if absent."""
+
+    @field_validator("scope", mode="before")
+    @classmethod
+    def _in_one_form(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        values = cast("dict[str, Any]", given)
+        return {
+            name: scope_value(value) if isinstance(value, str) else value
+            for name, value in values.items()
+        }
 
 
 AnyTableMessage = MtoMessage | EstimationMasterMessage | UniversalTableMessage | DeclaredMessage

@@ -53,6 +53,9 @@ Name = Annotated[
 """What programs and tables call a type or a field: `invoice_lines`."""
 Title = Annotated[str, StringConstraints(min_length=1, max_length=80)]
 Alias = Annotated[str, StringConstraints(min_length=1, max_length=_ALIAS)]
+Days = Annotated[str, StringConstraints(pattern=r"^(1 day|[1-9][0-9]{0,4} days)$")]
+Role = Literal["importer", "operator"]
+"""People who may upload, by the role in their token."""
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")]
 
 Kind = Literal[
@@ -154,6 +157,19 @@ class _Declared(BaseModel):
     )
 
 
+class Fault(ValueError):
+    """A part of a declaration is wrong.
+
+    Args:
+        said: What is wrong, and what to do.
+        path: Words and places (from 0) that lead from the checked part to the one that is wrong.
+    """
+
+    def __init__(self, said: str, *path: str | int) -> None:
+        super().__init__(said)
+        self.path = path
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Which of the known words was meant, or all of them; ends a sentence."""
     words = sorted(known)
@@ -214,6 +230,8 @@ class DeclaredField(_Declared):
 
     filled: bool = False
     """A blank cell is a problem, if the file has the column."""
+    was: Name | None = None
+    """Its earlier name: `apply` renames the column, and its values stay."""
 
     @field_validator("minimum", "maximum", "default", mode="before", json_schema_input_type=_Plain)
     @classmethod
@@ -244,50 +262,61 @@ class DeclaredField(_Declared):
                 call_default_factory=True
             )
             if is_said and self.kind not in kinds:
-                raise ValueError(
-                    f"{word!r} is of fields of kind {' or '.join(sorted(kinds))}, "
-                    f"and this one is of kind {self.kind}; remove it or change the kind"
+                raise Fault(
+                    f"is a word of fields of kind {' or '.join(sorted(kinds))}, and this one is "
+                    f"of kind {self.kind}; remove it or change the kind",
+                    word,
                 )
         if self.pattern is not None:
             try:
                 compiled_pattern(self.pattern)
             except RuleViolation as error:
-                raise ValueError(f"pattern: {error}") from error
-        if self.default is not None:
-            try:
-                _value("default", self, self.default)
-            except ValueError as error:
-                raise ValueError(f"default: {error}") from error
+                raise Fault(str(error), "pattern") from error
         spelled: dict[str, str] = {}
         for choice, spellings in self.choices.items():
             for each in (choice, *spellings):
                 if spelled.setdefault(normalise(each), choice) != choice:
-                    raise ValueError(
-                        f"choices: {each!r} means {spelled[normalise(each)]!r} and {choice!r}; "
-                        "remove it from one of them"
+                    raise Fault(
+                        f"{each!r} means {spelled[normalise(each)]!r} and {choice!r}; remove it "
+                        "from one of them",
+                        *("choices", choice),
                     )
         if self.kind == "choice" and not self.choices:
-            raise ValueError("a field of kind choice needs 'choices'")
+            raise Fault("choice needs 'choices'; write `choices: [first, second]`", "kind")
         if self.kind == "reference":
             self._check_reference()
-        for word in ("minimum", "maximum"):
-            _bound(word, getattr(self, word), self.column_kind)
-        if self.default is not None and self.required:
-            raise ValueError("a required field has no 'default'; remove one of both")
+        bounds = [
+            _bound(word, getattr(self, word), self.column_kind) for word in ("minimum", "maximum")
+        ]
+        if None not in bounds and cast(Any, bounds[0]) > bounds[1]:
+            raise Fault(f"{self.minimum} is more than the maximum {self.maximum}", "minimum")
+        if self.default is not None:
+            if self.required:
+                raise Fault("a required field has none; remove it or 'required'", "default")
+            try:
+                _value("default", self, self.default)
+            except ValueError as error:
+                raise Fault(str(error), "default") from error
         return self
 
     def _check_reference(self) -> None:
         if (self.to is None) == (self.table is None):
-            raise ValueError(
-                "a field of kind reference needs either 'to' (a declared type) or 'table' with "
-                "'row_key'"
+            raise Fault(
+                "reference needs either 'to' (a declared type) or 'table' with 'row_key'; write "
+                "one of them",
+                "kind" if self.to is None else "table",
             )
         if self.table is not None and self.row_key is None:
-            raise ValueError("'table' needs 'row_key', the column whose value is stored")
-        if self.to is not None and (self.row_key or self.label):
-            raise ValueError("'row_key' and 'label' belong to 'table'; 'to' has the type's key")
+            raise Fault("needs 'row_key', the column whose value is stored; add it", "table")
+        for word in ("row_key", "label") if self.to is not None else ():
+            if getattr(self, word) is not None:
+                raise Fault("belongs to 'table', and 'to' has the type's key; remove it", word)
         if self.table is not None and self.unknown == "create":
-            raise ValueError("docflow creates rows of declared types alone; use 'to', or 'ask'")
+            raise Fault(
+                "docflow creates rows of declared types alone; use 'ask' or 'refuse', or 'to' "
+                "instead of 'table'",
+                "unknown",
+            )
 
     @property
     def column_kind(self) -> ColumnKind:
@@ -359,9 +388,12 @@ class DeclaredRule(_Declared):
     def _says_one_thing(self) -> Self:
         forms = [self.any_of, self.together, self.compare, self.required]
         if sum(form is not None for form in forms) != 1:
-            raise ValueError("a rule has one of any_of, together, compare, required with when")
+            raise Fault(
+                "a rule has one of any_of, together, compare, or required with when; remove the "
+                "others"
+            )
         if (self.required is None) != (self.when is None):
-            raise ValueError("'required' and 'when' belong together")
+            raise Fault("'required' and 'when' belong together; write both")
         return self
 
     @property
@@ -372,6 +404,18 @@ class DeclaredRule(_Declared):
         if self.required is not None:
             return (self.required, *(self.when or {}))
         return self.any_of or self.together or ()
+
+    @property
+    def places(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Where it names each field, and which."""
+        for word in ("any_of", "together", "compare"):
+            for place, name in enumerate(getattr(self, word) or ()):
+                if word != "compare" or place != 1:
+                    yield (word, place), name
+        if self.required is not None:
+            yield ("required",), self.required
+        for name in self.when or ():
+            yield ("when", name), name
 
 
 class DeclaredType(_Declared):
@@ -401,84 +445,135 @@ class DeclaredType(_Declared):
     """How rows meet rows that are there, unless a message says otherwise."""
     table: Name | None = None
     """What the table of its rows is called; as the type when absent."""
+    retention: Days | None = None
+    """How long a row is kept after its last update: `400 days`; for ever when absent."""
+    may_import: tuple[Role, ...] | None = Field(default=None, min_length=1)
+    """Roles of which a person needs one to upload files of this type; any of them when absent.
+    It counts for uploads alone: a message has no person."""
+
+    @field_validator("retention", mode="before", json_schema_input_type=_Plain)
+    @classmethod
+    def _in_days(cls, given: Any) -> Any:
+        if not isinstance(given, str | int):
+            return given
+        number, _, unit = str(given).strip().partition(" ")
+        if unit.strip() not in ("", "day", "days"):
+            return given
+        return f"{number} day{'' if number == '1' else 's'}"
 
     @model_validator(mode="after")
     def _names_are_fields(self) -> Self:
         known = self.fields
-        places: list[tuple[str, tuple[str, ...]]] = [
-            ("key", self.key),
-            ("period", self.period or ()),
-            ("needed", (self.needed,) if self.needed else ()),
+        places: list[tuple[tuple[str | int, ...], tuple[str, ...]]] = [
+            *((("key", place), (name,)) for place, name in enumerate(self.key)),
+            *((("period", place), (name,)) for place, name in enumerate(self.period or ())),
+            (("needed",), (self.needed,) if self.needed else ()),
         ]
-        places += [(f"rules.{number}", rule.names) for number, rule in enumerate(self.rules, 1)]
-        for place, names in places:
+        for number, rule in enumerate(self.rules):
+            places += [(("rules", number, *path), (name,)) for path, name in rule.places]
+        for path, names in places:
             for name in names:
                 if name not in known:
-                    raise ValueError(f"{place}: there is no field {name!r}; {nearest(name, known)}")
+                    raise Fault(f"there is no field {name!r}; {nearest(name, known)}", *path)
         if self.table_name.startswith(STAGED):
-            raise ValueError(f"table: names that begin with {STAGED!r} are docflow's own")
-        if len(set(self.scope)) < len(self.scope):
-            raise ValueError("scope: it lists a name twice; remove one of both")
-        if both := sorted(set(self.scope) & set(known)):
-            raise ValueError(
-                f"{both[0]!r} is in 'scope' and in 'fields'; a message gives it or the file does"
+            raise Fault(
+                f"names that begin with {STAGED!r} are docflow's own; choose another one",
+                "name" if self.table is None else "table",
             )
-        if taken := sorted({*self.scope, *known} & OWN_COLUMNS):
-            raise ValueError(f"{taken[0]!r} is a column that docflow keeps; choose another name")
+        if len(set(self.scope)) < len(self.scope):
+            raise Fault("lists a name twice; remove one of both", "scope")
+        for name in self.scope:
+            if name in known:
+                raise Fault(
+                    f"{name!r} is in 'scope' as well; a message gives it or the file does: remove "
+                    "one of both",
+                    *("fields", name),
+                )
+        for name in (*self.scope, *known):
+            if name in OWN_COLUMNS:
+                raise Fault(
+                    f"{name!r} is a column that docflow keeps; choose another name",
+                    *(("fields", name) if name in known else ("scope", self.scope.index(name))),
+                )
+        before: dict[str, str] = {}
+        for name, field in known.items():
+            if field.was is None:
+                continue
+            if field.was in known or field.was in self.scope:
+                raise Fault(
+                    f"there is {field.was!r} as well; remove 'was', or what has the old name",
+                    *("fields", name, "was"),
+                )
+            if before.setdefault(field.was, name) != name:
+                raise Fault(
+                    f"{before[field.was]!r} was {field.was!r} as well; remove one of both",
+                    *("fields", name, "was"),
+                )
         return self
 
     @model_validator(mode="after")
     def _has_a_key(self) -> Self:
         if len(set(self.key)) < len(self.key):
-            raise ValueError("key: it lists a field twice; remove one of both")
+            raise Fault("lists a field twice; remove one of both", "key")
         for place, name in enumerate(self.key):
             field = self.fields[name]
             if field.kind not in _KEYS:
-                raise ValueError(
-                    f"key: {name!r} is of kind {field.kind}, and a key has none of that kind; "
-                    f"use one of {', '.join(sorted(_KEYS))}"
+                raise Fault(
+                    f"{name!r} is of kind {field.kind}, and a key has none of that kind; use one "
+                    f"of {', '.join(sorted(_KEYS))}",
+                    *("key", place),
                 )
             if field.kind == "sequence" and place + 1 < len(self.key):
-                raise ValueError(f"key: {name!r} is of kind sequence, which comes last")
+                raise Fault(f"{name!r} is of kind sequence; list it last", "key", place)
             if field.kind in ("sequence", "section"):
                 continue
             if not field.required and field.default is None:
-                raise ValueError(
-                    f"key: {name!r} needs 'required: true', or a 'default' for blank cells"
+                raise Fault(
+                    "is part of the key; write 'required: true', or a 'default' for blank cells",
+                    *("fields", name),
                 )
         if self.fields[self.key[0]].kind == "sequence":
-            raise ValueError("key: a sequence numbers rows of the same key; name a field before it")
+            raise Fault("a sequence numbers rows of the same key; name a field before it", "key")
         for name, field in self.fields.items():
             if field.kind in ("sequence", "section"):
                 if name not in self.key:
-                    raise ValueError(f"{name!r} is of kind {field.kind}, and has to be in 'key'")
+                    raise Fault(
+                        f"{name!r} is of kind {field.kind}; add it to 'key'", "fields", name
+                    )
                 if name != field.kind:
-                    raise ValueError(f"a field of kind {field.kind} is called {field.kind}")
+                    raise Fault(
+                        f"a field of kind {field.kind} is called {field.kind}; rename it",
+                        *("fields", name),
+                    )
         return self
 
     @model_validator(mode="after")
     def _has_dates(self) -> Self:
-        for name in self.period or ():
-            if self.fields[name].kind != "date":
-                raise ValueError(f"period: {name!r} is of kind {self.fields[name].kind}, not date")
-        for number, rule in enumerate(self.rules, 1):
-            self._check_rule(f"rules.{number}", rule)
+        for place, name in enumerate(self.period or ()):
+            if (kind := self.fields[name].kind) != "date":
+                raise Fault(
+                    f"{name!r} is of kind {kind}; give it the kind date, or name another field",
+                    *("period", place),
+                )
+        for number, rule in enumerate(self.rules):
+            self._check_rule(number, rule)
         return self
 
-    def _check_rule(self, place: str, rule: DeclaredRule) -> None:
+    def _check_rule(self, number: int, rule: DeclaredRule) -> None:
         if rule.compare is not None:
             first, _, second = rule.compare
             kinds = [self.fields[name].kind for name in (first, second)]
             if kinds[0] != kinds[1] and not set(kinds) <= _NUMBERS:
-                raise ValueError(
-                    f"{place}: {first!r} is of kind {kinds[0]} and {second!r} of {kinds[1]}: they "
-                    "cannot be compared"
+                raise Fault(
+                    f"{first!r} is of kind {kinds[0]} and {second!r} of {kinds[1]}; compare two "
+                    "fields of one kind",
+                    *("rules", number, "compare"),
                 )
         for name, value in (rule.when or {}).items():
             try:
                 _value(name, self.fields[name], value)
             except ValueError as error:
-                raise ValueError(f"{place}: {name}: {error}") from error
+                raise Fault(str(error), "rules", number, "when", name) from error
 
     @model_validator(mode="after")
     def _headers_are_distinct(self) -> Self:
@@ -491,11 +586,17 @@ class DeclaredType(_Declared):
             }
             for header in sorted(own - {""}):
                 if meant.setdefault(header, name) != name:
-                    raise ValueError(
+                    raise Fault(
                         f"the header {header!r} means {meant[header]!r} and {name!r}; remove it "
-                        "from one of them"
+                        "from one of them",
+                        *("fields", name),
                     )
         return self
+
+    @property
+    def kept_days(self) -> int | None:
+        """Days that a row is kept after its last update; None: it is kept for ever."""
+        return None if self.retention is None else int(self.retention.partition(" ")[0])
 
     @property
     def table_name(self) -> str:
@@ -677,4 +778,4 @@ def _bound(word: str, text: str | None, kind: ColumnKind) -> int | Decimal | dat
         return int(number) if number == number.to_integral_value() else number
     except (ValueError, InvalidOperation, OverflowError) as error:
         written = "2025-03-04" if kind is ColumnKind.DATE else "a number"
-        raise ValueError(f"{word}: {text!r} is no such value; write {written}") from error
+        raise Fault(f"{text!r} is no such value; write {written}", word) from error

@@ -37,6 +37,8 @@ class Rejection(Contract):
 
 ROW_RETENTION: Final = "RowRetention"
 """Name of the workflow type."""
+KINDS: Final = 60
+"""Kinds of rows that a result lists."""
 
 
 class RowRetentionInput(Contract):
@@ -67,7 +69,8 @@ class RemovedRows(Contract):
 class RowRetentionResult(Contract):
     """Result of a removal, kind by kind."""
 
-    kinds: Annotated[tuple[RemovedRows, ...], Field(max_length=20)] = ()
+    kinds: Annotated[tuple[RemovedRows, ...], Field(max_length=KINDS)] = ()
+    """The first of them."""
 
 
 RUN_SWEEPER: Final = "RunSweeper"

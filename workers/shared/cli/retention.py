@@ -22,7 +22,8 @@ def clean(
     """Remove rows that are no longer kept, as schedules do every night.
 
     How long rows are kept is set by DOCFLOW_KEEP_STATUS_DAYS, DOCFLOW_KEEP_PROBLEMS_DAYS,
-    DOCFLOW_KEEP_RESUBMITTED_DAYS and DOCFLOW_KEEP_DOCUMENTS_DAYS of the workers, which do it.
+    DOCFLOW_KEEP_RESUBMITTED_DAYS and DOCFLOW_KEEP_DOCUMENTS_DAYS of the workers, which do it. Rows
+    of a declared type are kept as long as its `retention` says.
 
     \b
     Example:

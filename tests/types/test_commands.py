@@ -1,0 +1,49 @@
+"""What the commands about types print."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import run_docflow
+from tests.support.fresh_database import fresh_url
+from workers.shared.cli.context import CliContext
+
+TOOLS = """
+name: tools
+title: Tools
+key: [code]
+fields:
+  code: {kind: code, required: true}
+"""
+
+
+def test_a_type_is_planned_changed_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    context = CliContext({"DATABASE_URL": fresh_url(), "DOCFLOW_TYPES": str(tmp_path)})
+
+    def run(command: str, exit_code: int = 0) -> str:
+        done = run_docflow("types", *command.split(), context=context)
+        assert done.exit_code == exit_code, done.output
+        return done.output
+
+    file = tmp_path / "tools.yaml"
+    file.write_text(TOOLS + "  price: {kind: money, currency: EUR}\nretention: 400 days\n")
+    assert "is in force now" in run("apply")
+    assert "nothing to do" in run("plan")
+    assert "retention: 400 days" in run("show tools")
+    file.write_text(TOOLS + "  cost: {was: price, kind: money, currency: USD}\n")
+    assert run("plan").splitlines()[1:] == [
+        "ALTER TABLE docflow_types.tools RENAME COLUMN price TO cost;",
+        "ALTER TABLE docflow_types.staged_tools RENAME COLUMN price TO cost;",
+        "DROP INDEX docflow_types.ix_tools_updated_at;",
+        "-- changes of meaning:",
+        "--   cost: currency: EUR becomes USD; stored values stay as they are",
+        "--   retention: 400 days becomes none",
+    ]
+    assert "there is no declared type tool; there are tools" in run("remove tool", 1)
+    said = "tools is out of force; docflow_types.tools stays, with 0 rows"
+    assert said in run("remove tools")
+    run("apply")
+    assert "docflow_types.tools is dropped, with 0 rows" in run("remove tools --drop-table")

@@ -1,0 +1,57 @@
+"""Drafts of types: what a sample shows, and what a draft asks about."""
+
+from pathlib import Path
+
+import pytest
+
+from activities.imports.type_drafts import check, draft
+from adapters.types.files import read_type
+
+CUSTOMERS = """Customers 2025;;;;;
+As of:;04.03.2025;;;;
+;;;;;
+Customer No;Name;Weight;Phone;Day;Town
+;;[kg];;;
+1;2;3;4;5;6
+1001;Mills;3,5;+34 600 123 456;13/04/2025;Ulm
+1002;Frost;4,5;+34 600 123 457;05/06/2025;Bonn
+1003;Noble;5,5;+34 600 123 458;07/08/2025;Kiel
+"""
+PARTS = "Project,Alpha,,\nClient,Beta,,\nPart No,Title,Qty,Note\nA-1,Bar,2,x\nA-2,Rod,3,x\n"
+OPEN = "day:  # day or month first, as in 03/04/2025? Imports need date_order=dmy or mdy"
+
+
+@pytest.mark.parametrize(
+    ("sample", "wanted"),
+    [
+        pytest.param(
+            CUSTOMERS,
+            ["from 3 rows", "key: [customer_no]", "weight_kg:", "kind: phone", "kind: date"],
+            id="a header with units and numbers below a title",
+        ),
+        pytest.param(
+            PARTS,
+            ["from 2 rows", "key: [part_no]", "qty:\n    kind: integer"],
+            id="a header below a block of texts",
+        ),
+        pytest.param(
+            "name,fax\na,030 1234567\nb,040 1234568\n", ["kind: phone"], id="phones by header"
+        ),
+        pytest.param("name,2024\na,5\nb,6\n", ["column_2024:"], id="a title that is a number"),
+        pytest.param("name,rise\na,+5\nb,-7\n", ["rise:\n    kind: integer"], id="signed numbers"),
+        pytest.param("name,day\na,03/04/2025\nb,05/06/2025\n", [OPEN], id="open days"),
+        pytest.param(
+            "name,day\na,03/04/2025\nb,25/06/2025\n", ["day:\n    kind: date"], id="clear days"
+        ),
+    ],
+)
+def test_a_draft_shows_what_its_sample_holds(
+    tmp_path: Path, sample: str, wanted: list[str]
+) -> None:
+    file = tmp_path / "sample.csv"
+    file.write_text(sample, encoding="utf-8")
+    made = draft("things", file)
+    assert [text for text in wanted if text not in made] == [], made
+    if OPEN not in made:
+        checked = check(read_type(made, "things.yaml"), file, tmp_path)
+        assert [row.problems for row in checked.rows if row.problems] == []
