@@ -6,6 +6,7 @@ A package names what it adds by entry points. `docs/extending.md` has an example
 |---|---|---|
 | `docflow.jobs` | a job type | `JobType` |
 | `docflow.actions` | an action of transfers | `FileAction` |
+| `docflow.partner_kinds` | a kind of partner of transfers | `PartnerFiles` |
 | `docflow.types` | a package with files of declared types | - |
 """
 
@@ -21,6 +22,8 @@ from activities.jobs.api import (
     task,
 )
 from activities.transfers.api import ActionContext, FileAction
+from adapters.places.base import Credentials
+from adapters.places.custom import PartnerFiles
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import (
     BlobNotFound,
@@ -29,6 +32,7 @@ from adapters.ports.errors import (
     Unavailable,
     UnreadableDocument,
 )
+from adapters.ports.places import Entry, FileMissing, NameTaken, PartnerAway, PlaceError
 from workflows.jobs.definitions import (
     InvalidDefinition,
     Lane,
@@ -41,6 +45,7 @@ from workflows.jobs.runs import FinishedTask, PlannedTask
 from workflows.shared.contracts import BlobRef, Contract
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.transfers.events import FileNotice
+from workflows.transfers.partners import Partner
 from workflows.transfers.runs import StagedFile
 
 __all__ = [
@@ -49,8 +54,11 @@ __all__ = [
     "BlobRef",
     "Blobs",
     "Contract",
+    "Credentials",
     "Denied",
+    "Entry",
     "FileAction",
+    "FileMissing",
     "FileNotice",
     "FinishedTask",
     "InputIdentity",
@@ -61,8 +69,13 @@ __all__ = [
     "JobType",
     "JsonObject",
     "Lane",
+    "NameTaken",
     "NotReady",
     "OnFailure",
+    "Partner",
+    "PartnerAway",
+    "PartnerFiles",
+    "PlaceError",
     "PlannedTask",
     "RuleViolation",
     "StageContext",

@@ -70,6 +70,12 @@ async def running(folder: Path, site: Path) -> AsyncGenerator[Docflow]:
             await worker.communicate()
 
 
+async def test_types_of_a_package_are_planned(site: Path) -> None:
+    process = await installed_at(site, DATABASE_URL=fresh_url()).start("types", "plan")
+    out, errors = await process.communicate()
+    assert b"CREATE TABLE docflow_types.spare_parts" in out, errors.decode()
+
+
 async def test_a_restart_keeps_good_tasks_and_redoes_others(tmp_path: Path, site: Path) -> None:
     prices = tmp_path / "prices"
     prices.write_text("bolts=2\n")

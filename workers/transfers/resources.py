@@ -26,6 +26,7 @@ from adapters.clamd import Clamd, ClamdAddress
 from adapters.database.engine import Database
 from adapters.files.archives import ArchiveFiles
 from adapters.files.openpgp.keyring import GnuPg
+from adapters.places.custom import installed_kinds
 from adapters.places.egress import Egress
 from adapters.places.partner_places import PartnerPlaces, SessionPool, Sessions
 from adapters.ports.blobs import Blobs
@@ -324,6 +325,8 @@ def transfer_resources(
     )
     source = settings_source(settings.job_settings, blobs, scratch)
     actions = installed_actions()
+    # A package with an error is named when the worker starts, and not by the first run.
+    installed_kinds()
     return TransfersOpened(
         store=store,
         partners=partners,
