@@ -25,7 +25,7 @@ The entry point group `docflow.jobs` names the class; nothing else has to know i
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint
 from inspect import getmembers, isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
@@ -34,6 +34,7 @@ from pydantic import Field, ValidationError
 
 from activities.jobs.folders import StageFolders
 from activities.jobs.store import SqlJobStore
+from adapters.installed import Installed, installed
 from adapters.ports.blobs import Blobs
 from adapters.ports.spatial import Computation, SubprocessExecutor
 from workflows.jobs.definitions import (
@@ -283,6 +284,10 @@ class JobTypes(Mapping[str, JobType[Any]]):
 
     def __init__(self, *types: type[JobType[Any]]) -> None:
         self._types: dict[str, JobType[Any]] = {}
+        self.packages: Mapping[str, str] = {}
+        """Name of a type to the package that brings it."""
+        self.problems: Sequence[str] = ()
+        """Types of packages that were refused, and why."""
         for each in types:
             name = each.definition.job_type
             if name in self._types:
@@ -292,8 +297,10 @@ class JobTypes(Mapping[str, JobType[Any]]):
     @classmethod
     def installed(cls) -> "JobTypes":
         """Those that installed packages name as entry points, docflow's own among them."""
-        found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-        return cls(*(entry.load() for entry in found))
+        every: Installed[type[JobType[Any]]] = installed(ENTRY_POINTS, _brought)
+        types = cls(*every.found.values())
+        types.packages, types.problems = every.packages, every.problems
+        return types
 
     def __getitem__(self, name: str) -> JobType[Any]:
         return self._types[name]
@@ -303,6 +310,15 @@ class JobTypes(Mapping[str, JobType[Any]]):
 
     def __len__(self) -> int:
         return len(self._types)
+
+
+def _brought(point: EntryPoint) -> list[tuple[str, type[JobType[Any]]]]:
+    """The job type of an entry point."""
+    found: Any = point.load()
+    definition = getattr(found, "definition", None)
+    if not isinstance(definition, WorkflowDefinition) or not issubclass(found, JobType):
+        raise TypeError(f"{point.value} is no class that derives from JobType and has @job_type")
+    return [(definition.job_type, found)]
 
 
 @dataclass(frozen=True)
@@ -326,10 +342,11 @@ class JobPorts:
         found = self.types.get(name)
         if found is None:
             known = ", ".join(sorted(self.types)) or "none"
-            raise RuleViolation(
+            text = (
                 f"this worker has no job type {name!r}; installed are: {known}. "
                 "Install its package where the worker runs, then retry"
             )
+            raise RuleViolation("; ".join((text, *self.types.problems)))
         for stage in order.definition.stages:
             if stage.task_type not in found.task_functions:
                 raise RuleViolation(

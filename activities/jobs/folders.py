@@ -259,6 +259,8 @@ def task_record(
     status: TaskStatus,
     now: datetime,
     finished: FinishedTask | None = None,
+    *,
+    kept: bool = False,
 ) -> TaskRecord:
     """The row of a task.
 
@@ -270,6 +272,7 @@ def task_record(
         status: Where it stands.
         now: When it was seen to stand there.
         finished: Its end, when it has ended.
+        kept: It ended so before, and is not done again.
     """
     return TaskRecord(
         task_id=task_id(job_id, ref.stage, line.task.index),
@@ -289,4 +292,5 @@ def task_record(
         retry_count=finished.attempts - 1 if finished else 0,
         created_at=now,
         updated_at=now,
+        kept=kept,
     )

@@ -165,7 +165,10 @@ class _Written:
         now = datetime.now(UTC)
         stage = self._order.definition
         await self._ports.store.put_tasks(
-            [task_record(job_id, ref, stage, line, end.status, now, end) for line, end in done]
+            [
+                task_record(job_id, ref, stage, line, end.status, now, end, kept=True)
+                for line, end in done
+            ]
         )
 
 

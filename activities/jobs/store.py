@@ -279,8 +279,13 @@ class SqlJobStore:
         place = (rows.c.stage, rows.c.ordinal)
         query = select(rows).where(rows.c.parent_job_id == job_id)
         if attempt is None:
-            newest = select(func.max(rows.c.attempt)).where(rows.c.parent_job_id == job_id)
-            query = query.where(_used_by(job_id, newest.scalar_subquery()))
+            of_job = select(func.max(rows.c.attempt)).where(rows.c.parent_job_id == job_id)
+            newest = of_job.scalar_subquery()
+            # A whole stage that was kept has the rows of its own attempt.
+            kept = or_(rows.c.kept, rows.c.attempt < newest).label("kept")
+            others = [column for column in rows.columns if column is not rows.c.kept]
+            query = select(*others, kept).where(rows.c.parent_job_id == job_id)
+            query = query.where(_used_by(job_id, newest))
         else:
             query = query.where(rows.c.attempt == attempt)
         if stage is not None:

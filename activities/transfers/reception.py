@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from temporalio import activity
@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.shared.dependencies import delay
 from activities.shared.failures import translate_failures
+from activities.transfers.api import OwnActions
 from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.endpoints import StepFiles, staged_files
 from activities.transfers.operators_files import Queue
@@ -319,6 +320,8 @@ class PlanningPorts:
     store: SqlTransferStore
     keeps_copies: bool = True
     """Whether there is a key to encrypt copies with."""
+    own: OwnActions = field(default_factory=lambda: OwnActions({}))
+    """Actions of packages."""
 
 
 class Planning:
@@ -345,6 +348,7 @@ class Planning:
             plan = corrected(order.plan, order.job.event, order.index, order.action)
         else:
             plan = await self._read_plan(order)
+        self._ports.own.check(plan.job.actions.list)
         for name in partners_of(plan.job.actions.list):
             if await self._ports.partners.get(name) is None:
                 raise RuleViolation(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from adapters.places.base import Credentials, Pace, Paces, Timeouts
+from adapters.places.custom import custom
 from adapters.places.egress import Egress
 from adapters.places.folder import FolderPlace, FolderThreads
 from adapters.places.objects import azure_blob, s3
@@ -384,6 +385,8 @@ class PartnerPlaces:
                 from adapters.places.https import https
 
                 return https(partner, credentials, self.egress, pace, silence, self.tls)
+            case PlaceKind.CUSTOM:
+                return custom(partner, credentials, pace)
             case PlaceKind.SFTP:
                 raise AssertionError("its sessions are handed on")
 

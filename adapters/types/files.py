@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ import yaml
 from pydantic import ValidationError
 
 from adapters.files.yaml_files import YamlFile, read_yaml
+from adapters.installed import installed
 from workflows.shared.contracts import problem_text
 from workflows.shared.declared_types import (
     DeclaredField,
@@ -188,14 +189,14 @@ def types_in(folder: Path | Traversable) -> Iterator[TypeFile]:
         yield TypeFile(file.name, declared)
 
 
-def installed_types() -> Iterator[TypeFile]:
-    """The types of installed packages, by entry point.
+def installed_types() -> Sequence[TypeFile]:
+    """The types of installed packages, by entry point; a package with an error is left out."""
 
-    Raises:
-        RuleViolation: A file is wrong.
-    """
-    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
-        yield from types_in(importlib.resources.files(point.value))
+    def brought(point: EntryPoint) -> list[tuple[str, TypeFile]]:
+        folder = importlib.resources.files(point.value)
+        return [(each.declared.name, each) for each in types_in(folder)]
+
+    return tuple(installed(GROUP, brought, builtin_types()).found.values())
 
 
 @cache

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TREE = (
-    *("adapters", "activities", "workflows", "workers", "stack", "emulators"),
+    *("docflow", "adapters", "activities", "workflows", "workers", "stack", "emulators"),
     *("benchmarks", "samples", "deploy", "docs", "tests"),
     *("pyproject.toml", "requirements.lock", "Makefile"),
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("workflows", "activities", "adapters", "workers")
+PACKAGES = ("docflow", "workflows", "activities", "adapters", "workers")
 OWN = {*PACKAGES, "stack", "tests", "benchmarks"}
 EXTRAS = {"azure-functions"}
 """Installed by those who need them: see the optional dependencies of the project."""

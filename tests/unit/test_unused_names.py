@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("adapters", "activities", "workflows", "workers")
-USERS = (*PRODUCT, "stack", "benchmarks", "deploy")
+USERS = (*PRODUCT, "docflow", "stack", "benchmarks", "deploy")
 FOR_TESTS = "adapters/memory/"
 """Fakes that tests take in the place of an adapter."""
 

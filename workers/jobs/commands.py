@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from workers.jobs.runs import JobDocument, StartedJob
     from workers.jobs.service import JobService
     from workers.shared.services.identity import Identity
+    from workflows.jobs.records import TaskRecord
     from workflows.jobs.runs import JobRequest, StageView
 
 
@@ -279,11 +280,12 @@ async def _tasks(cli: CliContext, job: str, which: Mapping[str, Any], *, as_json
     if as_json:
         print_json([each.model_dump(mode="json") for each in found.tasks])
     else:
-        made = table("task", "status", "tries", "changed", "reason", numbers=["tries"])
+        made = table("task", "status", "done", "tries", "changed", "reason", numbers=["tries"])
         for each in found.tasks:
             made.add_row(
                 text(each.task_id),
                 status_text(each.status),
+                text(done_in(each)),
                 text(each.retry_count),
                 text(moment(each.updated_at)),
                 text(each.error_details),
@@ -291,6 +293,48 @@ async def _tasks(cli: CliContext, job: str, which: Mapping[str, Any], *, as_json
         console().print(made)
     if found.next is not None:
         typer.echo(f"the next page: --token {found.next}", err=True)
+
+
+def done_in(task: "TaskRecord") -> str:
+    """Where the result of a task is from."""
+    return f"kept, attempt {task.attempt}" if task.kept else f"attempt {task.attempt}"
+
+
+@app.command()
+def types(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Job types that are installed here, and packages that could not be used.
+
+    \b
+    Example:
+      docflow jobs types
+    """
+    from activities.jobs.api import JobTypes
+
+    cli_context(context)
+    found = JobTypes.installed()
+    listed: list[dict[str, Any]] = [
+        {
+            "job_type": name,
+            "version": each.definition.version,
+            "package": found.packages[name],
+            "stages": [stage.stage_name for stage in each.definition.stages],
+            "description": each.definition.description,
+        }
+        for name, each in sorted(found.items())
+    ]
+    if as_json:
+        print_json(listed)
+    else:
+        made = table("job type", "version", "package", "stages", "what it does")
+        for each in listed:
+            made.add_row(*(text(_shown(value)) for value in each.values()))
+        console().print(made)
+    for problem in found.problems:
+        typer.echo(problem, err=True)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:

@@ -115,7 +115,12 @@ async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
 def add(
     context: typer.Context,
     name: NameArgument,
-    kind: Annotated[str | None, typer.Option(help="folder, sftp, azure-blob, s3 or https.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="folder, sftp, azure-blob, s3, https or custom.")
+    ] = None,
+    custom: Annotated[
+        str | None, typer.Option(help="Kind that an installed package brings; of kind custom.")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Host, account URL or endpoint.")] = None,
     port: Annotated[int | None, typer.Option(help="Port [that of the protocol].")] = None,
     container: Annotated[
@@ -163,6 +168,7 @@ def add(
     options: dict[str, Any] = {
         "name": name,
         "kind": kind,
+        "custom": custom,
         "host": host,
         "port": port,
         "container": container,

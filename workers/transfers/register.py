@@ -265,6 +265,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     """What every worker of transfers runs, of whichever queue."""
     from activities.transfers.archives import ArchiveSteps, Scanning
     from activities.transfers.crypto import Checksums, Crypto
+    from activities.transfers.custom import CustomActions
     from activities.transfers.read_file import FileReading, SourceSettling
     from activities.transfers.receipt import CopyRemoval, JobClosing, Receipts
     from activities.transfers.reception import Firing, Planning, Receiving
@@ -283,6 +284,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         ArchiveSteps(own.archives),
         Scanning(own.scan),
         Checksums(own.staging),
+        CustomActions(own.custom),
         Firing(own.sender, own.staging),
         Receipts(own.receipts),
         CopyRemoval(own.copies),

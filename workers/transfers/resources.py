@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
+from activities.transfers.api import installed_actions
 from activities.transfers.archives import ArchivePorts, ScanPorts
 from activities.transfers.crypto import CryptoPorts
+from activities.transfers.custom import CustomPorts
 from activities.transfers.endpoints import Breaker, EndpointPorts
 from activities.transfers.operators_files import Queue
 from activities.transfers.partner_store import SqlPartnerStore
@@ -24,6 +26,7 @@ from adapters.clamd import Clamd, ClamdAddress
 from adapters.database.engine import Database
 from adapters.files.archives import ArchiveFiles
 from adapters.files.openpgp.keyring import GnuPg
+from adapters.places.custom import installed_kinds
 from adapters.places.egress import Egress
 from adapters.places.partner_places import PartnerPlaces, SessionPool, Sessions
 from adapters.ports.blobs import Blobs
@@ -252,6 +255,7 @@ class TransfersOpened:
     crypto: CryptoPorts
     archives: ArchivePorts
     scan: ScanPorts
+    custom: CustomPorts
     receipts: ReceiptDeps
     copies: BlobCopies
     scanner: Clamd | None
@@ -320,19 +324,23 @@ def transfer_resources(
         SqlSequenceLocks(database),
     )
     source = settings_source(settings.job_settings, blobs, scratch)
+    actions = installed_actions()
+    # A package with an error is named when the worker starts, and not by the first run.
+    installed_kinds()
     return TransfersOpened(
         store=store,
         partners=partners,
         queues=queues,
         staging=files.staging,
         receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected, sender),
-        planning=PlanningPorts(source, partners, queues, turns, store, files.keeps_copies),
+        planning=PlanningPorts(source, partners, queues, turns, store, files.keeps_copies, actions),
         closing=FinalizerDeps(store, files.staging),
         ends=ends,
         openpgp=files.crypto.openpgp,
         crypto=files.crypto,
         archives=files.archives,
         scan=files.scan,
+        custom=CustomPorts(actions, files.staging, scratch),
         receipts=files.receipts,
         copies=files.copies,
         scanner=files.scanner,

@@ -117,6 +117,8 @@ class TaskRecord(Contract):
     retry_count: int = 0
     created_at: datetime
     updated_at: datetime
+    kept: bool = False
+    """Its result is from before the job was restarted or the stage retried; it was not redone."""
 
 
 def task_id(job_id: str, stage: int, index: str) -> str:

@@ -22,6 +22,7 @@ from workflows.transfers.settings import (
     CallHttp,
     Checksum,
     Compress,
+    Custom,
     Decrypt,
     Encrypt,
     Extract,
@@ -155,6 +156,7 @@ ACTIONS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
             Checksum,
             FireEvent,
             CallHttp,
+            Custom,
         )
     }
 )
@@ -498,7 +500,7 @@ PLACE: Final = 100
 def partner_of(action: Action) -> str | None:
     """The partner that an action needs; None: it needs none."""
     match action:
-        case FireEvent() | Compress() | Extract() | Scan() | Checksum():
+        case FireEvent() | Compress() | Extract() | Scan() | Checksum() | Custom():
             return None
         case _:
             return action.partner
@@ -524,6 +526,8 @@ def place_of(action: Action, names: Mapping[str, str]) -> str | None:
             said = fired_to(action.queue)
         case Compress() | Extract():
             said = str(action.format or "")
+        case Custom():
+            said = action.name
         case _:
             return None
     return (said if len(said) <= PLACE else f"{said[: PLACE - 3]}...") or None

@@ -36,6 +36,8 @@ class PlaceKind(StrEnum):
     AZURE_BLOB = "azure-blob"
     S3 = "s3"
     HTTPS = "https"
+    CUSTOM = "custom"
+    """Of an installed package, which `custom` of the record names."""
 
 
 class HostKey(Contract):
@@ -122,6 +124,8 @@ class Partner(Contract):
 
     name: PartnerName
     kind: PlaceKind
+    custom: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    """Of kind `custom`: name of the package's entry point in `docflow.partner_kinds`."""
     host: str | None = Field(default=None, max_length=253)
     """SFTP and HTTPS: host; S3: endpoint URL, None: Amazon's; Azure: account URL."""
     port: int | None = Field(default=None, ge=1, le=65_535)
@@ -257,6 +261,8 @@ def record_problems(partner: Partner) -> Iterator[str]:
         what = "the folder" if partner.kind is PlaceKind.FOLDER else "the container or bucket"
         if not partner.container:
             yield f"a partner of kind {partner.kind} needs `container`: {what}"
+    if (partner.kind is PlaceKind.CUSTOM) != (partner.custom is not None):
+        yield "`kind: custom` and `custom`, the name of the kind, belong together"
     if partner.kind is PlaceKind.SFTP:
         if not partner.user:
             yield "a partner of kind sftp needs `user`"

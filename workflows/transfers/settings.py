@@ -271,6 +271,16 @@ class CallHttp(SettingsContract):
     idempotency_header: str | None = Field(default="Idempotency-Key", max_length=100)
 
 
+class Custom(SettingsContract):
+    """Call an action that an installed package brings."""
+
+    action: Literal["Custom"] = "Custom"
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    """Of the package's entry point in the group `docflow.actions`."""
+    settings: dict[str, Any] = Field(default_factory=dict[str, Any], max_length=50)
+    """As the action declares them, in its own spelling; the worker checks them."""
+
+
 Action = Annotated[
     ReadFile
     | WriteFile
@@ -283,7 +293,8 @@ Action = Annotated[
     | Scan
     | Checksum
     | FireEvent
-    | CallHttp,
+    | CallHttp
+    | Custom,
     Field(discriminator="action"),
 ]
 
@@ -396,6 +407,8 @@ def problems_of_names(action: Action, facts: TemplateContext) -> Iterator[str]:
 
 def _templates(action: Action) -> Iterator[tuple[str, str, Kind]]:
     """The templates of an action with their fields and what they are for."""
+    if isinstance(action, Custom):
+        return
     for field in (*_PATHS, *_TEXTS):
         template = getattr(action, field, None)
         if isinstance(template, str):

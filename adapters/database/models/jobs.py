@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     Float,
@@ -75,6 +76,7 @@ tasks = Table(
     Column("retry_count", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    Column("kept", Boolean, nullable=False),
     Index(None, "parent_job_id", "attempt", "status"),
     schema=SCHEMA,
 )

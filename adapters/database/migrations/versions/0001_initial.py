@@ -57,6 +57,7 @@ def upgrade() -> None:
     sa.Column('retry_count', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('kept', sa.Boolean(), nullable=False),
     sa.PrimaryKeyConstraint('parent_job_id', 'attempt', 'stage', 'ordinal', name='pk_tasks'),
     schema='app'
     )

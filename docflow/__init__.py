@@ -1,0 +1,1 @@
+"""Parts of docflow that packages of others may use."""
