@@ -90,7 +90,7 @@ async def _bibs(connection: AsyncConnection, query: PeopleQuery) -> Mapping[int,
     if query.bibs_of is None or not query.bibs:
         return found
     name, context_id = query.bibs_of
-    context, person = TARGETS[name]
+    context, person, *_ = TARGETS[name]
     rows = await bulk.lookup(
         connection, target_table(name), (context, context_id), "bib", query.bibs, (person, "bib")
     )

@@ -129,8 +129,8 @@ async def test_types_of_docflows_own_are_left_alone(installation: Installation) 
     own = tools(FIRST.replace("name: tools", "name: equipment"))
     with pytest.raises(RuleViolation, match="docflow's own"):
         await installation.types.apply(own)
-    with pytest.raises(RuleViolation, match="events is a table of docflow's own"):
-        await installation.types.plan(tools(FIRST.replace("name: tools", "name: events")))
+    with pytest.raises(RuleViolation, match="persons is a table of docflow's own"):
+        await installation.types.plan(tools(FIRST.replace("name: tools", "name: persons")))
 
 
 def test_the_text_of_a_type_is_the_same_type() -> None:

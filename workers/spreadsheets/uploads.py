@@ -18,7 +18,13 @@ from activities.spreadsheets.types.declared import ORGANISATION
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import PortError
-from workers.shared.services.errors import Gone, Refused, TemporalUnavailable, TooManyRequests
+from workers.shared.services.errors import (
+    Forbidden,
+    Gone,
+    Refused,
+    TemporalUnavailable,
+    TooManyRequests,
+)
 from workers.shared.services.identity import Identity
 from workers.spreadsheets.runs import SpreadsheetRuns, StartedBefore
 from workers.spreadsheets.settings import SpreadsheetSettings
@@ -167,7 +173,14 @@ class SpreadsheetUploads:
         if fields.import_type not in types:
             known = ", ".join(types)
             raise Refused(f"importType: there is no {fields.import_type}; there are {known}")
-        return types[fields.import_type]
+        kind = types[fields.import_type]
+        roles = kind.declared.may_import if kind.declared else None
+        if roles is not None and not who.roles & set(roles):
+            raise Forbidden(
+                f"files of type {kind.title} need the role {' or '.join(roles)}, which your "
+                "token lacks"
+            )
+        return kind
 
     async def _check_context(
         self, kind: SheetType, fields: UploadFields, organisation: int

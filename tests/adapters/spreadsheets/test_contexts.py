@@ -14,6 +14,7 @@ async def test_an_organisation_sees_its_own_alone(
         ("events", club.event_id, "City Marathon"),
         ("membership_periods", club.membership_period_id, "2026"),
         ("races", club.race_id, "City Marathon: Marathon"),
+        ("custom_lists", club.shirts_list_id, "T-shirt"),
     }
 
 
