@@ -120,7 +120,9 @@ class Load:
 
     def is_single(self, chunk: RowChunk, exhausted: bool) -> bool:
         """Whether one transaction is all that a document costs: it is small, without problems."""
-        return exhausted and not chunk.rejected and not self._needs_all
+        return (
+            exhausted and not chunk.rejected and not self._needs_all and not self.spec.is_elsewhere
+        )
 
     def held_back(self, mark: LoadMark) -> bool:
         """Whether rejected rows keep the whole document out."""
@@ -163,6 +165,7 @@ async def begin(types: TableTypes, work: HandlerInput) -> Load:
     spec = await types.spec(message, work.plan.facts)
     message = with_defaults(message, spec)
     scope = scope_of(message, spec)
+    _refuse_elsewhere(message.strategy, spec)
     store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
         message.strategy is Strategy.APPEND and not spec.numbered
     )
@@ -174,6 +177,27 @@ async def begin(types: TableTypes, work: HandlerInput) -> Load:
     key = TaskKey(message.project_id, message.task_id)
     identity = _identity(message, work.plan.source)
     return Load(message, message.document_type, spec, scope, key, identity)
+
+
+def _refuse_elsewhere(strategy: Strategy, spec: TableSpec) -> None:
+    """See that a table of a team takes rows so.
+
+    Raises:
+        RuleViolation: It does not.
+    """
+    declared = spec.declared
+    if declared is None or declared.target is None or declared.target.table is None:
+        return
+    if strategy is Strategy.REPLACE and not declared.stored_scope:
+        raise RuleViolation(
+            f"strategy 'replace' would remove every row of {declared.target.table}: the type has "
+            "no scope with a column there; use strategy 'merge'"
+        )
+    if strategy is Strategy.APPEND and spec.numbered:
+        raise RuleViolation(
+            "strategy 'append' numbers rows anew, which docflow does in its own tables alone; use "
+            "strategy 'merge'"
+        )
 
 
 def _identity(message: TableMessage, source: BlobRef | None) -> str:
@@ -225,7 +249,8 @@ class CodeSpelling:
         self._message = message
         self._spec = spec
         self._kind = kind
-        self._names = code_fields(spec)
+        # Codes of other tables are what their owners say they are.
+        self._names = () if spec.is_elsewhere else code_fields(spec)
         self._key = TaskKey(message.project_id, message.task_id)
         self._answer: str | None = None
         self._lengths: Sequence[int] = ()
@@ -280,7 +305,8 @@ class CodeSpelling:
         Raises:
             InvalidDocument: Other lines were stored before headings gave them their sections.
         """
-        if SECTION not in self._spec.key or self._message.strategy is Strategy.REPLACE:
+        is_bare = SECTION not in self._spec.key or self._spec.is_elsewhere
+        if is_bare or self._message.strategy is Strategy.REPLACE:
             return
         places = [self._names.index(name) for name in (self._spec.key[0], SECTION)]
         columns = code_columns(chunk, self._names)
@@ -617,11 +643,11 @@ class RowImports:
 
     async def _complete(self, load: Load, stored: Sequence[str]) -> LoadMark:
         if not load.staged:
-            return await self._store.finish(load.key)
+            return await self._store.finish(load.key, load.spec.table)
         mark = await self._store.mark(load.key)
         if load.held_back(mark):
             # The staged rows go when the import is closed; no reader ever sees them.
-            return await self._store.finish(load.key)
+            return await self._store.finish(load.key, load.spec.table)
         return await self._store.swap(
             load.key,
             load.spec.table,

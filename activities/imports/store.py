@@ -9,11 +9,12 @@ or a guard that another transaction has taken meanwhile conflicts there, and all
 import hashlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+from uuid import uuid4
 
 from sqlalchemy import (
     ColumnElement,
@@ -27,6 +28,7 @@ from sqlalchemy import (
     exists,
     false,
     func,
+    insert,
     literal_column,
     or_,
     select,
@@ -44,6 +46,7 @@ from adapters.database.bulk.engine import advisory_lock_key
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.errors import unstorable
+from adapters.database.foreign import ForeignDatabases, Refused, Written, pack_images
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.imports import (
     HOLDS,
@@ -51,9 +54,13 @@ from adapters.database.models.imports import (
     import_tasks,
     schedule_activities,
 )
+from adapters.database.models.types import target_images
+from adapters.ports.errors import PortError
 from adapters.ports.records import OpenRow
+from adapters.types.tables import target_of
+from adapters.types.targets import TargetTables
 from workflows.imports.findings import naming_unused_fields
-from workflows.imports.messages import BulkMessage, ImportMessage, Strategy
+from workflows.imports.messages import BulkMessage, ImportMessage, Strategy, workflow_id
 from workflows.imports.runs import (
     Closing,
     Counts,
@@ -76,6 +83,7 @@ from workflows.imports.validation import (
 )
 from workflows.shared.cells import RejectedRow
 from workflows.shared.contracts import BlobRef, Problem
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import InvalidDocument
 
 
@@ -259,11 +267,18 @@ class SqlImportStore:
     Args:
         database: Where the tables are.
         types: As the attribute; those that the database declares when absent.
+        targets: Tables of teams; when absent, only docflow's own database may have them.
     """
 
-    def __init__(self, database: Database, types: TableTypes | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        types: TableTypes | None = None,
+        targets: TargetTables | None = None,
+    ) -> None:
         self._database = database
         self.types = types or TableTypes(database)
+        self._targets = targets or TargetTables(ForeignDatabases(database))
 
     async def begin(
         self,
@@ -346,6 +361,8 @@ class SqlImportStore:
         """
         if strategy is Strategy.REPLACE:
             raise ValueError("strategy 'replace' is staged and swapped, not written by chunks")
+        if (declared := target_of(chunk.table)) is not None:
+            return await self._write_there(declared, key, chunk, strategy)
         batch, stamp = batch_of(chunk), Stamp(key.task_id, _now())
         async with self._opened(
             key, table=chunk.table, alone=needs_table_alone(batch, strategy), now=stamp.now
@@ -393,6 +410,8 @@ class SqlImportStore:
                 closed as of `as_of` instead); the others act as in `write`.
             as_of: Day of the import.
         """
+        if (declared := target_of(table)) is not None:
+            return await self._swap_there(declared, key, table, scope, strategy)
         stamp = Stamp(key.task_id, _now())
         async with self._opened(key, table=table, alone=True, now=stamp.now) as (connection, load):
             if load is None or load.mark.finished:
@@ -403,6 +422,96 @@ class SqlImportStore:
             return await status_store.save_mark(
                 connection, load, replace(mark, finished=True), aside=None
             )
+
+    async def _write_there(
+        self, declared: DeclaredType, key: TaskKey, chunk: RowChunk, strategy: Strategy
+    ) -> LoadMark:
+        """Write one chunk into a table of its team, and then its mark.
+
+        The load stays locked meanwhile: of two attempts one waits, and sees what the other did.
+        """
+        batch = batch_of(chunk)
+        places = {line: place for place, line in enumerate(batch.lines)}
+        async with self._opened_there(key) as (connection, load):
+            if load is None or chunk.cursor <= load.mark.cursor:
+                return _left_alone(load)
+            refused = unstorable(batch)
+            good = batch.take([n for n in range(len(batch)) if n not in refused])
+            identity, *_ = chunk.header or load.mark.header
+            step = f"{identity[:_IDENTITY]}/{load.mark.cursor}-{chunk.cursor}"
+
+            async def pages() -> AsyncIterator[tuple[Sequence[Any], Sequence[int]]]:
+                if good.rows:
+                    yield good.rows, good.lines
+
+            written = await self._targets.write(
+                declared, str(load.token), step, batch.columns, pages(), strategy.value, {}
+            )
+            for each in written.refused:
+                place = places[each.place]
+                value = _refused_value(each, batch, place)
+                refused[place] = upserts.problem_of(each, value)
+            await _keep_images(connection, key, declared, written)
+            counts = _counts(written, len(refused))
+            return await self._advance(connection, load, chunk, counts, refused)
+
+    async def _swap_there(
+        self,
+        declared: DeclaredType,
+        key: TaskKey,
+        table: str,
+        scope: Mapping[str, Any],
+        strategy: Strategy,
+    ) -> LoadMark:
+        """Bring the staged rows into a table of their team, and then finish the load."""
+        async with self._opened_there(key) as (connection, load):
+            if load is None or load.mark.finished:
+                return _left_alone(load)
+            opened, columns = load, load.staged_columns
+
+            async def pages() -> AsyncIterator[tuple[Sequence[Any], Sequence[int]]]:
+                if columns:
+                    async for batch, _ in upserts.staged_pages(connection, opened, table):
+                        yield batch.rows, batch.lines
+
+            step = f"{load.mark.header[0][:_IDENTITY]}/all"
+            written = await self._targets.write(
+                declared, str(load.token), step, columns, pages(), strategy.value, scope
+            )
+            await upserts.refuse_staged(connection, load, table, written.refused)
+            await _keep_images(connection, key, declared, written)
+            await status_store.drop_staged_rows(connection, load)
+            problems = len(written.refused)
+            counts = _counts(written, problems)
+            mark = status_store.advanced(load.mark, load.mark.cursor, counts, problems)
+            mark = await status_store.save_mark(
+                connection, load, replace(mark, finished=True), aside=None
+            )
+        await self._forget_there(declared, load)
+        return mark
+
+    @asynccontextmanager
+    async def _opened_there(
+        self, key: TaskKey
+    ) -> AsyncGenerator[tuple[AsyncConnection, Load | None]]:
+        """A transaction that holds the task's load, which has a name for other databases."""
+        async with self._targets.turns:
+            async with self._opened(key) as (connection, load):
+                if load is None or load.token is not None:
+                    yield connection, load
+                    return
+                await status_store.save_mark(connection, load, load.mark, token=uuid4().hex)
+            async with self._opened(key) as opened:
+                yield opened
+
+    async def _forget_there(self, declared: DeclaredType, load: Load) -> None:
+        """Remove what their side table remembers of a load that is finished.
+
+        A row that stays there is of no use, and does no harm.
+        """
+        if load.token is not None:
+            with suppress(PortError):
+                await self._targets.forget(declared, load.token)
 
     async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
         """Keep what a person answered for a project and type; the newest answer counts."""
@@ -441,6 +550,9 @@ class SqlImportStore:
         Returns:
             Each with whether the task itself has written it.
         """
+        if (declared := target_of(table)) is not None:
+            found = await self._targets.known(declared, scope, names, firsts)
+            return {tuple(map(str, codes)): False for codes in found}
         async with self._database.reading() as connection:
             return await upserts.known(connection, key, table, scope, names, firsts)
 
@@ -465,6 +577,10 @@ class SqlImportStore:
 
         A name that several rows have is not among them.
         """
+        declared = None if referred.table is None else target_of(referred.table)
+        if declared is not None:
+            found = await self._targets.known(declared, scope, (referred.key,), values)
+            return {str(value): str(value) for (value,) in found}
         async with self._database.reading() as connection:
             return await upserts.referred(connection, referred, scope, values)
 
@@ -495,12 +611,17 @@ class SqlImportStore:
         async with self._database.transaction() as connection:
             await bulk.insert_new(connection, batch, Stamp(key.task_id, _now()))
 
-    async def finish(self, key: TaskKey) -> LoadMark:
-        """Mark a load that was written chunk by chunk as finished."""
+    async def finish(self, key: TaskKey, table: str | None = None) -> LoadMark:
+        """Mark a load that was written chunk by chunk as finished; `table` is where it went."""
         async with self._opened(key) as (connection, load):
             if load is None:
                 return _left_alone(load)
-            return await status_store.save_mark(connection, load, replace(load.mark, finished=True))
+            mark = replace(load.mark, finished=True)
+            await status_store.save_mark(connection, load, mark)
+        declared = None if table is None else target_of(table)
+        if declared is not None:
+            await self._forget_there(declared, load)
+        return mark
 
     def rejects(self, key: TaskKey) -> AsyncIterator[Sequence[RejectedRow]]:
         """Rejected rows by line, in pages of at most 1,000; no transaction is held open."""
@@ -686,6 +807,39 @@ class SqlImportStore:
             return done.counts
 
         return await self._once(key, batch.table.name, repr(batch.rows), register)
+
+
+_IDENTITY: Final = 16
+
+
+def _counts(written: Written, rejected: int) -> Counts:
+    return Counts(
+        created=written.created,
+        updated=written.updated,
+        unchanged=written.unchanged,
+        deleted=written.deleted,
+        rejected=rejected,
+    )
+
+
+def _refused_value(refused: Refused, batch: RowBatch, place: int) -> Any:
+    if refused.column not in batch.columns:
+        return None
+    return batch.rows[place][batch.columns.index(refused.column)]
+
+
+async def _keep_images(
+    connection: AsyncConnection, key: TaskKey, declared: DeclaredType, written: Written
+) -> None:
+    """Keep what a table of a team held before, so that the import can be taken back."""
+    if written.images:
+        values = {
+            "run": workflow_id(key.project_id, key.task_id),
+            "digest": declared.digest,
+            "images": pack_images(written.images),
+            "created_at": _now(),
+        }
+        await connection.execute(insert(target_images).values(values))
 
 
 def _now() -> datetime:

@@ -9,6 +9,7 @@ from sqlalchemy import func, select, true
 from adapters.database.engine import Database
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.imports import FINAL, HAS_PROBLEMS, import_tasks, rejected_messages
+from adapters.database.models.types import target_images
 from adapters.database.records import SqlOldRows, record_of
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import Correction, Counts, ImportState, ImportStatus, Question
@@ -162,6 +163,11 @@ def old_imports(database: Database) -> SqlOldRows:
     """Status rows of imports that have ended, with their reports."""
     tasks = import_tasks
     return SqlOldRows(database, tasks, tasks.c.finished_at, _ENDED, blob=tasks.c.report)
+
+
+def old_images(database: Database) -> SqlOldRows:
+    """What imports have changed in tables of teams."""
+    return SqlOldRows(database, target_images, target_images.c.created_at, true())
 
 
 def old_resubmitted(database: Database) -> SqlOldRows:

@@ -10,10 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.engine import acquire_advisory_lock
 from adapters.database.engine import Database
+from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.every import metadata
 from adapters.database.models.types import declared_types, type_versions
 from adapters.types.files import builtin_types
 from adapters.types.tables import Change, changes_to, declared_of
+from adapters.types.targets import TargetTables
 from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
 
@@ -27,10 +29,12 @@ class SqlDeclaredTypes:
 
     Args:
         database: Where they are kept.
+        targets: Tables of teams; when absent, only docflow's own database may have them.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, targets: TargetTables | None = None) -> None:
         self._database = database
+        self._targets = targets or TargetTables(ForeignDatabases(database))
 
     async def in_force(self) -> Mapping[str, DeclaredType]:
         """The version of each declared type that new runs use, by name."""
@@ -57,7 +61,9 @@ class SqlDeclaredTypes:
             RuleViolation: No statement leads there.
         """
         async with self._database.reading() as connection:
-            return await _changes(connection, declared, among)
+            changes = await _changes(connection, declared, among)
+        there = await self._targets.plan(declared) if _is_of_a_team(declared) else ()
+        return [*changes, *there]
 
     async def apply(
         self,
@@ -81,7 +87,8 @@ class SqlDeclaredTypes:
             The statements that were carried out.
 
         Raises:
-            RuleViolation: Values would be lost, or no statement leads there; nothing is changed.
+            RuleViolation: Values would be lost, or no statement leads there; nothing is changed. Or
+                the type does not fit a table of its team.
         """
         async with self._database.transaction() as connection:
             await acquire_advisory_lock(connection, _LOCK)
@@ -92,10 +99,16 @@ class SqlDeclaredTypes:
                     f"{declared.name}: this would lose {'; '.join(dict.fromkeys(losses))}. Keep "
                     "the fields, or say --allow-loss"
                 )
+            there = await self._targets.apply(declared) if _is_of_a_team(declared) else ()
             for change in changes:
                 await connection.exec_driver_sql(change.sql)
             await _put_in_force(connection, declared, by)
-        return changes
+        return [*changes, *there]
+
+
+def _is_of_a_team(declared: DeclaredType) -> bool:
+    """Whether rows go into a table of the team that declares the type."""
+    return declared.target is not None and declared.target.table is not None
 
 
 def _refuse_own(declared: DeclaredType) -> None:

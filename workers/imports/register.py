@@ -44,13 +44,20 @@ def _open_rows(own: "ImportResources") -> "OpenRows":
 
 
 def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
-    from activities.imports.views import old_imports, old_problems, old_rejected, old_resubmitted
+    from activities.imports.views import (
+        old_images,
+        old_imports,
+        old_problems,
+        old_rejected,
+        old_resubmitted,
+    )
     from adapters.database.records import KeptRows
     from adapters.database.runs import old_unbegun
 
     database, keeps = common.database, common.keeps
     return (
         KeptRows("problems and reports of imports", keeps.import_problems, old_problems(database)),
+        KeptRows("changes in tables of teams", keeps.import_problems, old_images(database)),
         KeptRows("status rows of imports", keeps.status, old_imports(database)),
         # Of every queue: no installation does without a worker of imports.
         KeptRows("rejected messages, sent again", keeps.resubmitted, old_resubmitted(database)),

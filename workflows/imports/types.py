@@ -60,6 +60,11 @@ class TableSpec:
         return any(field.kind == "reference" for field in fields)
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether rows go into a table of a team, or a file, and not into docflow's own."""
+        return self.declared is not None and self.declared.target is not None
+
+    @property
     def unmapped(self) -> Literal["ignore", "refuse", "keep"]:
         """What happens to columns that mean no field."""
         return "ignore" if self.declared is None else self.declared.unmapped
