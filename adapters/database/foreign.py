@@ -103,6 +103,12 @@ class ForeignColumn:
         """SQL of a value, from SQL of its text."""
         return f"{text}::numeric::{self.cast_to}" if self._is_whole else f"{text}::{self.cast_to}"
 
+    def read(self, stored: str) -> str:
+        """SQL of the text of a stored value; of a duration in milliseconds."""
+        if self.category == "T":
+            return f"(extract(epoch FROM {stored}) * 1000)::bigint::text"
+        return f"{stored}::text"
+
     @property
     def _is_whole(self) -> bool:
         return self.base in ("int2", "int4", "int8")
@@ -927,10 +933,9 @@ async def stored(
         f"{quoted(name)} = {table.columns[name].value(f'CAST({_BOUND}{n} AS text)')}"
         for n, name in enumerate(scope)
     )
-    query = (
-        f"SELECT {', '.join(f'{quoted(name)}::text' for name in columns)} FROM {table.sql}"
-        f" WHERE {bounds or 'true'} ORDER BY {', '.join(map(quoted, order))}"
-    )
+    texts = ", ".join(table.columns[name].read(quoted(name)) for name in columns)
+    by = ", ".join(map(quoted, order))
+    query = f"SELECT {texts} FROM {table.sql} WHERE {bounds or 'true'} ORDER BY {by}"
     statement = text(query.replace(":", "\\:").replace(_BOUND, ":g"))
     values = enumerate(scope.items())
     given = {f"g{n}": text_of_value(value, table.columns[name]) for n, (name, value) in values}

@@ -16,6 +16,8 @@ from sqlalchemy import select
 from temporalio.exceptions import ApplicationError
 
 from activities.imports.store import SqlImportStore
+from activities.imports.tables import spec_of
+from activities.imports.views import SqlImportedRows
 from adapters.database.engine import open_database
 from adapters.database.foreign import ForeignDatabases, unpack_images
 from adapters.database.models.types import target_images
@@ -23,8 +25,9 @@ from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.targets import TargetTables
 from tests.support.fresh_database import DATABASES, fresh_url
-from tests.support.imports.activities import ActivityPorts
+from tests.support.imports.activities import ActivityPorts, message_of
 from tests.types.conftest import Installation
+from workers.imports.rehearsal import rehearsed
 from workflows.imports.runs import Counts, TaskKey
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import PERMANENT, UNAVAILABLE, RuleViolation
@@ -82,7 +85,7 @@ class Erp:
     targets: TargetTables
 
     async def sql(self, sql: str) -> list[tuple[Any, ...]]:
-        connection = await asyncpg.connect(self.url)
+        connection: Any = await asyncpg.connect(self.url)
         try:
             if not sql.startswith("SELECT"):
                 await connection.execute(sql)
@@ -388,3 +391,27 @@ async def test_references_are_looked_up_in_a_table_of_a_team(erp: Erp) -> None:
     refused = loans.replace("refuse", "create")
     with pytest.raises(RuleViolation, match="are in a table of yours"):
         await erp.installation.types.apply(read_type(refused, "loans.yaml"))
+
+
+async def test_a_dry_run_asks_their_table_and_writes_nothing(erp: Erp) -> None:
+    await erp.installation.types.apply(tools())
+    file = erp.installation.ports.folder / "tools.csv"
+    file.write_bytes(FIRST + b"T-3,Bomb,1,1,,\n")
+    given = message_of("tools", blob_name="in/tools")
+    database = erp.installation.database
+    async with rehearsed(database, given, file, {"erp": erp.url}) as found:
+        assert found.outcome.counts == Counts(created=2, rejected=1), found.parks
+    assert await erp.tools() == []
+    assert await erp.imported(FIRST) == Counts(created=2)
+
+
+async def test_rows_of_their_table_are_exported_with_their_kinds(erp: Erp) -> None:
+    declared = tools()
+    await erp.installation.types.apply(declared)
+    await erp.imported(FIRST)
+    views = SqlImportedRows(erp.installation.database, erp.targets)
+    pages = views.read(spec_of(declared), {"project_id": "P1"})
+    assert [row async for page in pages for row in page] == [
+        ("T-1", "Wrench", Decimal("149.90"), Decimal(2), date(2024, 3, 1), "used"),
+        ("T-2", "Stand", Decimal("38.00"), Decimal(1), None, "new"),
+    ]

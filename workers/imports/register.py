@@ -10,13 +10,14 @@ from workers.shared.register import Bridge, Context, Pipeline, Resubmission, Run
 from workflows.imports.messages import workflow_id
 from workflows.imports.runs import TASK_QUEUE, ImportState, ImportStatus, Retry, TaskKey
 from workflows.shared.contracts import Answer
-from workflows.shared.dependencies import WAITING
+from workflows.shared.dependencies import WAITING, Dependency
 
 if TYPE_CHECKING:
+    from activities.shared.dependencies import NamedProbe
     from adapters.database.records import KeptRows
     from adapters.ports.records import OpenRows
     from workers.imports.resources import ImportResources
-    from workers.imports.settings import BridgeSettings, RunSettings
+    from workers.imports.settings import BridgeSettings, WorkerSettings
     from workers.shared.resources import Resources
 
 
@@ -26,17 +27,26 @@ def _workflows() -> Sequence[type]:
     return (DocumentImport,)
 
 
-def _settings(environment: Mapping[str, str]) -> "RunSettings":
-    from workers.imports.settings import RunSettings
+def _settings(environment: Mapping[str, str]) -> "WorkerSettings":
+    from workers.imports.settings import RunSettings, TargetSettings, WorkerSettings
+    from workers.shared.settings.check import check_settings
 
-    return RunSettings.read(environment)
+    check_settings(environment, RunSettings, TargetSettings)
+    return WorkerSettings(RunSettings.read(environment), TargetSettings.read(environment))
 
 
 @asynccontextmanager
-async def _open(context: Context, settings: "RunSettings") -> AsyncGenerator["ImportResources"]:
+async def _open(context: Context, settings: "WorkerSettings") -> AsyncGenerator["ImportResources"]:
+    from adapters.database.foreign import ForeignDatabases
     from workers.imports.resources import import_resources
 
-    yield import_resources(context.resources.database, context.client, settings)
+    database = context.resources.database
+    async with ForeignDatabases(database, settings.targets.databases) as databases:
+        yield import_resources(database, context.client, settings.runs, databases)
+
+
+def _named_probes(own: "ImportResources") -> Mapping[Dependency, "NamedProbe"]:
+    return {Dependency.TARGET: own.databases.probe}
 
 
 def _open_rows(own: "ImportResources") -> "OpenRows":
@@ -165,6 +175,7 @@ IMPORTS = Pipeline(
     activities=activities,
     own_states=tuple(ImportState),
     open_rows=_open_rows,
+    named_probes=_named_probes,
     kept_rows=_kept_rows,
     worker_help="Work on document imports.",
     optional=False,

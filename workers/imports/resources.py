@@ -7,8 +7,10 @@ from temporalio.client import Client
 from activities.imports.store import SqlImportStore
 from activities.imports.views import SqlImportTasks
 from adapters.database.engine import Database
+from adapters.database.foreign import ForeignDatabases
 from adapters.ports.records import Runs
 from adapters.temporal import TemporalRunEnds
+from adapters.types.targets import TargetTables
 from workers.imports.settings import RunSettings
 
 
@@ -21,10 +23,22 @@ class ImportResources:
     runs: RunSettings
     ends: Runs
     """How runs ended in Temporal."""
+    databases: ForeignDatabases
+    """Of teams, whose tables rows go to."""
 
 
-def import_resources(database: Database, client: Client, runs: RunSettings) -> ImportResources:
+def import_resources(
+    database: Database,
+    client: Client,
+    runs: RunSettings,
+    databases: ForeignDatabases | None = None,
+) -> ImportResources:
     """Wire the adapters of imports."""
+    databases = databases or ForeignDatabases(database)
     return ImportResources(
-        SqlImportStore(database), SqlImportTasks(database), runs, TemporalRunEnds(client)
+        SqlImportStore(database, targets=TargetTables(databases)),
+        SqlImportTasks(database),
+        runs,
+        TemporalRunEnds(client),
+        databases,
     )

@@ -2,8 +2,8 @@
 
 import sys
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, contextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -21,7 +21,9 @@ from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
     from activities.imports.type_drafts import Checked
+    from adapters.database.engine import Database
     from adapters.types.tables import Change
+    from adapters.types.targets import TargetTables
     from workflows.imports.types import TableSpec
     from workflows.shared.declared_types import DeclaredType
 
@@ -269,8 +271,8 @@ async def _each(
     from adapters.types.store import SqlDeclaredTypes
 
     declared = _declared(cli, names, folder)
-    async with cli.tables() as database:
-        types = SqlDeclaredTypes(database)
+    async with cli.tables() as database, _targets(cli, database) as targets:
+        types = SqlDeclaredTypes(database, targets)
         every = {each.name: each for each in declared}
         in_force = await types.in_force()
         for each in declared:
@@ -283,6 +285,18 @@ async def _each(
             except RuleViolation as error:
                 raise CommandError(str(error)) from error
             _print(each, in_force.get(each.name), changes, applied=allow_loss is not None)
+
+
+@asynccontextmanager
+async def _targets(cli: CliContext, database: "Database") -> AsyncGenerator["TargetTables"]:
+    """Open the tables of teams."""
+    from adapters.database.foreign import ForeignDatabases
+    from adapters.types.targets import TargetTables
+    from workers.imports.settings import TargetSettings
+
+    urls = TargetSettings.read(cli.environment).databases
+    async with ForeignDatabases(database, urls) as databases:
+        yield TargetTables(databases)
 
 
 def _print(
@@ -302,6 +316,8 @@ def _print(
     for change in changes:
         if change.loses is not None:
             typer.echo(f"-- loses {change.loses}; needs --allow-loss")
+        if change.at is not None:
+            typer.echo(f"-- in {change.at}, the only statement there:")
         typer.echo(f"{change.sql};")
 
 
@@ -448,8 +464,14 @@ async def _export(
     from activities.imports.views import SqlImportedRows
     from activities.shared.failures import WorkerThread, from_thread
 
-    spec = spec_of(await _type(cli, name))
+    declared = await _type(cli, name)
+    spec = spec_of(declared)
     scope = _within(spec, given)
+    if declared.target is not None and declared.target.file is not None:
+        raise CommandError(
+            f"rows of {name} go into files of the blob store, one for each import; docflow does "
+            "not keep them. `docflow show` of an import names its file"
+        )
 
     stopped = threading.Event()
     with ExitStack() as stack:
@@ -460,7 +482,8 @@ async def _export(
             target = stack.enter_context(_temporary(f"rows.{format}"))
         async with (
             cli.tables() as database,
-            aclosing(SqlImportedRows(database).read(spec, scope)) as pages,
+            _targets(cli, database) as targets,
+            aclosing(SqlImportedRows(database, targets).read(spec, scope)) as pages,
             WorkerThread() as thread,
         ):
             rows = from_thread(pages, stopped)
