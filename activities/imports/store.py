@@ -513,6 +513,30 @@ class SqlImportStore:
             with suppress(PortError):
                 await self._targets.forget(declared, load.token)
 
+    async def staged(
+        self, key: TaskKey, table: str
+    ) -> AsyncGenerator[tuple[Sequence[str], Sequence[tuple[Any, ...]]]]:
+        """Staged rows of a load in the order of the file: pages of columns and their values."""
+        async with self._opened(key) as (_, load):
+            pass
+        if load is None or not load.staged_columns:
+            return
+        async with self._database.reading() as connection:
+            async for batch, _ in upserts.staged_pages(connection, load, table):
+                yield batch.columns, batch.rows
+
+    async def hand_over(self, key: TaskKey, count: int) -> LoadMark:
+        """Finish a load whose staged rows went into a file, so many; they go."""
+        async with self._opened(key) as (connection, load):
+            if load is None or load.mark.finished:
+                return _left_alone(load)
+            await status_store.drop_staged_rows(connection, load)
+            counts = Counts(created=count)
+            mark = status_store.advanced(load.mark, load.mark.cursor, counts, 0)
+            return await status_store.save_mark(
+                connection, load, replace(mark, finished=True), aside=None
+            )
+
     async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
         """Keep what a person answered for a project and type; the newest answer counts."""
         async with self._database.transaction() as connection:

@@ -25,7 +25,7 @@ from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.targets import TargetTables
 from tests.support.fresh_database import DATABASES, fresh_url
-from tests.support.imports.activities import ActivityPorts, message_of
+from tests.support.imports.activities import ActivityPorts, Killed, message_of
 from tests.types.conftest import Installation
 from workers.imports.rehearsal import rehearsed
 from workflows.imports.runs import Counts, TaskKey
@@ -221,10 +221,6 @@ async def test_replace_removes_nothing_that_their_table_holds(erp: Erp) -> None:
     with pytest.raises(ApplicationError, match=r"cannot remove .* nothing was written"):
         await erp.imported(b"tool_no,name\nT-3,Hoist\n", "T2", strategy="replace")
     assert [row[0] for row in await erp.tools()] == ["T-1", "T-2"]
-
-
-class Killed(BaseException):
-    """The worker dies here."""
 
 
 @pytest.mark.parametrize("strategy", ["merge", "append", "replace"])

@@ -42,7 +42,8 @@ async def _open(context: Context, settings: "WorkerSettings") -> AsyncGenerator[
 
     database = context.resources.database
     async with ForeignDatabases(database, settings.targets.databases) as databases:
-        yield import_resources(database, context.client, settings.runs, databases)
+        receivers = settings.targets.webhooks
+        yield import_resources(database, context.client, settings.runs, databases, receivers)
 
 
 def _named_probes(own: "ImportResources") -> Mapping[Dependency, "NamedProbe"]:
@@ -98,7 +99,9 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
             own.runs.blob_prefixes,
             SmallTables(store, blobs, common.documents, scratch),
         ),
-        RowImports(store, blobs, common.documents, common.reports, scratch),
+        RowImports(
+            *(store, blobs, common.documents, common.reports, scratch), receivers=own.receivers
+        ),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
         UploadImports(store, blobs, scratch),
         DeleteImports(store),

@@ -1,5 +1,6 @@
 """What the `imports` pipeline uses beyond the adapters that all pipelines share."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from temporalio.client import Client
@@ -9,6 +10,7 @@ from activities.imports.views import SqlImportTasks
 from adapters.database.engine import Database
 from adapters.database.foreign import ForeignDatabases
 from adapters.ports.records import Runs
+from adapters.signed_webhook import SignedWebhook
 from adapters.temporal import TemporalRunEnds
 from adapters.types.targets import TargetTables
 from workers.imports.settings import RunSettings
@@ -25,6 +27,8 @@ class ImportResources:
     """How runs ended in Temporal."""
     databases: ForeignDatabases
     """Of teams, whose tables rows go to."""
+    receivers: Mapping[str, SignedWebhook]
+    """Who is told of files with accepted rows."""
 
 
 def import_resources(
@@ -32,6 +36,7 @@ def import_resources(
     client: Client,
     runs: RunSettings,
     databases: ForeignDatabases | None = None,
+    receivers: Mapping[str, SignedWebhook] | None = None,
 ) -> ImportResources:
     """Wire the adapters of imports."""
     databases = databases or ForeignDatabases(database)
@@ -41,4 +46,5 @@ def import_resources(
         runs,
         TemporalRunEnds(client),
         databases,
+        receivers or {},
     )

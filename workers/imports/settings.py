@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from workers.shared.settings.base import Setting, Settings, Whole, parse_list
 from workers.shared.settings.common import ServiceBusSettings
@@ -44,6 +44,37 @@ def _databases(value: object) -> object:
     return urls
 
 
+def _webhooks(value: object) -> object:
+    from adapters.http import secret_bytes
+    from adapters.log_notifications import check_webhook_url
+    from adapters.signed_webhook import SignedWebhook
+
+    if not isinstance(value, str):
+        return value
+    try:
+        read = TypeAdapter(dict[str, _Webhook]).validate_json(value)
+    except ValidationError:
+        raise ValueError(
+            'must be JSON like {"erp": {"url": "https://...", "secret": "whsec_..."}}'
+        ) from None
+    found: dict[str, SignedWebhook] = {}
+    for name, given in read.items():
+        secrets = (given.secret,) if isinstance(given.secret, str) else given.secret
+        if not secrets or not all(secrets):
+            raise ValueError(f"{name}: give one secret, or a list of the new and the old one")
+        try:
+            url = check_webhook_url(given.url)
+            found[name] = SignedWebhook(url, tuple(map(secret_bytes, secrets)))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return found
+
+
+class _Webhook(BaseModel):
+    url: str
+    secret: str | tuple[str, ...]
+
+
 class TargetSettings(Settings):
     """Where rows of declared types may go beside docflow's own tables."""
 
@@ -58,6 +89,16 @@ class TargetSettings(Settings):
         description="name to URL of each PostgreSQL database that `target` of a type may name, as "
         '`{"erp": "postgresql://user:password@host/name"}`',
     )
+    webhooks: Annotated[
+        Mapping[str, Any], BeforeValidator(_webhooks), Setting(secret=True, kind="JSON")
+    ] = Field(
+        {},
+        validation_alias="DOCFLOW_TYPE_WEBHOOKS",
+        description="name to receiver of each webhook that `target` of a type may name, as "
+        '`{"erp": {"url": "https://erp.example.com/docflow", "secret": "whsec_..."}}`; two secrets '
+        "are a list of the new and the old one",
+    )
+    """Name to `SignedWebhook`."""
 
 
 class QueueSettings(ServiceBusSettings):

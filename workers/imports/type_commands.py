@@ -269,13 +269,21 @@ async def _each(
 ) -> None:
     """Plan each type of a folder; or apply it, if `allow_loss` is given."""
     from adapters.types.store import SqlDeclaredTypes
+    from workers.imports.settings import TargetSettings
 
     declared = _declared(cli, names, folder)
     async with cli.tables() as database, _targets(cli, database) as targets:
         types = SqlDeclaredTypes(database, targets)
         every = {each.name: each for each in declared}
         in_force = await types.in_force()
+        receivers = TargetSettings.read(cli.environment).webhooks
         for each in declared:
+            told = each.target and each.target.webhook
+            if told and told not in receivers:
+                raise CommandError(
+                    f"{each.name}: DOCFLOW_TYPE_WEBHOOKS has no {told!r}, which the type names as "
+                    "its webhook; add it here and where workers run"
+                )
             try:
                 changes = (
                     await types.plan(each, every)
