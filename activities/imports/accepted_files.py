@@ -144,7 +144,8 @@ class AcceptedFiles:
                 "format": accepted.format,
                 "file": _reference(file),
                 "counts": {"accepted": counts.created, "rejected": counts.rejected},
-                "report": None if report is None else _reference(report),
+                # Its bytes have a time in them, and are written again when the import ends.
+                "report": None if report is None else report.name,
             },
         }
         id = "msg_" + hashlib.sha256(f"{run}\n{accepted.identity}".encode()).hexdigest()[:32]

@@ -50,7 +50,13 @@ from workflows.imports.runs import (
     RowChunk,
     TaskKey,
 )
-from workflows.imports.types import SECTION, TableSpec, scope_of, with_defaults
+from workflows.imports.types import (
+    SECTION,
+    TableSpec,
+    refuse_elsewhere,
+    scope_of,
+    with_defaults,
+)
 from workflows.imports.validation import (
     DISTINCT,
     QUESTION,
@@ -175,7 +181,7 @@ async def begin(types: TableTypes, work: HandlerInput) -> Load:
     spec = await types.spec(message, work.plan.facts)
     message = with_defaults(message, spec)
     scope = scope_of(message, spec)
-    _refuse_elsewhere(message.strategy, spec)
+    refuse_elsewhere(message.strategy, spec)
     store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
         message.strategy is Strategy.APPEND and not spec.numbered
     )
@@ -187,27 +193,6 @@ async def begin(types: TableTypes, work: HandlerInput) -> Load:
     key = TaskKey(message.project_id, message.task_id)
     identity = _identity(message, work.plan.source)
     return Load(message, message.document_type, spec, scope, key, identity)
-
-
-def _refuse_elsewhere(strategy: Strategy, spec: TableSpec) -> None:
-    """See that a table of a team takes rows so.
-
-    Raises:
-        RuleViolation: It does not.
-    """
-    declared = spec.declared
-    if declared is None or declared.target is None or declared.target.table is None:
-        return
-    if strategy is Strategy.REPLACE and not declared.stored_scope:
-        raise RuleViolation(
-            f"strategy 'replace' would remove every row of {declared.target.table}: the type has "
-            "no scope with a column there; use strategy 'merge'"
-        )
-    if strategy is Strategy.APPEND and spec.numbered:
-        raise RuleViolation(
-            "strategy 'append' numbers rows anew, which docflow does in its own tables alone; use "
-            "strategy 'merge'"
-        )
 
 
 def _identity(message: TableMessage, source: BlobRef | None) -> str:

@@ -34,7 +34,7 @@ from activities.imports.tables import Referred
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.errors import unstorable
-from adapters.database.foreign import Refused
+from adapters.database.foreign_rows import Refused
 from adapters.database.models.base import known_as
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.imports import (

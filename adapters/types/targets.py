@@ -9,23 +9,16 @@ from typing import Any, Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database import foreign
-from adapters.database.foreign import (
-    ForeignColumn,
-    ForeignDatabases,
-    ForeignTable,
-    Image,
-    RowWriter,
-    TakenBack,
-    Written,
-)
+from adapters.database import foreign, foreign_rows
+from adapters.database.foreign import ForeignColumn, ForeignDatabases, ForeignTable
+from adapters.database.foreign_rows import Image, RowWriter, TakenBack, Written
 from adapters.ports.errors import Denied
 from adapters.types.tables import Change
 from workflows.shared.declared_types import DeclaredTarget, DeclaredType
 from workflows.shared.errors import RuleViolation
 
 _PAGE: Final = 5_000
-_HOW: Final[Mapping[str, foreign.Strategy]] = {
+_HOW: Final[Mapping[str, foreign_rows.Strategy]] = {
     "merge": "merge",
     "replace": "merge",
     "append": "append",
@@ -204,7 +197,7 @@ class TargetTables:
                     if strategy == "replace":
                         held += [[row[place] for place in places] for row in taken]
                 if strategy == "replace":
-                    gone = await foreign.remove_absent(connection, table, key, bounds, held)
+                    gone = await foreign_rows.remove_absent(connection, table, key, bounds, held)
                     done.add(gone, (), fields)
                 return done.packed()
 
@@ -225,7 +218,7 @@ class TargetTables:
         async with self._opened(declared) as (connection, table):
 
             async def act() -> bytes:
-                return (await foreign.take_back(connection, table, key, images)).packed()
+                return (await foreign_rows.take_back(connection, table, key, images)).packed()
 
             packed = await foreign.once(connection, target.schema_name, run, "take back", act)
         return TakenBack.unpacked(packed)
@@ -244,7 +237,7 @@ class TargetTables:
         bounds = {c: scope[n] for n, c in _columns(declared, declared.stored_scope).items()}
         async with self._opened(declared) as (connection, table):
             _refuse_missing(table, [*columns.values(), *bounds])
-            return await foreign.known(connection, table, [*columns.values()], bounds, firsts)
+            return await foreign_rows.known(connection, table, [*columns.values()], bounds, firsts)
 
     async def read(
         self, declared: DeclaredType, scope: Mapping[str, Any], names: Sequence[str]
@@ -255,7 +248,7 @@ class TargetTables:
         async with self._opened(declared) as (connection, table):
             _refuse_missing(table, [*columns, *bounds])
             order = key_columns(declared)
-            async for page in foreign.stored(connection, table, columns, bounds, order, _PAGE):
+            async for page in foreign_rows.stored(connection, table, columns, bounds, order, _PAGE):
                 yield page
 
 

@@ -114,7 +114,7 @@ async def test_a_file_and_a_signed_call_tell_what_was_accepted(loader: Loader) -
     assert told["data"]["counts"] == {"accepted": 2, "rejected": 1}
     assert told["data"]["file"]["name"] == file.name
     assert told["data"]["file"]["size"] == file.size
-    assert told["data"]["report"]["name"] == done.report.name
+    assert told["data"]["report"] == done.report.name
     assert told["data"]["type_digest"] == declared.digest
     given = (headers["webhook-id"], int(headers["webhook-timestamp"]))
     assert headers["webhook-signature"] == signature(SECRET, *given, body)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-from unittest.mock import AsyncMock
+from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import asyncpg
 import pytest
@@ -17,9 +17,10 @@ from temporalio.exceptions import ApplicationError
 
 from activities.imports.store import SqlImportStore
 from activities.imports.tables import spec_of
+from activities.imports.taken_back import taken_back
 from activities.imports.views import SqlImportedRows
 from adapters.database.engine import open_database
-from adapters.database.foreign import ForeignDatabases, unpack_images
+from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.types import target_images
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
@@ -28,7 +29,7 @@ from tests.support.fresh_database import DATABASES, fresh_url
 from tests.support.imports.activities import ActivityPorts, Killed, message_of
 from tests.types.conftest import Installation
 from workers.imports.rehearsal import rehearsed
-from workflows.imports.runs import Counts, TaskKey
+from workflows.imports.runs import Closing, Counts, ImportState, TaskKey
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import PERMANENT, UNAVAILABLE, RuleViolation
 
@@ -85,7 +86,7 @@ class Erp:
     targets: TargetTables
 
     async def sql(self, sql: str) -> list[tuple[Any, ...]]:
-        connection: Any = await asyncpg.connect(self.url)
+        connection = await cast("Any", asyncpg).connect(self.url)
         try:
             if not sql.startswith("SELECT"):
                 await connection.execute(sql)
@@ -254,7 +255,9 @@ async def test_a_kill_between_both_commits_doubles_nothing(
     assert await erp.sql("SELECT run FROM stock.docflow_progress") == []
 
 
-async def test_what_an_import_changed_is_taken_back_if_it_is_unchanged(erp: Erp) -> None:
+async def test_what_an_import_changed_is_taken_back_if_it_is_unchanged(
+    erp: Erp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await erp.sql('ALTER TABLE stock."Tools" ADD site text')
     await erp.sql('CREATE UNIQUE INDEX ON stock."Tools" (site, article_no)')
     declared = tools(TOOLS.replace('project_id: "-"', "project_id: site"))
@@ -264,15 +267,24 @@ async def test_what_an_import_changed_is_taken_back_if_it_is_unchanged(erp: Erp)
     done = await erp.imported(changes, "T2", strategy="replace")
     assert done == Counts(created=2, updated=2, deleted=1)
     await erp.sql("UPDATE stock.\"Tools\" SET price = 9 WHERE article_no IN ('T-2', 'T-5')")
-    query = select(target_images.c.images).order_by(target_images.c.id.desc()).limit(1)
-    async with erp.installation.database.reading() as connection:
-        images = unpack_images((await connection.execute(query)).scalar_one())
-    for _ in range(2):
-        taken = await erp.targets.take_back(declared, "undo", images)
-        assert (taken.restored, taken.conflicts) == (
-            3,
-            [(("P1", "T-2"), "was changed since"), (("P1", "T-5"), "was changed since")],
-        )
+    key, database = TaskKey("P1", "T2"), erp.installation.database
+    with pytest.raises(RuleViolation, match="is running; end it first"):
+        await taken_back(database, erp.targets, key)
+    given = message_of("tools", blob_name="in/file", task_id="T2")
+    closing = Closing(message=given, state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T2")
+    with monkeypatch.context() as patched:
+        # Their transaction is committed, and docflow's is not.
+        patched.setattr("activities.imports.taken_back.delete", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            await taken_back(database, erp.targets, key)
+    taken = await taken_back(database, erp.targets, key)
+    assert (taken.restored, sorted(taken.conflicts)) == (
+        3,
+        [(("P1", "T-2"), "was changed since"), (("P1", "T-5"), "was changed since")],
+    )
+    with pytest.raises(RuleViolation, match="has changed nothing"):
+        await taken_back(database, erp.targets, key)
     found = {row[0]: row[2] for row in await erp.tools()}
     assert found == {
         "T-1": Decimal("149.90"),

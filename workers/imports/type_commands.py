@@ -17,6 +17,7 @@ from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run
 from workers.shared.cli.output import console, output_file, print_json, table, text
 from workers.shared.cli.standard_output import OutputLost
+from workflows.imports.runs import TaskKey
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
@@ -293,6 +294,48 @@ async def _each(
             except RuleViolation as error:
                 raise CommandError(str(error)) from error
             _print(each, in_force.get(each.name), changes, applied=allow_loss is not None)
+
+
+@app.command("take-back")
+def take_back(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="PROJECT/TASK", help="The import.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Undo what an import that has ended changed in a table of yours.
+
+    Rows that were changed since stay as they are, and are listed.
+
+    Exit codes: 0 all rows are as they were, 1 some were changed since.
+
+    \b
+    Example:
+      docflow types take-back P1/tools-7
+    """
+    run(_take_back(cli_context(context), name, as_json=as_json))
+
+
+async def _take_back(cli: CliContext, name: str, *, as_json: bool) -> None:
+    from activities.imports.taken_back import taken_back
+    from adapters.ports.errors import Denied
+
+    project, _, task = name.removeprefix("import/").partition("/")
+    if not task:
+        raise UsageError(f"{name!r} is no import; write PROJECT/TASK")
+    async with cli.tables() as database, _targets(cli, database) as targets:
+        try:
+            done = await taken_back(database, targets, TaskKey(project, task))
+        except (RuleViolation, Denied) as error:
+            raise CommandError(str(error)) from error
+    conflicts = [(", ".join(map(str, key)), reason) for key, reason in done.conflicts]
+    if as_json:
+        print_json({"restored": done.restored, "conflicts": conflicts})
+    else:
+        for key, reason in conflicts:
+            typer.echo(f"{key}: {reason}")
+        typer.echo(f"{done.restored:,} changes taken back, {len(conflicts):,} not")
+    if conflicts:
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @asynccontextmanager
