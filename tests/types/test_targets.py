@@ -1,6 +1,9 @@
 """Rows of declared types go into tables of the teams that declared them."""
 
+import asyncio
 import re
+import signal
+import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import date
@@ -12,7 +15,7 @@ from unittest.mock import AsyncMock, Mock
 import asyncpg
 import pytest
 import pytest_asyncio
-from sqlalchemy import select
+from sqlalchemy import func, select
 from temporalio.exceptions import ApplicationError
 
 from activities.imports.store import SqlImportStore
@@ -28,6 +31,7 @@ from adapters.types.targets import TargetTables
 from tests.support.fresh_database import DATABASES, fresh_url
 from tests.support.imports.activities import ActivityPorts, Killed, message_of
 from tests.types.conftest import Installation
+from tests.types.dying_writer import CHUNKS, ROWS, STOCK, written
 from workers.imports.rehearsal import rehearsed
 from workflows.imports.runs import Closing, Counts, ImportState, TaskKey
 from workflows.shared.declared_types import DeclaredType
@@ -423,3 +427,28 @@ async def test_rows_of_their_table_are_exported_with_their_kinds(erp: Erp) -> No
         ("T-1", "Wrench", Decimal("149.90"), Decimal(2), date(2024, 3, 1), "used"),
         ("T-2", "Stand", Decimal("38.00"), Decimal(1), None, "new"),
     ]
+
+
+@pytest.mark.parametrize("last", range(1, CHUNKS + 1))
+async def test_a_process_killed_at_any_chunk_writes_each_row_once(erp: Erp, last: int) -> None:
+    database = erp.installation.database
+    await erp.sql(
+        "CREATE TABLE stock (project_id text, article text, amount int CHECK (amount >= 0),"
+        " PRIMARY KEY (project_id, article)); CREATE TABLE seen (article text);"
+        "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN INSERT INTO seen VALUES (NEW.article); RETURN NEW; END $$;"
+        "CREATE TRIGGER see AFTER INSERT OR UPDATE ON stock FOR EACH ROW EXECUTE FUNCTION see()"
+    )
+    await erp.installation.types.apply(STOCK)
+    url = database.engine.url.render_as_string(hide_password=False)
+    command = ("-m", "tests.types.dying_writer", url, erp.url, str(last))
+    dying = await asyncio.create_subprocess_exec(sys.executable, *command)
+    assert await dying.wait() == -signal.SIGKILL
+    mark = await written(erp.installation.store)
+    rows = CHUNKS * (ROWS - 1)
+    assert mark.counts == Counts(created=rows, rejected=CHUNKS)
+    assert await erp.sql("SELECT count(*), count(DISTINCT article) FROM seen") == [(rows, rows)]
+    assert await erp.sql("SELECT run FROM public.docflow_progress") == []
+    images = select(func.count()).select_from(target_images)
+    async with database.reading() as connection:
+        assert await connection.scalar(images) == CHUNKS
