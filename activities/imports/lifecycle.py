@@ -221,7 +221,7 @@ class SmallTables:
     async def _read(self, message: AnyTableMessage, plan: ImportPlan) -> SmallTable | None:
         etag = None if plan.source is None else plan.source.etag
         spec = await self._store.types.spec(message, plan.facts)
-        if spec.has_references:
+        if spec.has_references or spec.is_elsewhere:
             return None
         blocks = self._blobs.read(message.blob_name, etag=etag)
         content = b"".join([block async for block in blocks])

@@ -11,6 +11,7 @@ from typing import Final
 
 from temporalio import activity
 
+from activities.imports.accepted_files import Accepted, AcceptedFiles
 from activities.imports.references import References
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
@@ -27,6 +28,7 @@ from activities.shared.scratch import fetched, scratch_folder
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.blobs import Blobs
+from adapters.signed_webhook import SignedWebhook
 from workflows.imports.findings import Findings, ReportMemory
 from workflows.imports.messages import (
     AnyTableMessage,
@@ -48,7 +50,13 @@ from workflows.imports.runs import (
     RowChunk,
     TaskKey,
 )
-from workflows.imports.types import SECTION, TableSpec, scope_of, with_defaults
+from workflows.imports.types import (
+    SECTION,
+    TableSpec,
+    refuse_elsewhere,
+    scope_of,
+    with_defaults,
+)
 from workflows.imports.validation import (
     DISTINCT,
     QUESTION,
@@ -109,7 +117,15 @@ class Load:
         finishes the load, so that no restart can append them again. So are rows of which one ends
         another: what becomes of them must not depend on where chunks end.
         """
-        return self._needs_all or self.spec.period is not None
+        return self._needs_all or self.spec.period is not None or self.file is not None
+
+    @property
+    def file(self) -> Accepted | None:
+        """The file that rows go into; None: they go into a table."""
+        target = self.spec.declared and self.spec.declared.target
+        if not target or target.file is None:
+            return None
+        return Accepted(self.key, self.spec, self.scope, self.identity)
 
     @property
     def _needs_all(self) -> bool:
@@ -120,7 +136,9 @@ class Load:
 
     def is_single(self, chunk: RowChunk, exhausted: bool) -> bool:
         """Whether one transaction is all that a document costs: it is small, without problems."""
-        return exhausted and not chunk.rejected and not self._needs_all
+        return (
+            exhausted and not chunk.rejected and not self._needs_all and not self.spec.is_elsewhere
+        )
 
     def held_back(self, mark: LoadMark) -> bool:
         """Whether rejected rows keep the whole document out."""
@@ -163,6 +181,7 @@ async def begin(types: TableTypes, work: HandlerInput) -> Load:
     spec = await types.spec(message, work.plan.facts)
     message = with_defaults(message, spec)
     scope = scope_of(message, spec)
+    refuse_elsewhere(message.strategy, spec)
     store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
         message.strategy is Strategy.APPEND and not spec.numbered
     )
@@ -225,7 +244,8 @@ class CodeSpelling:
         self._message = message
         self._spec = spec
         self._kind = kind
-        self._names = code_fields(spec)
+        # Codes of other tables are what their owners say they are.
+        self._names = () if spec.is_elsewhere else code_fields(spec)
         self._key = TaskKey(message.project_id, message.task_id)
         self._answer: str | None = None
         self._lengths: Sequence[int] = ()
@@ -280,7 +300,8 @@ class CodeSpelling:
         Raises:
             InvalidDocument: Other lines were stored before headings gave them their sections.
         """
-        if SECTION not in self._spec.key or self._message.strategy is Strategy.REPLACE:
+        is_bare = SECTION not in self._spec.key or self._spec.is_elsewhere
+        if is_bare or self._message.strategy is Strategy.REPLACE:
             return
         places = [self._names.index(name) for name in (self._spec.key[0], SECTION)]
         columns = code_columns(chunk, self._names)
@@ -451,6 +472,7 @@ class RowImports:
         reports: Writes reports.
         scratch: Folder for temporary files.
         chunk_rows: Rows of one transaction.
+        receivers: Who is told of files with accepted rows; None: nobody, as in a dry run.
     """
 
     def __init__(
@@ -461,8 +483,10 @@ class RowImports:
         reports: XlsxReportWriter,
         scratch: Path,
         chunk_rows: int = CHUNK_ROWS,
+        receivers: Mapping[str, SignedWebhook] | None = None,
     ) -> None:
         self._store = store
+        self._files = AcceptedFiles(store, blobs, scratch, receivers)
         self._blobs = blobs
         self._documents = documents
         self._reports = reports
@@ -551,7 +575,22 @@ class RowImports:
                     chunk = await asyncio.shield(ahead)
             finally:
                 await thread.run(reading.close)
+        if (file := load.file) is not None:
+            return await self._hand_over(load, file, reading)
         return await self._complete(load, await self._stored_among_left_out(load, reading))
+
+    async def _hand_over(self, load: Load, file: Accepted, reading: TableReader) -> LoadMark:
+        """Write the accepted rows into a file, tell its receiver, and finish the load."""
+        mark = await self._store.mark(load.key)
+        if load.held_back(mark):
+            return await self._store.finish(load.key)
+        blob, count = await self._files.write(file)
+        report = None
+        if mark.counts.rejected or reading.findings.skipped:
+            report = await self._report(load, reading, self._store.rejects(load.key))
+        counts = mark.counts.plus(Counts(created=count))
+        await self._files.tell(file, blob, counts, report)
+        return await self._store.hand_over(load.key, count)
 
     async def _ask(self, load: Load, reading: TableReader, quick: bool) -> HandlerOutcome | None:
         """Show a person the rows that are no data before any is written; None: there is no such
@@ -608,7 +647,7 @@ class RowImports:
         `replace` must not count them as gone: the row may be data after all.
         """
         left = sorted(reading.findings.left_keys)
-        if load.message.strategy is not Strategy.REPLACE or not left:
+        if load.message.strategy is not Strategy.REPLACE or not left or load.file is not None:
             return ()
         known = await self._store.known_codes(
             load.key, load.spec.table, load.scope, code_fields(load.spec), left
@@ -617,11 +656,11 @@ class RowImports:
 
     async def _complete(self, load: Load, stored: Sequence[str]) -> LoadMark:
         if not load.staged:
-            return await self._store.finish(load.key)
+            return await self._store.finish(load.key, load.spec.table)
         mark = await self._store.mark(load.key)
         if load.held_back(mark):
             # The staged rows go when the import is closed; no reader ever sees them.
-            return await self._store.finish(load.key)
+            return await self._store.finish(load.key, load.spec.table)
         return await self._store.swap(
             load.key,
             load.spec.table,
@@ -713,7 +752,10 @@ def _too_many_rejected(load: Load, mark: LoadMark) -> str | None:
 def _note(load: Load, mark: LoadMark, reading: TableReader, stored: Sequence[str]) -> str | None:
     sentences: list[str] = []
     rejected = mark.counts.rejected
-    if rejected and load.message.strategy is Strategy.REPLACE:
+    if load.file is not None:
+        if mark.finished and not load.held_back(mark):
+            sentences.append(f"The rows are in {load.file.name}.")
+    elif rejected and load.message.strategy is Strategy.REPLACE:
         sentences.append(f"Nothing was removed, because {_rows(rejected)} rejected.")
     elif stored:
         more = f", as are {len(stored) - 1:,} more" if len(stored) > 1 else ""

@@ -90,6 +90,7 @@ class Load:
         aside: Table that keeps rows under `id` until the load is done: a staging twin, or the
             keys that a schedule has held.
         staged_columns: Columns that the staged rows have.
+        token: Names it in other databases, whose rows it writes; None: it has written none.
     """
 
     id: int
@@ -97,6 +98,7 @@ class Load:
     retired: Counts | None = None
     aside: str | None = None
     staged_columns: tuple[str, ...] = ()
+    token: str | None = None
 
 
 def turn_name(table: str, project_id: str) -> str:
@@ -172,6 +174,7 @@ def load_of(row: Any) -> Load:
         retired=None if row.retired is None else Counts.model_validate_json(row.retired),
         aside=row.aside,
         staged_columns=tuple(json.loads(row.staged_columns or "[]")),
+        token=row.token,
     )
 
 

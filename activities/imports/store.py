@@ -1,60 +1,43 @@
-"""The tables of imports, and imports that are written in one transaction.
-
-An import that is written, and recorded as completed, in one transaction.
-
-It looks once at what the database knows, writes the rows, and inserts the status row last: a task
-or a guard that another transaction has taken meanwhile conflicts there, and all is rolled back.
-"""
+"""The tables of imports."""
 
 import hashlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+from uuid import uuid4
 
 from sqlalchemy import (
-    ColumnElement,
-    Executable,
-    Integer,
-    Select,
-    Table,
-    Text,
-    bindparam,
     delete,
-    exists,
-    false,
-    func,
-    literal_column,
-    or_,
-    select,
-    true,
+    insert,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.imports import schedule_store, status_store, upserts
 from activities.imports.ports import EarlierImport, HeldBy, ScheduleClaim, WholeImport
-from activities.imports.status_store import Load, turn_name
+from activities.imports.status_store import Load
 from activities.imports.tables import TableTypes
 from activities.imports.upserts import batch_of, needs_table_alone, write_batch
+from activities.imports.whole_imports import complete
 from adapters.database.bulk import engine as bulk
-from adapters.database.bulk.engine import advisory_lock_key
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.errors import unstorable
+from adapters.database.foreign import ForeignDatabases
+from adapters.database.foreign_rows import Refused, Written, pack_images
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.imports import (
-    HOLDS,
-    import_answers,
-    import_tasks,
     schedule_activities,
 )
+from adapters.database.models.types import target_images
+from adapters.ports.errors import PortError
 from adapters.ports.records import OpenRow
 from adapters.types.references import Referred
-from workflows.imports.findings import naming_unused_fields
-from workflows.imports.messages import BulkMessage, ImportMessage, Strategy
+from adapters.types.tables import target_of
+from adapters.types.targets import TargetTables
+from workflows.imports.messages import BulkMessage, ImportMessage, Strategy, workflow_id
 from workflows.imports.runs import (
     Closing,
     Counts,
@@ -65,184 +48,9 @@ from workflows.imports.runs import (
     TaskKey,
 )
 from workflows.imports.schedules import ScheduleProject
-from workflows.imports.types import TableSpec, scope_of
-from workflows.imports.validation import (
-    DISTINCT,
-    QUESTION,
-    code_fields,
-    codes_of,
-    may_differ,
-    settled,
-    spellings,
-)
 from workflows.shared.cells import RejectedRow
 from workflows.shared.contracts import BlobRef, Problem
-from workflows.shared.errors import InvalidDocument
-
-
-class _TakesSteps(Exception):
-    """Rolls the transaction back."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the database knows before a row is written.
-
-    Attributes:
-        answer: What a person said about codes that differ in leading zeros only.
-        lengths: See `workflows.imports.validation.spellings`; none where that is answered.
-    """
-
-    answer: str | None
-    lengths: frozenset[int]
-
-
-async def complete(database: Database, whole: WholeImport) -> HandlerOutcome | None:
-    """Write rows and status row; None, and nothing is written: the import takes the usual steps."""
-    batch = batch_of(whole.chunk)
-    try:
-        async with database.transaction() as connection:
-            return await _completed(connection, whole, batch, datetime.now(UTC))
-    except _TakesSteps:
-        return None
-
-
-async def _completed(
-    connection: AsyncConnection,
-    whole: WholeImport,
-    batch: RowBatch,
-    now: datetime,
-) -> HandlerOutcome:
-    message = whole.message
-    if whole.guard is not None:
-        await status_store.lock_guard(connection, message, whole.guard)
-    spec = whole.spec
-    alone = needs_table_alone(batch, message.strategy)
-    known = await _look(connection, whole, spec, alone)
-    chunk = await _settled(connection, whole, spec, known)
-    if chunk is not whole.chunk:
-        batch = batch_of(chunk)
-    stamp = Stamp(message.task_id, now)
-    written = await write_batch(connection, batch, message.strategy, stamp)
-    if written.refused:
-        raise _TakesSteps
-    outcome = naming_unused_fields(message, HandlerOutcome(counts=written.counts, note=whole.note))
-    if not await status_store.record_completed(connection, whole, outcome, now):
-        raise _TakesSteps
-    return outcome
-
-
-async def _look(
-    connection: AsyncConnection,
-    whole: WholeImport,
-    spec: TableSpec,
-    alone: bool,
-) -> _Known:
-    """Wait for the turn on the table, and see what is known, in one round trip."""
-    message, scope = whole.message, scope_of(whole.message, spec)
-    guarded = whole.guard is not None
-    statement = _looking(spec.table, code_fields(spec), tuple(scope), alone, guarded)
-    parameters: dict[str, Any] = {
-        "project": message.project_id,
-        "task": message.task_id,
-        "kind": str(message.document_type),
-        "turn": advisory_lock_key(turn_name(spec.table, message.project_id)),
-        **({"guard": whole.guard} if guarded else {}),
-        **{f"scope_{name}": value for name, value in scope.items()},
-    }
-    rows = await bulk.fetch(connection, statement, parameters)
-    taken, answer, *_ = rows[0]
-    if taken:
-        raise _TakesSteps
-    lengths = (length for _, _, length, *_ in rows)
-    return _Known(answer, frozenset(length for length in lengths if length is not None))
-
-
-@lru_cache
-def _looking(
-    table: str,
-    names: tuple[str, ...],
-    scope: tuple[str, ...],
-    alone: bool,
-    guarded: bool,
-) -> Executable:
-    """One row for each length, at least one; the columns beside it are the same in all."""
-    project, task, kind = (bindparam(name, type_=Text) for name in ("project", "task", "kind"))
-    tasks, known, found = import_tasks.c, import_answers.c, DOMAIN[table]
-    taken = exists().where(tasks.project_id == project, tasks.task_id == task)
-    held = exists().where(
-        tasks.project_id == project,
-        tasks.document_type == kind,
-        tasks.guard == bindparam("guard", type_=Text),
-        HOLDS,
-    )
-    answer = (
-        select(known.answer)
-        .where(
-            known.project_id == project,
-            known.document_type == kind,
-            known.question == QUESTION,
-        )
-        .scalar_subquery()
-    )
-    lengths = _zero_led_lengths(found, names, scope, task, answer).subquery("lengths")
-    always = select(literal_column("1", Integer).label("one")).subquery("always")
-    columns: tuple[Any, ...] = (
-        (or_(taken, held) if guarded else taken).label("taken"),
-        answer.label("answer"),
-        lengths.c.length,
-        bulk.turn(alone=alone),
-    )
-    return select(*columns).select_from(always.outerjoin(lengths, true()))
-
-
-def _zero_led_lengths(
-    found: Table,
-    names: Sequence[str],
-    scope: Sequence[str],
-    task: ColumnElement[str],
-    answer: ColumnElement[Any],
-) -> Select[Any]:
-    """Lengths of first codes where some code begins with a zero; none of a key without codes."""
-    if not names:
-        return select(literal_column("NULL", Integer).label("length")).where(false())
-    return (
-        select(func.length(found.c[names[0]]).label("length"))
-        .where(
-            func.coalesce(answer, "") != DISTINCT,
-            *(found.c[name] == bindparam(f"scope_{name}", type_=Text) for name in scope),
-            upserts.zero_led(found, names),
-            found.c.source_task != task,
-        )
-        .distinct()
-    )
-
-
-async def _settled(
-    connection: AsyncConnection,
-    whole: WholeImport,
-    spec: TableSpec,
-    known: _Known,
-) -> RowChunk:
-    """The chunk with its codes as they are known."""
-    names = code_fields(spec)
-    if known.answer == DISTINCT or not names:
-        return whole.chunk
-    found = codes_of(whole.chunk, names)
-    if not may_differ(zip(*found, strict=True), known.lengths):
-        return whole.chunk
-    codes: Mapping[tuple[str, ...], bool] = await upserts.known(
-        connection,
-        TaskKey(whole.message.project_id, whole.message.task_id),
-        spec.table,
-        scope_of(whole.message, spec),
-        names,
-        spellings(found, known.lengths),
-    )
-    try:
-        return settled(whole.chunk, names, codes, known.answer)
-    except InvalidDocument as error:
-        raise _TakesSteps from error
+from workflows.shared.declared_types import DeclaredType
 
 
 class SqlImportStore:
@@ -260,11 +68,18 @@ class SqlImportStore:
     Args:
         database: Where the tables are.
         types: As the attribute; those that the database declares when absent.
+        targets: Tables of teams; when absent, only docflow's own database may have them.
     """
 
-    def __init__(self, database: Database, types: TableTypes | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        types: TableTypes | None = None,
+        targets: TargetTables | None = None,
+    ) -> None:
         self._database = database
         self.types = types or TableTypes(database)
+        self._targets = targets or TargetTables(ForeignDatabases(database))
 
     async def begin(
         self,
@@ -347,6 +162,8 @@ class SqlImportStore:
         """
         if strategy is Strategy.REPLACE:
             raise ValueError("strategy 'replace' is staged and swapped, not written by chunks")
+        if (declared := target_of(chunk.table)) is not None:
+            return await self._write_there(declared, key, chunk, strategy)
         batch, stamp = batch_of(chunk), Stamp(key.task_id, _now())
         async with self._opened(
             key, table=chunk.table, alone=needs_table_alone(batch, strategy), now=stamp.now
@@ -394,6 +211,8 @@ class SqlImportStore:
                 closed as of `as_of` instead); the others act as in `write`.
             as_of: Day of the import.
         """
+        if (declared := target_of(table)) is not None:
+            return await self._swap_there(declared, key, table, scope, strategy)
         stamp = Stamp(key.task_id, _now())
         async with self._opened(key, table=table, alone=True, now=stamp.now) as (connection, load):
             if load is None or load.mark.finished:
@@ -401,6 +220,120 @@ class SqlImportStore:
             done = await upserts.swap_in(connection, load, table, scope, strategy, as_of, stamp)
             await status_store.drop_staged_rows(connection, load)
             mark = status_store.advanced(load.mark, load.mark.cursor, done.counts, done.problems)
+            return await status_store.save_mark(
+                connection, load, replace(mark, finished=True), aside=None
+            )
+
+    async def _write_there(
+        self, declared: DeclaredType, key: TaskKey, chunk: RowChunk, strategy: Strategy
+    ) -> LoadMark:
+        """Write one chunk into a table of its team, and then its mark.
+
+        The load stays locked meanwhile: of two attempts one waits, and sees what the other did.
+        """
+        batch = batch_of(chunk)
+        places = {line: place for place, line in enumerate(batch.lines)}
+        async with self._opened_there(key) as (connection, load):
+            if load is None or chunk.cursor <= load.mark.cursor:
+                return _left_alone(load)
+            refused = unstorable(batch)
+            good = batch.take([n for n in range(len(batch)) if n not in refused])
+            identity, *_ = chunk.header or load.mark.header
+            step = f"{identity[:_IDENTITY]}/{load.mark.cursor}-{chunk.cursor}"
+
+            async def pages() -> AsyncIterator[tuple[Sequence[Any], Sequence[int]]]:
+                if good.rows:
+                    yield good.rows, good.lines
+
+            written = await self._targets.write(
+                declared, str(load.token), step, batch.columns, pages(), strategy.value, {}
+            )
+            for each in written.refused:
+                place = places[each.place]
+                value = _refused_value(each, batch, place)
+                refused[place] = upserts.problem_of(each, value)
+            await _keep_images(connection, key, declared, written)
+            counts = _counts(written, len(refused))
+            return await self._advance(connection, load, chunk, counts, refused)
+
+    async def _swap_there(
+        self,
+        declared: DeclaredType,
+        key: TaskKey,
+        table: str,
+        scope: Mapping[str, Any],
+        strategy: Strategy,
+    ) -> LoadMark:
+        """Bring the staged rows into a table of their team, and then finish the load."""
+        async with self._opened_there(key) as (connection, load):
+            if load is None or load.mark.finished:
+                return _left_alone(load)
+            opened, columns = load, load.staged_columns
+
+            async def pages() -> AsyncIterator[tuple[Sequence[Any], Sequence[int]]]:
+                if columns:
+                    async for batch, _ in upserts.staged_pages(connection, opened, table):
+                        yield batch.rows, batch.lines
+
+            step = f"{load.mark.header[0][:_IDENTITY]}/all"
+            written = await self._targets.write(
+                declared, str(load.token), step, columns, pages(), strategy.value, scope
+            )
+            await upserts.refuse_staged(connection, load, table, written.refused)
+            await _keep_images(connection, key, declared, written)
+            await status_store.drop_staged_rows(connection, load)
+            problems = len(written.refused)
+            counts = _counts(written, problems)
+            mark = status_store.advanced(load.mark, load.mark.cursor, counts, problems)
+            mark = await status_store.save_mark(
+                connection, load, replace(mark, finished=True), aside=None
+            )
+        await self._forget_there(declared, load)
+        return mark
+
+    @asynccontextmanager
+    async def _opened_there(
+        self, key: TaskKey
+    ) -> AsyncGenerator[tuple[AsyncConnection, Load | None]]:
+        """A transaction that holds the task's load, which has a name for other databases."""
+        async with self._targets.turns:
+            async with self._opened(key) as (connection, load):
+                if load is None or load.token is not None:
+                    yield connection, load
+                    return
+                await status_store.save_mark(connection, load, load.mark, token=uuid4().hex)
+            async with self._opened(key) as opened:
+                yield opened
+
+    async def _forget_there(self, declared: DeclaredType, load: Load) -> None:
+        """Remove what their side table remembers of a load that is finished.
+
+        A row that stays there is of no use, and does no harm.
+        """
+        if load.token is not None:
+            with suppress(PortError):
+                await self._targets.forget(declared, load.token)
+
+    async def staged(
+        self, key: TaskKey, table: str
+    ) -> AsyncGenerator[tuple[Sequence[str], Sequence[tuple[Any, ...]]]]:
+        """Staged rows of a load in the order of the file: pages of columns and their values."""
+        async with self._opened(key) as (_, load):
+            pass
+        if load is None or not load.staged_columns:
+            return
+        async with self._database.reading() as connection:
+            async for batch, _ in upserts.staged_pages(connection, load, table):
+                yield batch.columns, batch.rows
+
+    async def hand_over(self, key: TaskKey, count: int) -> LoadMark:
+        """Finish a load whose staged rows went into a file, so many; they go."""
+        async with self._opened(key) as (connection, load):
+            if load is None or load.mark.finished:
+                return _left_alone(load)
+            await status_store.drop_staged_rows(connection, load)
+            counts = Counts(created=count)
+            mark = status_store.advanced(load.mark, load.mark.cursor, counts, 0)
             return await status_store.save_mark(
                 connection, load, replace(mark, finished=True), aside=None
             )
@@ -442,6 +375,9 @@ class SqlImportStore:
         Returns:
             Each with whether the task itself has written it.
         """
+        if (declared := target_of(table)) is not None:
+            found = await self._targets.known(declared, scope, names, firsts)
+            return {tuple(map(str, codes)): False for codes in found}
         async with self._database.reading() as connection:
             return await upserts.known(connection, key, table, scope, names, firsts)
 
@@ -466,6 +402,10 @@ class SqlImportStore:
 
         A name that several rows have means all of their keys.
         """
+        declared = None if referred.table is None else target_of(referred.table)
+        if declared is not None:
+            found = await self._targets.known(declared, scope, (referred.key,), values)
+            return {str(value): (str(value),) for (value,) in found}
         async with self._database.reading() as connection:
             return await upserts.referred(connection, referred, scope, values)
 
@@ -496,12 +436,17 @@ class SqlImportStore:
         async with self._database.transaction() as connection:
             await bulk.insert_new(connection, batch, Stamp(key.task_id, _now()))
 
-    async def finish(self, key: TaskKey) -> LoadMark:
-        """Mark a load that was written chunk by chunk as finished."""
+    async def finish(self, key: TaskKey, table: str | None = None) -> LoadMark:
+        """Mark a load that was written chunk by chunk as finished; `table` is where it went."""
         async with self._opened(key) as (connection, load):
             if load is None:
                 return _left_alone(load)
-            return await status_store.save_mark(connection, load, replace(load.mark, finished=True))
+            mark = replace(load.mark, finished=True)
+            await status_store.save_mark(connection, load, mark)
+        declared = None if table is None else target_of(table)
+        if declared is not None:
+            await self._forget_there(declared, load)
+        return mark
 
     def rejects(self, key: TaskKey) -> AsyncIterator[Sequence[RejectedRow]]:
         """Rejected rows by line, in pages of at most 1,000; no transaction is held open."""
@@ -687,6 +632,39 @@ class SqlImportStore:
             return done.counts
 
         return await self._once(key, batch.table.name, repr(batch.rows), register)
+
+
+_IDENTITY: Final = 16
+
+
+def _counts(written: Written, rejected: int) -> Counts:
+    return Counts(
+        created=written.created,
+        updated=written.updated,
+        unchanged=written.unchanged,
+        deleted=written.deleted,
+        rejected=rejected,
+    )
+
+
+def _refused_value(refused: Refused, batch: RowBatch, place: int) -> Any:
+    if refused.column not in batch.columns:
+        return None
+    return batch.rows[place][batch.columns.index(refused.column)]
+
+
+async def _keep_images(
+    connection: AsyncConnection, key: TaskKey, declared: DeclaredType, written: Written
+) -> None:
+    """Keep what a table of a team held before, so that the import can be taken back."""
+    if written.images:
+        values = {
+            "run": workflow_id(key.project_id, key.task_id),
+            "digest": declared.digest,
+            "images": pack_images(written.images),
+            "created_at": _now(),
+        }
+        await connection.execute(insert(target_images).values(values))
 
 
 def _now() -> datetime:

@@ -32,6 +32,7 @@ from activities.imports.status_store import Load, add_rejects
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.errors import unstorable
+from adapters.database.foreign_rows import Refused
 from adapters.database.models.base import known_as
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.imports import (
@@ -495,6 +496,45 @@ async def swap_in(
     return Swapped(gone.plus(swapped.counts), swapped.problems)
 
 
+async def refuse_staged(
+    connection: AsyncConnection, load: Load, table_name: str, refused: Sequence[Refused]
+) -> None:
+    """Keep staged rows for the report that a table of a team did not take.
+
+    Args:
+        connection: In a transaction.
+        load: Whose rows.
+        table_name: What `STAGED` has them under.
+        refused: What is wrong with the row of each line.
+    """
+    staged, wanted = STAGED[table_name], {each.place: each for each in refused}
+    lines = sorted(wanted)
+    for first in range(0, len(lines), _PAGE):
+        some = staged.c.source_line.in_(lines[first : first + _PAGE])
+        query = select(staged).where(staged.c.load_id == load.id, some)
+        rows = [
+            (row, wanted[row.source_line])
+            for row in await connection.execute(query.order_by(staged.c.source_line))
+        ]
+        rejected = [
+            RejectedRow(
+                row.source_line,
+                load_cells(row.cells or "[]"),
+                (problem_of(each, getattr(row, each.column or "", None)),),
+            )
+            for row, each in rows
+        ]
+        await add_rejects(connection, load, rejected)
+
+
+def problem_of(refused: Refused, value: Any) -> Problem:
+    """What a table of a team says about a row, and a value of it."""
+    shown = None if value is None else str(value)[:200]
+    return Problem(
+        line=refused.place, column=refused.column, value=shown, reason=refused.reason[:_REASON]
+    )
+
+
 async def _staged_count(connection: AsyncConnection, load: Load, table_name: str) -> int:
     staged = STAGED[table_name]
     query = select(func.count()).select_from(staged).where(staged.c.load_id == load.id)
@@ -522,7 +562,7 @@ async def _write_pages(
 ) -> Swapped:
     """Write page by page as chunks are written, and keep what is refused."""
     counts, problems = Counts(), 0
-    async for batch, cells in _pages(connection, load, table_name):
+    async for batch, cells in staged_pages(connection, load, table_name):
         written = await write_batch(connection, batch, strategy, stamp)
         counts = counts.plus(written.counts)
         problems += len(written.refused)
@@ -537,10 +577,10 @@ async def _write_pages(
     return Swapped(counts, problems)
 
 
-async def _pages(
+async def staged_pages(
     connection: AsyncConnection, load: Load, table_name: str
 ) -> AsyncIterator[tuple[RowBatch, list[list[Cell]]]]:
-    """Staged rows in the order of the file, with their cells as read.
+    """Read staged rows in the order of the file, with their cells as read.
 
     Crew members come by person, all of one together: one assignment ends another, and counts must
     not depend on where pages end.

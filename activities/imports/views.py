@@ -1,21 +1,27 @@
 """Imports as people read them, rows out again, and what is no longer kept."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Annotated, Any, Final, Self
 
 from sqlalchemy import func, select, true
 
 from adapters.database.engine import Database
+from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.imports import FINAL, HAS_PROBLEMS, import_tasks, rejected_messages
+from adapters.database.models.types import target_images
 from adapters.database.records import KeptRows, SqlOldRows, record_of
 from adapters.types.store import SqlDeclaredTypes
-from adapters.types.tables import register_table
+from adapters.types.tables import register_table, target_of
+from adapters.types.targets import TargetTables
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import Correction, Counts, ImportState, ImportStatus, Question
 from workflows.imports.types import TableSpec
 from workflows.shared.contracts import BlobRef, Problem, Record, not_served, served, served_as
+from workflows.shared.fields import ColumnKind
 
 _TEXTS: Final = ("problems", "report", "corrections")
 
@@ -113,11 +119,34 @@ PAGE: Final = 5_000
 """Rows that are in memory at once."""
 
 
-class SqlImportedRows:
-    """Reads imported tables; every method raises `Unavailable` without the database."""
+_READ: Final[Mapping[ColumnKind, Callable[[str], Any]]] = {
+    ColumnKind.INTEGER: int,
+    ColumnKind.DURATION: int,
+    ColumnKind.DECIMAL: Decimal,
+    ColumnKind.MONEY: Decimal,
+    ColumnKind.DATE: date.fromisoformat,
+    ColumnKind.TIME: time.fromisoformat,
+    ColumnKind.TIMESTAMP: datetime.fromisoformat,
+    ColumnKind.BOOLEAN: "true".__eq__,
+}
+"""How the text of a value in a table of a team is read."""
 
-    def __init__(self, database: Database) -> None:
+
+def _read(kind: Callable[[str], Any], text: str | None) -> Any:
+    return None if text is None else kind(text)
+
+
+class SqlImportedRows:
+    """Reads imported tables; every method raises `Unavailable` without the database.
+
+    Args:
+        database: Where docflow's own tables are.
+        targets: Tables of teams.
+    """
+
+    def __init__(self, database: Database, targets: TargetTables | None = None) -> None:
         self._database = database
+        self._targets = targets or TargetTables(ForeignDatabases(database))
 
     async def read(
         self, spec: TableSpec, scope: Mapping[str, str]
@@ -131,6 +160,13 @@ class SqlImportedRows:
         Yields:
             Pages of values in the order of the fields of `spec`.
         """
+        if (declared := target_of(spec.table)) is not None:
+            names = [field.name for field in spec.fields]
+            kinds = [_READ.get(field.kind, str) for field in spec.fields]
+            async with aclosing(self._targets.read(declared, scope, names)) as found:
+                async for texts in found:
+                    yield [tuple(map(_read, kinds, row)) for row in texts]
+            return
         table = DOMAIN[spec.table]
         query = (
             select(*(table.c[field.name] for field in spec.fields))
@@ -164,6 +200,11 @@ def old_imports(database: Database) -> SqlOldRows:
     """Status rows of imports that have ended, with their reports."""
     tasks = import_tasks
     return SqlOldRows(database, tasks, tasks.c.finished_at, _ENDED, blob=tasks.c.report)
+
+
+def old_images(database: Database) -> SqlOldRows:
+    """What imports have changed in tables of teams."""
+    return SqlOldRows(database, target_images, target_images.c.created_at, true())
 
 
 def old_resubmitted(database: Database) -> SqlOldRows:

@@ -68,7 +68,8 @@ class SheetTypes:
             found |= {name: _club(declared) for name, declared in club_types().items()}
             own = {k: v for k, v in builtin_types().items() if k not in _BY_MESSAGE}
             for name, declared in (own | dict(known)).items():
-                found[name] = _sheet(declared, known)
+                if declared.target is None:
+                    found[name] = _sheet(declared, known)
         return sorted(found.values(), key=lambda each: each.name)
 
     async def known(self, name: str) -> bool:
@@ -98,6 +99,8 @@ class SheetTypes:
         for each in await self.every():
             if each.name == name:
                 return each
+        if name in _BY_MESSAGE or name in await self._in_force():
+            raise RuleViolation(f"files of type {name} are imported by messages alone")
         listed = ", ".join(each.name for each in await self.every())
         raise RuleViolation(f"there is no import type {name}; there are {listed}")
 

@@ -41,10 +41,19 @@ class DatabaseOptions:
 
 
 class Database:
-    """A pool of connections to one database; closes them when used as a context."""
+    """A pool of connections to one database; closes them when used as a context.
 
-    def __init__(self, engine: AsyncEngine, alone: Callable[[], AsyncEngine] | None) -> None:
-        self.engine = engine
+    Attributes:
+        connections: At most at once.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        alone: Callable[[], AsyncEngine] | None,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        self.engine, self.connections = engine, connections
         self._alone = alone
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -176,4 +185,5 @@ def open_database(url: str, options: DatabaseOptions | None = None) -> Database:
         partial(made, pool_size=1, max_overflow=0, connect_args=alone)
         if options.statements
         else None,
+        options.connections,
     )

@@ -60,16 +60,24 @@ def _of_postgresql() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def translated() -> Generator[None]:
+def translated(
+    place: str = "the database",
+    dependency: Dependency = Dependency.DATABASE,
+    name: str | None = None,
+) -> Generator[None]:
     """Raise `Unavailable` for what may pass, and `RuleViolation` for what is not there any more.
 
     Everything else comes through as it is.
 
+    Args:
+        place: What to call the database.
+        dependency: What to wait for.
+        name: Which one, where there are many.
+
     Raises:
-        Unavailable: Of the dependency `DATABASE`: connection lost or refused, database full or
-            shutting down, locked by another program for long, address or password wrong. Of none:
-            deadlock.
-        RuleViolation: A table or column was dropped or renamed.
+        Unavailable: Of the dependency: connection lost or refused, database full or shutting down,
+            locked by another program for long, address or password wrong. Of none: deadlock.
+        RuleViolation: A table or column of docflow's database was dropped or renamed.
     """
     try:
         yield
@@ -79,12 +87,12 @@ def translated() -> Generator[None]:
         *_of_postgresql(),
         OSError,
     ) as error:
-        text = f"the database is not available: {_first_line(error)}"
+        text = f"{place} is not available: {_first_line(error)}"
         match _kind_of(error):
             case _Kind.OUTAGE:
-                raise Unavailable(text, Dependency.DATABASE) from error
+                raise Unavailable(text, dependency, name=name) from error
             case _Kind.REFUSAL:
-                raise Unavailable(text, Dependency.DATABASE, misconfigured=True) from error
+                raise Unavailable(text, dependency, name=name, misconfigured=True) from error
             case _Kind.CONFLICT:
                 raise Unavailable(text) from error
             case None if (lacks := _absent(error)) is not None:

@@ -1,7 +1,7 @@
 """Declared types in the database: which are in force, and every version that runs may use."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.engine import acquire_advisory_lock
 from adapters.database.engine import Database
+from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.every import metadata
 from adapters.database.models.types import declared_types, type_versions
@@ -27,6 +28,7 @@ from adapters.types.tables import (
     locking,
     register_table,
 )
+from adapters.types.targets import TargetTables
 from workflows.shared.declared_types import DeclaredType, check_references, nearest
 from workflows.shared.errors import RuleViolation
 
@@ -78,10 +80,12 @@ class SqlDeclaredTypes:
 
     Args:
         database: Where they are kept.
+        targets: Tables of teams; when absent, only docflow's own database may have them.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, targets: TargetTables | None = None) -> None:
         self._database = database
+        self._targets = targets or TargetTables(ForeignDatabases(database))
 
     async def in_force(self) -> Mapping[str, DeclaredType]:
         """The version of each declared type that new runs use, by name."""
@@ -105,7 +109,8 @@ class SqlDeclaredTypes:
             RuleViolation: One cannot be put in force.
         """
         async with self._database.streaming() as connection:
-            return await _plans(connection, declared)
+            plans = await _plans(connection, declared)
+        return [_with(plan, await self._planned(plan.declared)) for plan in plans]
 
     async def apply(
         self, *declared: DeclaredType, by: str | None = None, allow_loss: bool = False
@@ -123,7 +128,8 @@ class SqlDeclaredTypes:
             What was carried out.
 
         Raises:
-            RuleViolation: Values would be lost, or one cannot be put in force; nothing is changed.
+            RuleViolation: Values would be lost, or one cannot be put in force, or does not fit a
+                table of its team; nothing is changed.
         """
         async with self._database.transaction() as connection:
             await acquire_advisory_lock(connection, _LOCK)
@@ -137,11 +143,18 @@ class SqlDeclaredTypes:
                         for plan in losing
                     )
                 )
+            done: list[Plan] = []
             for plan in plans:
+                of_team = _is_of_a_team(plan.declared)
+                there = await self._targets.apply(plan.declared) if of_team else ()
                 for change in plan.changes:
                     await connection.exec_driver_sql(change.sql)
                 await _put_in_force(connection, plan.declared, by)
-        return plans
+                done.append(_with(plan, there))
+        return done
+
+    async def _planned(self, declared: DeclaredType) -> Sequence[Change]:
+        return await self._targets.plan(declared) if _is_of_a_team(declared) else ()
 
     async def remove(
         self, name: str, *, drop_table: bool = False, allow_loss: bool = False
@@ -194,6 +207,16 @@ async def known_table(connection: AsyncConnection, name: str, digest: str | None
     text = (await connection.execute(query)).scalar_one_or_none()
     if text is not None:
         register_table(declared_of(text))
+
+
+def _is_of_a_team(declared: DeclaredType) -> bool:
+    """Whether rows go into a table of the team that declares the type."""
+    return declared.target is not None and declared.target.table is not None
+
+
+def _with(plan: Plan, there: Sequence[Change]) -> Plan:
+    """A plan with what it does in a database of a team."""
+    return replace(plan, changes=[*plan.changes, *there])
 
 
 def _refuse_own(declared: DeclaredType) -> None:

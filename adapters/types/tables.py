@@ -48,6 +48,7 @@ SCHEMA: Final = "docflow_types"
 _VERSION: Final = 8
 _IN_SESSION: Final = "_dry"
 """Ends what a table of a dry run is known as: it is another one than that of the same version."""
+_DECLARED: Final = "declared"
 _DIALECT: Final = postgresql.dialect()
 _TYPES: Final[Mapping[str, TypeEngine[Any]]] = {
     "integer": BigInteger(),
@@ -78,8 +79,16 @@ def register_table(declared: DeclaredType, *, schema: str | None = SCHEMA) -> st
     """
     key = key_of_version(declared) + ("" if schema else _IN_SESSION)
     if key not in DOMAIN:
-        staged_twin(_table(declared, key, schema))
+        table = _table(declared, key, schema)
+        table.info[_DECLARED] = declared
+        staged_twin(table)
     return key
+
+
+def target_of(table: str) -> DeclaredType | None:
+    """The type of a table in `DOMAIN`, if its rows go elsewhere: a table of yours, or a file."""
+    declared: DeclaredType | None = DOMAIN[table].info.get(_DECLARED)
+    return declared if declared is not None and declared.target is not None else None
 
 
 def _table(declared: DeclaredType, key: str, schema: str | None) -> Table:
@@ -127,10 +136,12 @@ class Change:
     Attributes:
         sql: The statement.
         loses: What would be lost; None: nothing.
+        at: The database of another team that it is for; None: docflow's own.
     """
 
     sql: str
     loses: str | None = None
+    at: str | None = None
 
 
 def changes_to(
@@ -157,7 +168,8 @@ def changes_to(
     if SCHEMA not in found.get_schema_names():
         changes.append(Change(f"CREATE SCHEMA {SCHEMA}"))
     known = set(found.get_table_names(schema=SCHEMA)) if not changes else set[str]()
-    for table in (DOMAIN[key], STAGED[key]):
+    own = (STAGED[key],) if declared.target is not None else (DOMAIN[key], STAGED[key])
+    for table in own:
         if table.name not in known:
             sql = str(CreateTable(table).compile(dialect=_DIALECT))
             changes.append(Change(" ".join(sql.split())))

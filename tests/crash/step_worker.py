@@ -23,6 +23,7 @@ STEPS: Final = frozenset(
     {
         *("begin", "complete", "close", "restart", "write", "stage", "swap", "finish", "retire"),
         *("begin_schedule", "remember", "terminate", "give_sections", "make_referred"),
+        "hand_over",
         *("record_schedule_projects", "register_upload", "change_activities", "delete_service"),
         *("copy", "upload", "put", "delete", "remove"),
     }
@@ -32,7 +33,7 @@ READS: Final = frozenset(
     {
         "open_rows",
         *("mark", "remembered", "zero_led_lengths", "known_codes", "rejects", "schedule_names"),
-        *("schedules_holding", "referred", "stat", "download", "read", "list", "probe"),
+        *("schedules_holding", "referred", "staged", "stat", "download", "read", "list", "probe"),
     }
 )
 """The other calls."""

@@ -48,6 +48,10 @@ async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
         refused = await made(tom, **{"scope.site": ""})
         assert refused.status_code == 422
         assert "scope.site: Hand tools needs it" in refused.json()["detail"]
+        by_message = TOOLS.replace("name: tools", "name: tools_out") + "target: {file: csv}\n"
+        await types.apply(read_type(by_message, "tools_out.yaml"))
+        refused = await made(tom, importType="tools_out")
+        assert "files of type tools_out are imported by messages alone" in refused.json()["detail"]
         await types.apply(read_type(TOOLS + "may_import: [operator]\n", "tools.yaml"))
         refused = await made(tom)
         assert refused.status_code == 403 and "role operator" in refused.json()["detail"]

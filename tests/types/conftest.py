@@ -1,6 +1,6 @@
 """A database in which types of other trades are declared, and imports into it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from activities.imports.rows import RowImports
 from activities.imports.store import SqlImportStore
 from adapters.database.engine import Database, open_database
 from adapters.database.models.base import DOMAIN
+from adapters.signed_webhook import SignedWebhook
 from adapters.types.files import types_in
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.tables import SCHEMA, register_table
@@ -35,6 +36,7 @@ class Installation:
     types: SqlDeclaredTypes
     store: SqlImportStore
     ports: ActivityPorts
+    receivers: Mapping[str, SignedWebhook] | None = None
 
     async def declare(self, *names: str) -> None:
         every = (each.declared for each in types_in(FILES))
@@ -56,7 +58,10 @@ class Installation:
         if preparation.outcome is not None:
             return preparation.outcome
         assert preparation.plan is not None, preparation.skip
-        loads = RowImports(store, ports.blobs, ports.documents, ports.reports, ports.scratch)
+        loads = RowImports(
+            *(store, ports.blobs, ports.documents, ports.reports, ports.scratch),
+            receivers=self.receivers,
+        )
         work = HandlerInput(message=given, plan=preparation.plan)
         return await environment().run(loads.load_rows, work)
 

@@ -183,7 +183,8 @@ async def test_a_person_decides_what_an_unknown_value_means(
         ids = {each.id: each.name for each in summary.candidates[0].first}
         acme = next(id for id, name in ids.items() if name == "ACME")
         north = next(e.id for e in summary.candidates[1].first if e.name == "North")
-        await sheet.decide(Globex="create", **{"Acme Inc": acme, "Nort": north})
+        chosen: dict[str, Any] = {"Acme Inc": acme, "Nort": north}
+        await sheet.decide(Globex="create", **chosen)
         expected = ["ACME", "Globex", "ACME"]
     else:
         assert asked == {"Nort"}

@@ -121,13 +121,15 @@ async def dry_run(
         typer.Exit: One of them would wait for a person.
     """
     from workers.imports.rehearsal import rehearsed
+    from workers.imports.settings import TargetSettings
 
+    urls = TargetSettings.read(cli.environment).databases
     made = table("document", *COUNTS, "problems", "what would happen", numbers=[*COUNTS])
     parks = False
     shown: list[dict[str, object]] = []
     async with cli.tables() as database:
         for message, file in work:
-            async with rehearsed(database, message, file) as found:
+            async with rehearsed(database, message, file, urls) as found:
                 parks = parks or found.parks is not None
                 shown.append(_as_json(message, file, found))
                 _add(made, message, file, found)

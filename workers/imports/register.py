@@ -10,13 +10,14 @@ from workers.shared.register import Bridge, Context, Pipeline, Resubmission, Run
 from workflows.imports.messages import workflow_id
 from workflows.imports.runs import TASK_QUEUE, ImportState, ImportStatus, Retry, TaskKey
 from workflows.shared.contracts import Answer
-from workflows.shared.dependencies import WAITING
+from workflows.shared.dependencies import WAITING, Dependency
 
 if TYPE_CHECKING:
+    from activities.shared.dependencies import NamedProbe
     from adapters.database.records import KeptRows
     from adapters.ports.records import OpenRows
     from workers.imports.resources import ImportResources
-    from workers.imports.settings import BridgeSettings, RunSettings
+    from workers.imports.settings import BridgeSettings, WorkerSettings
     from workers.shared.resources import Resources
 
 
@@ -26,17 +27,27 @@ def _workflows() -> Sequence[type]:
     return (DocumentImport,)
 
 
-def _settings(environment: Mapping[str, str]) -> "RunSettings":
-    from workers.imports.settings import RunSettings
+def _settings(environment: Mapping[str, str]) -> "WorkerSettings":
+    from workers.imports.settings import RunSettings, TargetSettings, WorkerSettings
+    from workers.shared.settings.check import check_settings
 
-    return RunSettings.read(environment)
+    check_settings(environment, RunSettings, TargetSettings)
+    return WorkerSettings(RunSettings.read(environment), TargetSettings.read(environment))
 
 
 @asynccontextmanager
-async def _open(context: Context, settings: "RunSettings") -> AsyncGenerator["ImportResources"]:
+async def _open(context: Context, settings: "WorkerSettings") -> AsyncGenerator["ImportResources"]:
+    from adapters.database.foreign import ForeignDatabases
     from workers.imports.resources import import_resources
 
-    yield import_resources(context.resources.database, context.client, settings)
+    database = context.resources.database
+    async with ForeignDatabases(database, settings.targets.databases) as databases:
+        receivers = settings.targets.webhooks
+        yield import_resources(database, context.client, settings.runs, databases, receivers)
+
+
+def _named_probes(own: "ImportResources") -> Mapping[Dependency, "NamedProbe"]:
+    return {Dependency.TARGET: own.databases.probe}
 
 
 def _open_rows(own: "ImportResources") -> "OpenRows":
@@ -45,6 +56,7 @@ def _open_rows(own: "ImportResources") -> "OpenRows":
 
 async def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
     from activities.imports.views import (
+        old_images,
         old_imports,
         old_of_types,
         old_problems,
@@ -57,6 +69,7 @@ async def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
     database, keeps = common.database, common.keeps
     return (
         KeptRows("problems and reports of imports", keeps.import_problems, old_problems(database)),
+        KeptRows("changes in tables of teams", keeps.import_problems, old_images(database)),
         KeptRows("status rows of imports", keeps.status, old_imports(database)),
         # Of every queue: no installation does without a worker of imports.
         KeptRows("rejected messages, sent again", keeps.resubmitted, old_resubmitted(database)),
@@ -88,7 +101,9 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
             own.runs.blob_prefixes,
             SmallTables(store, blobs, common.documents, scratch),
         ),
-        RowImports(store, blobs, common.documents, common.reports, scratch),
+        RowImports(
+            *(store, blobs, common.documents, common.reports, scratch), receivers=own.receivers
+        ),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
         UploadImports(store, blobs, scratch),
         DeleteImports(store),
@@ -165,6 +180,7 @@ IMPORTS = Pipeline(
     activities=activities,
     own_states=tuple(ImportState),
     open_rows=_open_rows,
+    named_probes=_named_probes,
     kept_rows=_kept_rows,
     worker_help="Work on document imports.",
     optional=False,

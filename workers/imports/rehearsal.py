@@ -4,7 +4,7 @@ The copies are temporary tables of one session, which sees no others. PostgreSQL
 the session, however that ends.
 """
 
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from activities.imports.schedules import ScheduleImports
 from activities.imports.store import SqlImportStore
 from activities.imports.tables import TableTypes
 from adapters.database.engine import Database
+from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.every import DOMAIN, STAGED, metadata
 from adapters.database.models.imports import (
     SCHEDULES,
@@ -32,7 +33,8 @@ from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.errors import Unavailable
-from adapters.types.tables import SCHEMA
+from adapters.types.tables import SCHEMA, target_of
+from adapters.types.targets import TargetTables
 from workflows.imports.messages import (
     AnyTableMessage,
     FileMessage,
@@ -90,7 +92,10 @@ def _not_written(reason: str) -> Unavailable:
 
 @asynccontextmanager
 async def rehearsed(
-    database: Database, message: ImportMessage, file: Path | None
+    database: Database,
+    message: ImportMessage,
+    file: Path | None,
+    databases: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[Rehearsal]:
     """Do all of an import but on a copy: the same steps, over the same rows of its project.
 
@@ -98,6 +103,8 @@ async def rehearsed(
         database: Whose rows are copied; nothing in it changes.
         message: What would be imported.
         file: Its document, of the types that work from one.
+        databases: Name of each database of a team to its URL. What is written there is rolled back,
+            chunk by chunk.
 
     Raises:
         Unavailable: The database cannot be read, or the temporary folder not be written.
@@ -112,9 +119,12 @@ async def rehearsed(
         types = TableTypes(database, schema=None)
         facts = await types.facts(message)
         referred = await _referred_by(types, message, facts)
-        async with database.session() as session:
+        async with (
+            database.session() as session,
+            ForeignDatabases(database, databases, dry=True) as there,
+        ):
             await _copy(session, schema, message, facts, referred)
-            store = SqlImportStore(session, types)
+            store = SqlImportStore(session, types, TargetTables(there))
             yield await _tried(store, blobs, folder, message, facts, file)
 
 
@@ -127,7 +137,7 @@ async def _referred_by(
     spec = await types.spec(message, facts)
     referred = (await types.referred(spec)).values()
     names = {each.table for each in referred if each.table not in (None, spec.table)}
-    return [DOMAIN[str(name)] for name in sorted(map(str, names))]
+    return [DOMAIN[name] for name in sorted(map(str, names)) if target_of(name) is None]
 
 
 async def _copy(
@@ -226,6 +236,8 @@ def _met_by(message: ImportMessage, facts: TypeInfo) -> Sequence[Table]:
         return (schedule_uploads,)
     if name is None:
         return ()
+    if target_of(name) is not None:
+        return (import_answers,)
     table = DOMAIN[name]
     return (*SCHEDULES, schedule_aliases) if table in SCHEDULES else (table, import_answers)
 

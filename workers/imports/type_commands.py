@@ -2,8 +2,8 @@
 
 import sys
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, contextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -17,11 +17,14 @@ from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run
 from workers.shared.cli.output import console, output_file, print_json, table, text
 from workers.shared.cli.standard_output import OutputLost
+from workflows.imports.runs import TaskKey
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
     from activities.imports.type_drafts import Checked
+    from adapters.database.engine import Database
     from adapters.types.store import Plan
+    from adapters.types.targets import TargetTables
     from workflows.imports.types import TableSpec
     from workflows.shared.declared_types import DeclaredType
 
@@ -267,10 +270,19 @@ async def _each(
 ) -> None:
     """Plan the types of a folder; or apply them, if `allow_loss` is given."""
     from adapters.types.store import SqlDeclaredTypes
+    from workers.imports.settings import TargetSettings
 
     declared = _declared(cli, names, folder)
-    async with cli.tables() as database:
-        types = SqlDeclaredTypes(database)
+    receivers = TargetSettings.read(cli.environment).webhooks
+    for each in declared:
+        told = each.target and each.target.webhook
+        if told and told not in receivers:
+            raise CommandError(
+                f"{each.name}: DOCFLOW_TYPE_WEBHOOKS has no {told!r}, which the type names as "
+                "its webhook; add it here and where workers run"
+            )
+    async with cli.tables() as database, _targets(cli, database) as targets:
+        types = SqlDeclaredTypes(database, targets)
         try:
             plans = (
                 await types.plan(*declared)
@@ -281,6 +293,60 @@ async def _each(
             raise CommandError(str(error)) from error
     for each in plans:
         _print(each, applied=allow_loss is not None)
+
+
+@app.command("take-back")
+def take_back(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="PROJECT/TASK", help="The import.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Undo what an import that has ended changed in a table of yours.
+
+    Rows that were changed since stay as they are, and are listed.
+
+    Exit codes: 0 all rows are as they were, 1 some were changed since.
+
+    \b
+    Example:
+      docflow types take-back P1/tools-7
+    """
+    run(_take_back(cli_context(context), name, as_json=as_json))
+
+
+async def _take_back(cli: CliContext, name: str, *, as_json: bool) -> None:
+    from activities.imports.taken_back import taken_back
+    from adapters.ports.errors import Denied
+
+    project, _, task = name.removeprefix("import/").partition("/")
+    if not task:
+        raise UsageError(f"{name!r} is no import; write PROJECT/TASK")
+    async with cli.tables() as database, _targets(cli, database) as targets:
+        try:
+            done = await taken_back(database, targets, TaskKey(project, task))
+        except (RuleViolation, Denied) as error:
+            raise CommandError(str(error)) from error
+    conflicts = [(", ".join(map(str, key)), reason) for key, reason in done.conflicts]
+    if as_json:
+        print_json({"restored": done.restored, "conflicts": conflicts})
+    else:
+        for key, reason in conflicts:
+            typer.echo(f"{key}: {reason}")
+        typer.echo(f"{done.restored:,} changes taken back, {len(conflicts):,} not")
+    if conflicts:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@asynccontextmanager
+async def _targets(cli: CliContext, database: "Database") -> AsyncGenerator["TargetTables"]:
+    """Open the tables of teams."""
+    from adapters.database.foreign import ForeignDatabases
+    from adapters.types.targets import TargetTables
+    from workers.imports.settings import TargetSettings
+
+    urls = TargetSettings.read(cli.environment).databases
+    async with ForeignDatabases(database, urls) as databases:
+        yield TargetTables(databases)
 
 
 def _print(plan: "Plan", *, applied: bool) -> None:
@@ -294,6 +360,8 @@ def _print(plan: "Plan", *, applied: bool) -> None:
     typer.echo(f"-- {declared.name}: version {declared.digest[:12]} {what}{old}")
     for change in plan.changes:
         _print_loss(change.loses)
+        if change.at is not None:
+            typer.echo(f"-- in {change.at}, the only statement there:")
         typer.echo(f"{change.sql};")
     if plan.meanings:
         typer.echo("-- changes of meaning:")
@@ -491,8 +559,14 @@ async def _export(
     from activities.imports.views import SqlImportedRows
     from activities.shared.failures import WorkerThread, from_thread
 
-    spec = spec_of(await _type(cli, name))
+    declared = await _type(cli, name)
+    spec = spec_of(declared)
     scope = _within(spec, given)
+    if declared.target is not None and declared.target.file is not None:
+        raise CommandError(
+            f"rows of {name} go into files of the blob store, one for each import; docflow does "
+            "not keep them. `docflow show` of an import names its file"
+        )
 
     stopped = threading.Event()
     with ExitStack() as stack:
@@ -503,7 +577,8 @@ async def _export(
             target = stack.enter_context(_temporary(f"rows.{format}"))
         async with (
             cli.tables() as database,
-            aclosing(SqlImportedRows(database).read(spec, scope)) as pages,
+            _targets(cli, database) as targets,
+            aclosing(SqlImportedRows(database, targets).read(spec, scope)) as pages,
             WorkerThread() as thread,
         ):
             rows = from_thread(pages, stopped)

@@ -103,6 +103,7 @@ SETTINGS: Final[Mapping[Dependency, Sequence[str]]] = {
     Dependency.BLOB_STORE: ("AZURE_STORAGE_CONNECTION_STRING",),
     Dependency.SCRATCH_DISK: ("DOCFLOW_SCRATCH",),
     Dependency.SCANNER: ("CLAMD_ADDRESS",),
+    Dependency.TARGET: ("DOCFLOW_TYPE_DATABASES",),
     Dependency.CLOUD: ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"),
 }
 """Those that say where a dependency is, and who asks."""

@@ -30,6 +30,7 @@ from workers.spreadsheets.runs import SpreadsheetRuns, StartedBefore
 from workers.spreadsheets.settings import SpreadsheetSettings
 from workers.spreadsheets.upload_form import Upload, UploadFields, read_fields
 from workflows.shared.contracts import BlobRef
+from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
 from workflows.spreadsheets.runs import SpreadsheetInput, workflow_id
 
@@ -169,11 +170,10 @@ class SpreadsheetUploads:
         return organisation
 
     async def _kind(self, who: Identity, fields: UploadFields) -> SheetType:
-        types = {each.name: each for each in await self._types.every()}
-        if fields.import_type not in types:
-            known = ", ".join(types)
-            raise Refused(f"importType: there is no {fields.import_type}; there are {known}")
-        kind = types[fields.import_type]
+        try:
+            kind = await self._types.get(fields.import_type)
+        except RuleViolation as error:
+            raise Refused(f"importType: {error}") from error
         roles = kind.declared.may_import if kind.declared else None
         if roles is not None and not who.roles & set(roles):
             raise Forbidden(

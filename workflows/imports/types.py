@@ -60,6 +60,11 @@ class TableSpec:
         return any(field.kind == "reference" for field in fields)
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether rows go into a table of a team, or a file, and not into docflow's own."""
+        return self.declared is not None and self.declared.target is not None
+
+    @property
     def unmapped(self) -> Literal["ignore", "refuse", "keep"]:
         """What happens to columns that mean no field."""
         return "ignore" if self.declared is None else self.declared.unmapped
@@ -98,6 +103,27 @@ def with_defaults(message: Message, spec: TableSpec) -> Message:
     if changes.get("strategy") is Strategy.APPEND and message.idempotency_key is None:
         raise RuleViolation("rows of this type are appended: give an idempotency_key")
     return message.model_copy(update=changes) if changes else message
+
+
+def refuse_elsewhere(strategy: Strategy, spec: TableSpec) -> None:
+    """See that a table of a team takes rows so.
+
+    Raises:
+        RuleViolation: It does not.
+    """
+    declared = spec.declared
+    if declared is None or declared.target is None or declared.target.table is None:
+        return
+    if strategy is Strategy.REPLACE and not declared.stored_scope:
+        raise RuleViolation(
+            f"strategy 'replace' would remove every row of {declared.target.table}: the type has "
+            "no scope with a column there; use strategy 'merge'"
+        )
+    if strategy is Strategy.APPEND and spec.numbered:
+        raise RuleViolation(
+            "strategy 'append' numbers rows anew, which docflow does in its own tables alone; use "
+            "strategy 'merge'"
+        )
 
 
 def table_spec(

@@ -155,7 +155,7 @@ BlobName = Annotated[
 
 
 OWN_PLACES: Final = (
-    *("batches/", "jobs/", "kept/", "quarantine/"),
+    *("accepted/", "batches/", "jobs/", "kept/", "quarantine/"),
     *("receipts/", "reports/", "spreadsheets/", "staging/"),
 )
 """What the names of blobs begin with that docflow keeps for itself among the documents."""

@@ -357,6 +357,16 @@ def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType
                 f"{declared.name}: {name} refers to {field.to}, whose rows belong to "
                 f"{lacking[0]}; add it to 'scope'"
             )
+        if target.target is not None and target.target.file is not None:
+            raise RuleViolation(
+                f"{declared.name}: {name} refers to {field.to}, whose rows go into files: docflow "
+                "cannot look them up there"
+            )
+        if field.unknown == "create" and target.target is not None:
+            raise RuleViolation(
+                f"{declared.name}: {name} cannot create rows of {field.to}, which are in a table "
+                "of yours; use 'ask' or 'refuse'"
+            )
         others = [n for n, each in target.fields.items() if each.required and n not in target.key]
         if field.unknown == "create" and others:
             raise RuleViolation(
@@ -418,6 +428,54 @@ class DeclaredRule(_Declared):
             yield ("when", name), name
 
 
+NOT_STORED: Final = "-"
+"""Stands for the column of a scope that a table of yours does not have."""
+_Column = Annotated[str, StringConstraints(pattern=r"^[^\x00\x01]+$", max_length=63)]
+_PART: Final = r"[^.\x00\x01]{1,63}"
+
+
+class DeclaredTarget(_Declared):
+    """Where rows go, if that is not a table of docflow's: a table of yours, or a file."""
+
+    database: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] | None = None
+    """The database of `table`: a name in `DOCFLOW_TYPE_DATABASES`; docflow's own when absent."""
+    table: Annotated[str, StringConstraints(pattern=rf"^({_PART}\.)?{_PART}$")] | None = None
+    """A table of yours, with its schema unless that is `public`. docflow never changes it."""
+    columns: dict[Name, _Column] = Field(default_factory=dict, max_length=MOST_FIELDS + 8)
+    """Field to its column in `table`, where the names differ. If the table has no column for a
+    name in `scope`, write `-`."""
+    file: Literal["parquet", "jsonl", "csv"] | None = None
+    """The accepted rows become a file of this format in the blob store."""
+    webhook: Name | None = None
+    """Who is told of the file: a name in `DOCFLOW_TYPE_WEBHOOKS`."""
+
+    @model_validator(mode="after")
+    def _says_one_place(self) -> Self:
+        if (self.table is None) == (self.file is None):
+            raise ValueError("write either 'table' or 'file'")
+        if self.table is None and (self.database or self.columns):
+            word = "database" if self.database else "columns"
+            raise Fault("belongs to 'table'; remove it, or write 'table' for 'file'", word)
+        if self.table is not None and self.webhook:
+            raise Fault("belongs to 'file'; remove it", "webhook")
+        return self
+
+    @property
+    def schema_name(self) -> str:
+        """The schema of `table`."""
+        return (self.table or "").rpartition(".")[0] or "public"
+
+    @property
+    def name(self) -> str:
+        """`table` without its schema."""
+        return (self.table or "").rpartition(".")[2]
+
+    def column(self, name: str) -> str | None:
+        """The column of a field or a name in the scope; None: it is not stored."""
+        found = self.columns.get(name, name)
+        return None if found == NOT_STORED else found
+
+
 class DeclaredType(_Declared):
     """A type of table: what its files hold, what makes a row the same row, and where rows go."""
 
@@ -460,6 +518,9 @@ class DeclaredType(_Declared):
         if unit.strip() not in ("", "day", "days"):
             return given
         return f"{number} day{'' if number == '1' else 's'}"
+
+    target: DeclaredTarget | None = None
+    """Where rows go; into a table of docflow's when absent."""
 
     @model_validator(mode="after")
     def _names_are_fields(self) -> Self:
@@ -576,6 +637,41 @@ class DeclaredType(_Declared):
                 raise Fault(str(error), "rules", number, "when", name) from error
 
     @model_validator(mode="after")
+    def _fits_its_target(self) -> Self:
+        target = self.target
+        if target is not None and self.retention is not None:
+            raise Fault("docflow removes rows of its own tables alone; remove it", "retention")
+        if target is None or target.table is None:
+            return self
+        if self.table is not None:
+            raise Fault("this is docflow's own table, and 'target' says another one", "table")
+        if self.unmapped == "keep":
+            raise Fault("'keep' needs docflow's own table; use ignore or refuse", "unmapped")
+        known = {*self.scope, *self.fields}
+        for name in target.columns:
+            if name not in known:
+                raise Fault(
+                    f"there is no field {name!r}; {nearest(name, known)}", "target", "columns", name
+                )
+            if target.column(name) is None and name not in self.scope:
+                raise Fault("this is a field, and needs a column", "target", "columns", name)
+        meant: dict[str, str] = {}
+        for name in (*self.scope, *self.fields):
+            column = target.column(name)
+            if column is not None and meant.setdefault(column, name) != name:
+                raise Fault(
+                    f"{meant[column]!r} and {name!r} go to the column {column!r}",
+                    *("target", "columns"),
+                )
+        if self.strategy == "replace" and not self.stored_scope:
+            raise Fault(
+                "'replace' would remove every row of a table of yours; it needs a 'scope' with a "
+                "column",
+                "strategy",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _headers_are_distinct(self) -> Self:
         meant: dict[str, str] = {}
         for name, field in self.fields.items():
@@ -610,6 +706,12 @@ class DeclaredType(_Declared):
 
     def __hash__(self) -> int:
         return int(self.digest[:15], 16)
+
+    @property
+    def stored_scope(self) -> tuple[str, ...]:
+        """The names in the scope that its target has columns for."""
+        target = self.target
+        return tuple(n for n in self.scope if target is None or target.column(n) is not None)
 
     @cached_property
     def canonical(self) -> str:

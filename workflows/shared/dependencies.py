@@ -26,6 +26,8 @@ class Dependency(StrEnum):
     """What looks for viruses."""
     PARTNER = "partner"
     """An endpoint that files are moved from or to; there are many, each with a name."""
+    TARGET = "target"
+    """A database of another team that rows go to; there are many, each with a name."""
 
     @property
     def label(self) -> str:

@@ -134,6 +134,7 @@ import_progress = Table(
     Column("retired", Text),
     Column("aside", Text),
     Column("staged_columns", Text),
+    Column("token", Text),
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("project_id", "task_id"),
 )

@@ -1,6 +1,6 @@
 """Which types teams have declared, and the versions of each that runs may still use."""
 
-from sqlalchemy import Column, Index, Table, Text
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text
 
 from adapters.database.models.base import UtcDateTime, metadata
 
@@ -24,3 +24,16 @@ declared_types = Table(
     Column("applied_by", Text),
 )
 """The version of each type that new runs use."""
+
+target_images = Table(
+    "target_images",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("run", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("images", LargeBinary, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index(None, "run", "id"),
+    Index(None, "created_at"),
+)
+"""What a run has changed in tables of teams, before and after, so that it can be taken back."""

@@ -160,7 +160,7 @@ class MemoryStore:
             if scope.items() <= row.items()
         }
 
-    async def finish(self, key: TaskKey) -> LoadMark:
+    async def finish(self, key: TaskKey, table: str | None = None) -> LoadMark:
         def finish() -> LoadMark:
             self.marks[key] = replace(self.marks[key], finished=True)
             return self.marks[key]

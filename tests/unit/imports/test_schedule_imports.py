@@ -49,7 +49,7 @@ class MortalStore(SqlImportStore):
         self._die(committed=True)
         return counts
 
-    async def finish(self, key: TaskKey) -> LoadMark:
+    async def finish(self, key: TaskKey, table: str | None = None) -> LoadMark:
         self._count(committed=False)
         mark = await super().finish(key)
         self._die(committed=True)

@@ -380,6 +380,7 @@ def upgrade() -> None:
     sa.Column('retired', sa.Text(), nullable=True),
     sa.Column('aside', sa.Text(), nullable=True),
     sa.Column('staged_columns', sa.Text(), nullable=True),
+    sa.Column('token', sa.Text(), nullable=True),
     sa.Column('updated_at', sa.DateTime(timezone=True), nullable=False),
     sa.PrimaryKeyConstraint('id', name='pk_import_progress'),
     sa.UniqueConstraint('project_id', 'task_id', name='uq_import_progress_project_id_task_id')
@@ -1211,6 +1212,16 @@ def upgrade() -> None:
     sa.Column('tag', sa.Text(), nullable=False),
     sa.PrimaryKeyConstraint('case_id', 'batch_id', 'tag_key', name='pk_tag_dedupe')
     )
+    op.create_table('target_images',
+    sa.Column('id', sa.BigInteger(), nullable=False),
+    sa.Column('run', sa.Text(), nullable=False),
+    sa.Column('digest', sa.Text(), nullable=False),
+    sa.Column('images', sa.LargeBinary(), nullable=False),
+    sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
+    sa.PrimaryKeyConstraint('id', name='pk_target_images')
+    )
+    op.create_index('ix_target_images_created_at', 'target_images', ['created_at'], unique=False)
+    op.create_index('ix_target_images_run_id', 'target_images', ['run', 'id'], unique=False)
     op.create_table('transfer_turns',
     sa.Column('key', sa.Text(), nullable=False),
     sa.Column('run', sa.Text(), nullable=False),

@@ -1,0 +1,60 @@
+"""What an import has changed in a table of a team, taken back."""
+
+from contextlib import suppress
+
+from sqlalchemy import delete, select
+
+from adapters.database.engine import Database
+from adapters.database.foreign_rows import TakenBack, unpack_images
+from adapters.database.models.imports import FINAL, import_tasks
+from adapters.database.models.types import target_images, type_versions
+from adapters.ports.errors import PortError
+from adapters.types.tables import declared_of
+from adapters.types.targets import TargetTables
+from workflows.imports.messages import workflow_id
+from workflows.imports.runs import TaskKey
+from workflows.shared.errors import RuleViolation
+
+
+async def taken_back(database: Database, targets: TargetTables, key: TaskKey) -> TakenBack:
+    """Undo what an import has changed, the newest change first.
+
+    Rows that were changed since stay as they are. What was done once is not done again: docflow
+    forgets the changes with it, and a crash in between doubles nothing.
+
+    Raises:
+        RuleViolation: The import has not ended, or nothing of it can be taken back.
+        Denied: The table is not what the type said.
+        Unavailable: A database is unavailable or busy.
+    """
+    run, images, tasks = workflow_id(key.project_id, key.task_id), target_images.c, import_tasks.c
+    done, forgotten = TakenBack(), list[tuple[str, str]]()
+    async with targets.turns, database.transaction() as connection:
+        own = select(tasks.state).where(
+            tasks.project_id == key.project_id, tasks.task_id == key.task_id
+        )
+        state = (await connection.execute(own.with_for_update())).scalar_one_or_none()
+        if state is not None and state not in [each.value for each in FINAL]:
+            raise RuleViolation(f"{run} is {state}; end it first")
+        query = (
+            select(images.id, images.images, type_versions.c.declaration)
+            .join_from(target_images, type_versions, type_versions.c.digest == images.digest)
+            .where(images.run == run)
+            .order_by(images.id.desc())
+        )
+        rows = (await connection.execute(query.with_for_update(of=target_images))).all()
+        if not rows:
+            raise RuleViolation(
+                f"{run} has changed nothing in a table of yours that docflow still remembers"
+            )
+        for id, packed, declaration in rows:
+            declared, step = declared_of(declaration), f"{run}/undo/{id}"
+            found = await targets.take_back(declared, step, unpack_images(packed))
+            done.restored += found.restored
+            done.conflicts += found.conflicts
+            forgotten.append((declaration, step))
+        await connection.execute(delete(target_images).where(images.run == run))
+    for declaration, step in forgotten:
+        with suppress(PortError):
+            await targets.forget(declared_of(declaration), step)
+    return done

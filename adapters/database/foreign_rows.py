@@ -1,0 +1,589 @@
+"""Rows of tables that other teams keep: written, removed, taken back, and read.
+
+Values travel as text, and their server reads them as it would read a literal.
+"""
+
+import json
+import zlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Final, Literal, Self
+
+import sqlalchemy.exc
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.foreign import (
+    ForeignColumn,
+    ForeignTable,
+    cause_of,
+    first_line,
+    is_refusal,
+    quoted,
+    rows_of,
+    state_of,
+)
+from adapters.ports.errors import Denied
+
+Strategy = Literal["merge", "append", "update_only", "create_only"]
+_UNIQUE_STATE: Final = "23505"
+_REFERS: Final = "23503"
+_BOUND: Final = "\1g"
+"""Stands for a parameter until colons, which names may have, are no parameters any more."""
+Texts = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A row before and after a change, as texts.
+
+    Attributes:
+        key: Its key, as it is stored.
+        columns: What `before` and `after` are values of.
+        before: None: the row was not there.
+        after: None: the row is gone.
+    """
+
+    key: Texts
+    columns: tuple[str, ...]
+    before: Texts | None
+    after: Texts | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row that their table did not take.
+
+    Attributes:
+        place: Among the rows that were given.
+        column: That their server named.
+        reason: What it said.
+    """
+
+    place: int
+    column: str | None
+    reason: str
+
+
+@dataclass
+class Written:
+    """What became of some rows."""
+
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    refused: list[Refused] = field(default_factory=list[Refused])
+    images: list[Image] = field(default_factory=list[Image])
+
+    def add(
+        self, other: "Written", lines: Sequence[int] = (), names: Mapping[str, str] | None = None
+    ) -> None:
+        """Add what became of some more rows.
+
+        Args:
+            other: Of these rows.
+            lines: What to call each of their places.
+            names: What to call columns.
+        """
+        self.created += other.created
+        self.updated += other.updated
+        self.unchanged += other.unchanged
+        self.deleted += other.deleted
+        self.images += other.images
+        for each in other.refused:
+            column = None if each.column is None else (names or {}).get(each.column, each.column)
+            place = lines[each.place] if lines else each.place
+            self.refused.append(Refused(place, column, each.reason))
+
+    def packed(self) -> bytes:
+        """It as the side table keeps it."""
+        counts = (self.created, self.updated, self.unchanged, self.deleted)
+        refused = [(each.place, each.column, each.reason) for each in self.refused]
+        return _packed([counts, refused, _listed(self.images)])
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> Self:
+        """What was packed."""
+        counts, refused, images = _unpacked(packed)
+        created, updated, unchanged, deleted = counts
+        rejected = [Refused(*each) for each in refused]
+        return cls(created, updated, unchanged, deleted, rejected, [*map(_image, images)])
+
+
+def pack_images(images: Sequence[Image]) -> bytes:
+    """Images as bytes."""
+    return _packed(_listed(images))
+
+
+def unpack_images(packed: bytes) -> Sequence[Image]:
+    """What was packed."""
+    return [*map(_image, _unpacked(packed))]
+
+
+def _packed(content: Any) -> bytes:
+    return zlib.compress(json.dumps(content, ensure_ascii=False).encode())
+
+
+def _unpacked(packed: bytes) -> Any:
+    return json.loads(zlib.decompress(packed))
+
+
+def _listed(images: Sequence[Image]) -> Any:
+    return [(each.key, each.columns, each.before, each.after) for each in images]
+
+
+def _image(parts: Sequence[Any]) -> Image:
+    key, columns, before, after = parts
+    return Image(
+        tuple(key),
+        tuple(columns),
+        None if before is None else tuple(before),
+        None if after is None else tuple(after),
+    )
+
+
+def text_of_value(value: Any, column: ForeignColumn) -> str | None:
+    """A value as their server reads it."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case int() if column.category == "T":
+            return f"{value} milliseconds"
+        case Decimal():
+            return format(value, "f")
+        case datetime() | date() | time():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def _refused(place: int, error: BaseException) -> Refused:
+    cause = cause_of(error)
+    said = first_line(error)
+    # Others show the whole row, which the report has already.
+    is_about_keys = state_of(error) in (_UNIQUE_STATE, _REFERS)
+    detail = str(getattr(cause, "detail", None) or "").strip() if is_about_keys else ""
+    return Refused(
+        place,
+        getattr(cause, "column_name", None),
+        (f"{said} ({detail})" if detail else said)[:500],
+    )
+
+
+class _Suppressed(Exception):
+    """Their table took fewer rows than it was given."""
+
+
+_SUPPRESSED: Final = "the table did not take the row: a trigger, rule or policy of it keeps it out"
+_THERE: Final = "there is a row of this key already; strategy 'append' changes none"
+_MISSING: Final = "there is no row of this key to update; strategy 'update_only' creates none"
+
+
+class RowWriter:
+    """Writes rows of some columns into a table, by its key.
+
+    Args:
+        connection: In a transaction.
+        table: Where they go.
+        key: Columns of the key.
+        columns: What rows have a value for, the key among them.
+        strategy: How they meet rows that are there.
+
+    Raises:
+        Denied: The table lacks a column, or fills it itself.
+    """
+
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        table: ForeignTable,
+        key: Sequence[str],
+        columns: Sequence[str],
+        strategy: Strategy,
+    ) -> None:
+        for name in columns:
+            if name not in table.columns:
+                raise Denied(f"{table.title} has no column {name}; add it, or correct `target`")
+            if table.columns[name].is_filled:
+                raise Denied(f"{table.title}: their server itself fills the column {name}")
+        self._connection, self._table = connection, table
+        self._key, self._names, self._strategy = tuple(key), tuple(columns), strategy
+        self._columns = [table.columns[name] for name in columns]
+        self._values = [name for name in columns if name not in key]
+
+    async def write(self, rows: Sequence[Sequence[Any]]) -> Written:
+        """Write rows; those that their server refuses are part of the result.
+
+        All of them go in together at first. If a row is refused, halves of them are tried.
+        """
+        texts = [
+            tuple(text_of_value(v, c) for v, c in zip(row, self._columns, strict=True))
+            for row in rows
+        ]
+        done = Written()
+        again = await self._halves(list(enumerate(texts)), done)
+        # A row may refer to one of the same document that came later.
+        while again:
+            before = len(again)
+            done.refused = [each for each in done.refused if each.place not in again]
+            again = await self._halves([(place, texts[place]) for place in sorted(again)], done)
+            if len(again) == before:
+                break
+        done.refused.sort(key=lambda each: each.place)
+        return done
+
+    async def _halves(self, rows: list[tuple[int, Texts]], done: Written) -> set[int]:
+        """Write rows, together or in halves; places of those that refer to a missing row."""
+        if not rows:
+            return set()
+        failed: BaseException | None = None
+        for attempt in (1, 2):
+            taken = Written()
+            try:
+                async with self._connection.begin_nested():
+                    await self._take(rows, taken)
+            except (sqlalchemy.exc.DBAPIError, _Suppressed) as error:
+                if not isinstance(error, _Suppressed) and not is_refusal(error):
+                    raise
+                failed = error
+                # Another session may have made the row meanwhile: then it is there now.
+                if len(rows) == 1 and attempt == 1 and state_of(error) == _UNIQUE_STATE:
+                    continue
+                break
+            done.add(taken)
+            return set()
+        assert failed is not None
+        if len(rows) > 1:
+            half = len(rows) // 2
+            first = await self._halves(rows[:half], done)
+            return first | await self._halves(rows[half:], done)
+        place = rows[0][0]
+        if isinstance(failed, _Suppressed):
+            done.refused.append(Refused(place, None, _SUPPRESSED))
+            return set()
+        done.refused.append(_refused(place, failed))
+        return {place} if state_of(failed) == _REFERS else set()
+
+    async def _take(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
+        rows = await self._kept(rows, done)
+        there = await self._there(rows)
+        new = [row for row in rows if row[0] not in there]
+        if self._strategy == "update_only":
+            done.refused += [Refused(place, None, _MISSING) for place, _ in new]
+            new = []
+        await self._insert(new, done)
+        old = [row for row in rows if row[0] in there]
+        if self._strategy == "append":
+            done.refused += [Refused(place, None, _THERE) for place, _ in old]
+            return
+        changed = [
+            row for row in old if self._strategy != "create_only" and not there[row[0]].is_same
+        ]
+        done.unchanged += len(old) - len(changed)
+        await self._update(changed, there, done)
+
+    def _sent(self, rows: Sequence[tuple[int, Texts]]) -> tuple[str, list[Any]]:
+        """Rows as something to select from, `s`, and its parameters."""
+        arrays = ", ".join(f"${n}::text[]" for n in range(2, len(self._names) + 2))
+        names = ", ".join(f"c{n}" for n in range(len(self._names)))
+        source = f"unnest($1::bigint[], {arrays}) AS s (place, {names})"
+        values = [list(column) for column in zip(*(row for _, row in rows), strict=True)]
+        return source, [[place for place, _ in rows], *values]
+
+    def _text(self, name: str) -> str:
+        """SQL of the text of a column that was sent."""
+        return f"s.c{self._names.index(name)}"
+
+    def _value(self, name: str) -> str:
+        return self._table.columns[name].value(self._text(name))
+
+    @property
+    def _meets(self) -> str:
+        return " AND ".join(f"t.{quoted(name)} = {self._value(name)}" for name in self._key)
+
+    async def _kept(
+        self, rows: Sequence[tuple[int, Texts]], done: Written
+    ) -> Sequence[tuple[int, Texts]]:
+        """The rows of which each column keeps all; the others are refused."""
+        lost = [(each, each.is_lost(self._text(each.name))) for each in self._columns]
+        cases = "".join(f" WHEN {sql} THEN {n}" for n, (_, sql) in enumerate(lost) if sql)
+        if not cases:
+            return rows
+        source, values = self._sent(rows)
+        query = f"SELECT place, CASE{cases} END AS lost FROM {source}"
+        found: dict[int, ForeignColumn] = {}
+        for place, number in await rows_of(self._connection, query, *values):
+            if number is not None:
+                found[place] = self._columns[number]
+        for place, row in rows:
+            if place in found:
+                column = found[place]
+                shown = row[self._names.index(column.name)]
+                reason = f"{shown!r:.100} cannot be kept whole as {column.written}"
+                done.refused.append(Refused(place, column.name, reason))
+        return [row for row in rows if row[0] not in found]
+
+    async def _there(self, rows: Sequence[tuple[int, Texts]]) -> Mapping[int, "_There"]:
+        """The rows that their table has already, by place; locked if they may be changed."""
+        if not rows:
+            return {}
+        source, values = self._sent(rows)
+        same = [
+            self._table.columns[name].is_same(f"t.{quoted(name)}", self._text(name))
+            for name in self._values
+        ]
+        texts = [f"t.{quoted(name)}::text" for name in (*self._key, *self._values)]
+        lock = " FOR UPDATE OF t" if self._strategy in ("merge", "update_only") else ""
+        query = (
+            f"SELECT s.place, {' AND '.join(same) or 'true'}, {', '.join(texts)} FROM {source}"
+            f" JOIN {self._table.sql} t ON {self._meets} ORDER BY s.place{lock}"
+        )
+        width = len(self._key)
+        return {
+            place: _There(is_same, tuple(rest[:width]), tuple(rest[width:]))
+            for place, is_same, *rest in await rows_of(self._connection, query, *values)
+        }
+
+    async def _insert(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
+        if not rows:
+            return
+        source, values = self._sent(rows)
+        own = self._table.own
+        names = ", ".join(map(quoted, self._names))
+        query = (
+            f"INSERT INTO {self._table.sql} AS t ({names})"
+            f" SELECT {', '.join(map(self._value, self._names))} FROM {source} ORDER BY s.place"
+            f" RETURNING {', '.join(f't.{quoted(n)}::text' for n in (*self._key, *own))}"
+        )
+        made = await rows_of(self._connection, query, *values)
+        if len(made) != len(rows):
+            raise _Suppressed
+        width = len(self._key)
+        done.created += len(made)
+        done.images += [
+            Image(tuple(row[:width]), tuple(own), None, tuple(row[width:])) for row in made
+        ]
+
+    async def _update(
+        self,
+        rows: Sequence[tuple[int, Texts]],
+        there: Mapping[int, "_There"],
+        done: Written,
+    ) -> None:
+        if not rows:
+            return
+        source, values = self._sent(rows)
+        sets = ", ".join(f"{quoted(name)} = {self._value(name)}" for name in self._values)
+        every = (*self._key, *self._values)
+        query = (
+            f"UPDATE {self._table.sql} t SET {sets} FROM {source} WHERE {self._meets}"
+            f" RETURNING s.place, {', '.join(f't.{quoted(name)}::text' for name in every)}"
+        )
+        changed = await rows_of(self._connection, query, *values)
+        if len(changed) != len(rows):
+            raise _Suppressed
+        width = len(self._key)
+        done.updated += len(changed)
+        done.images += [
+            Image(
+                tuple(rest[:width]),
+                tuple(self._values),
+                there[place].values,
+                tuple(rest[width:]),
+            )
+            for place, *rest in changed
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    """A row that their table has already."""
+
+    is_same: bool
+    key: Texts
+    values: Texts
+
+
+async def remove_absent(
+    connection: AsyncConnection,
+    table: ForeignTable,
+    key: Sequence[str],
+    scope: Mapping[str, Any],
+    held: Sequence[Sequence[Any]],
+) -> Written:
+    """Delete the rows of a scope whose keys are not among those that a document holds.
+
+    Args:
+        connection: In a transaction.
+        table: Where they are.
+        key: Columns of the key.
+        scope: Columns that bound the rows, at least one, with their values.
+        held: Keys of the document.
+
+    Raises:
+        Denied: Their constraints keep a row; nothing is deleted.
+    """
+    columns = [table.columns[name] for name in key]
+    arrays = ", ".join(f"${n + 1}::text[]" for n in range(len(key)))
+    texts = [[text_of_value(row[n], column) for row in held] for n, column in enumerate(columns)]
+    meets = " AND ".join(
+        f"t.{quoted(each.name)} = {each.value(f's.c{n}')}" for n, each in enumerate(columns)
+    )
+    bounds = " AND ".join(
+        f"t.{quoted(name)} = {table.columns[name].value(f'${n}::text')}"
+        for n, name in enumerate(scope, len(key) + 1)
+    )
+    names = ", ".join(f"c{n}" for n in range(len(key)))
+    own = table.own
+    query = (
+        f"DELETE FROM {table.sql} t WHERE {bounds} AND NOT EXISTS ("
+        f"SELECT FROM unnest({arrays}) AS s ({names}) WHERE {meets})"
+        f" RETURNING {', '.join(f't.{quoted(name)}::text' for name in (*key, *own))}"
+    )
+    given = [text_of_value(value, table.columns[name]) for name, value in scope.items()]
+    try:
+        gone = await rows_of(connection, query, *texts, *given)
+    except sqlalchemy.exc.DBAPIError as error:
+        if not is_refusal(error):
+            raise
+        refused = _refused(0, error)
+        raise Denied(
+            f"`replace` cannot remove what the file does not hold from {table.title}: "
+            f"{refused.reason}; nothing was written. Use strategy 'merge', or remove the rows there"
+        ) from error
+    width = len(key)
+    images = [Image(tuple(row[:width]), tuple(own), tuple(row[width:]), None) for row in gone]
+    return Written(deleted=len(gone), images=images)
+
+
+@dataclass
+class TakenBack:
+    """What became of changes that were to be undone."""
+
+    restored: int = 0
+    conflicts: list[tuple[Texts, str]] = field(default_factory=list[tuple[Texts, str]])
+    """Keys of rows that stay as they are, and why."""
+
+    def packed(self) -> bytes:
+        """It as the side table keeps it."""
+        return _packed([self.restored, self.conflicts])
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> Self:
+        """What was packed."""
+        restored, conflicts = _unpacked(packed)
+        return cls(restored, [(tuple(key), reason) for key, reason in conflicts])
+
+
+async def take_back(
+    connection: AsyncConnection,
+    table: ForeignTable,
+    key: Sequence[str],
+    images: Sequence[Image],
+) -> TakenBack:
+    """Undo changes, the newest first, of rows that are still as the import left them.
+
+    Args:
+        connection: In a transaction.
+        table: Where they are.
+        key: Columns of the key.
+        images: The changes, the oldest first.
+    """
+    done = TakenBack()
+    for image in reversed(images):
+        try:
+            async with connection.begin_nested():
+                is_done = await _take_back(connection, table, key, image)
+        except sqlalchemy.exc.DBAPIError as error:
+            if not is_refusal(error):
+                raise
+            done.conflicts.append((image.key, _refused(0, error).reason))
+            continue
+        if is_done:
+            done.restored += 1
+        else:
+            done.conflicts.append((image.key, "was changed since"))
+    return done
+
+
+async def _take_back(
+    connection: AsyncConnection, table: ForeignTable, key: Sequence[str], image: Image
+) -> bool:
+    sql, columns = table.sql, table.columns
+    if image.after is None:
+        assert image.before is not None
+        names = ", ".join(map(quoted, image.columns))
+        values = ", ".join(
+            columns[name].value(f"${n}::text") for n, name in enumerate(image.columns, 1)
+        )
+        query = (
+            f"INSERT INTO {sql} ({names}) OVERRIDING SYSTEM VALUE SELECT {values}"
+            " ON CONFLICT DO NOTHING RETURNING 1"
+        )
+        return bool(await rows_of(connection, query, *image.before))
+    known = [*zip(key, image.key, strict=True), *zip(image.columns, image.after, strict=True)]
+    as_left = " AND ".join(
+        f"{quoted(name)}::text IS NOT DISTINCT FROM ${n}::text"
+        for n, (name, _) in enumerate(known, 1)
+    )
+    given: list[Any] = [value for _, value in known]
+    if image.before is None:
+        query = f"DELETE FROM {sql} WHERE {as_left} RETURNING 1"
+    else:
+        sets = ", ".join(
+            f"{quoted(name)} = {columns[name].value(f'${n}::text')}"
+            for n, name in enumerate(image.columns, len(given) + 1)
+        )
+        query = f"UPDATE {sql} SET {sets} WHERE {as_left} RETURNING 1"
+        given += image.before
+    return bool(await rows_of(connection, query, *given))
+
+
+async def known(
+    connection: AsyncConnection,
+    table: ForeignTable,
+    columns: Sequence[str],
+    scope: Mapping[str, Any],
+    firsts: Sequence[str],
+) -> Sequence[tuple[str | None, ...]]:
+    """Texts of some columns in rows of a scope whose first of these is one of some texts."""
+    first = table.columns[columns[0]]
+    bounds = "".join(
+        f" AND {quoted(name)} = {table.columns[name].value(f'${n}::text')}"
+        for n, name in enumerate(scope, 2)
+    )
+    query = (
+        f"SELECT {', '.join(f'{quoted(name)}::text' for name in columns)} FROM {table.sql}"
+        f" WHERE {quoted(first.name)}::text = ANY ($1::text[]){bounds}"
+    )
+    given = [text_of_value(value, table.columns[name]) for name, value in scope.items()]
+    return [tuple(row) for row in await rows_of(connection, query, [*firsts], *given)]
+
+
+async def stored(
+    connection: AsyncConnection,
+    table: ForeignTable,
+    columns: Sequence[str],
+    scope: Mapping[str, Any],
+    order: Sequence[str],
+    page: int,
+) -> AsyncGenerator[Sequence[tuple[str | None, ...]]]:
+    """Rows of a scope as texts, by key, a page at a time, as they are at one moment."""
+    bounds = " AND ".join(
+        f"{quoted(name)} = {table.columns[name].value(f'CAST({_BOUND}{n} AS text)')}"
+        for n, name in enumerate(scope)
+    )
+    texts = ", ".join(table.columns[name].read(quoted(name)) for name in columns)
+    by = ", ".join(map(quoted, order))
+    query = f"SELECT {texts} FROM {table.sql} WHERE {bounds or 'true'} ORDER BY {by}"
+    statement = text(query.replace(":", "\\:").replace(_BOUND, ":g"))
+    values = enumerate(scope.items())
+    given = {f"g{n}": text_of_value(value, table.columns[name]) for n, (name, value) in values}
+    found = await connection.stream(statement.execution_options(yield_per=page), given)
+    async for rows in found.partitions(page):
+        yield [tuple(row) for row in rows]

@@ -1,0 +1,317 @@
+"""Rows of declared types in tables of the teams that declared them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database import foreign, foreign_rows
+from adapters.database.foreign import ForeignColumn, ForeignDatabases, ForeignTable
+from adapters.database.foreign_rows import Image, RowWriter, TakenBack, Written
+from adapters.ports.errors import Denied
+from adapters.types.tables import Change
+from workflows.shared.declared_types import DeclaredTarget, DeclaredType
+from workflows.shared.errors import RuleViolation
+
+_PAGE: Final = 5_000
+_HOW: Final[Mapping[str, foreign_rows.Strategy]] = {
+    "merge": "merge",
+    "replace": "merge",
+    "append": "append",
+    "update_only": "update_only",
+    "create_only": "create_only",
+}
+"""How the rows of a document meet those that are there."""
+_RIGHTS: Final = """
+SELECT current_user::text, ARRAY(
+  SELECT r FROM unnest($2::text[]) AS r
+  WHERE NOT has_table_privilege(format('%I.%I', $1::text, $3::text)::regclass, r)
+)
+"""
+
+
+def target_in(declared: DeclaredType) -> DeclaredTarget:
+    """The target of a type whose rows go to a table of its team."""
+    assert declared.target is not None
+    assert declared.target.table is not None
+    return declared.target
+
+
+def key_columns(declared: DeclaredType) -> tuple[str, ...]:
+    """Columns of their table that name a row."""
+    return tuple(_columns(declared, declared.natural_key).values())
+
+
+def _columns(declared: DeclaredType, names: Sequence[str]) -> dict[str, str]:
+    """The columns of fields and of names in the scope, but of those that are not stored."""
+    found = {name: target_in(declared).column(name) for name in names}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows by the names of a type, as their table takes them."""
+
+    columns: tuple[str, ...]
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, declared: DeclaredType, names: Sequence[str]) -> "_Rows":
+        stored = _columns(declared, names)
+        return cls(
+            tuple(stored.values()), tuple(n for n, name in enumerate(names) if name in stored)
+        )
+
+    def taken(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+        if rows and len(self.places) == len(rows[0]):
+            return rows
+        return [[row[place] for place in self.places] for row in rows]
+
+
+class TargetTables:
+    """Reads and writes tables of teams, each part of an import once.
+
+    Every method raises `Unavailable` if the database is unavailable or busy, and `Denied` if the
+    table is not what the type says.
+
+    Args:
+        databases: Where the tables are.
+    """
+
+    def __init__(self, databases: ForeignDatabases) -> None:
+        self._databases = databases
+
+    @cached_property
+    def turns(self) -> asyncio.Semaphore:
+        """Limits how many hold a connection of docflow's database while they use another one.
+
+        Without it, a database that hangs would use up all connections to docflow's own.
+        """
+        return asyncio.Semaphore(self._databases.at_once)
+
+    @asynccontextmanager
+    async def _opened(
+        self, declared: DeclaredType
+    ) -> AsyncGenerator[tuple[AsyncConnection, ForeignTable]]:
+        target = target_in(declared)
+        async with self._databases.transaction(target.database) as connection:
+            table = await foreign.described(connection, target.schema_name, target.name)
+            yield connection, table
+
+    async def plan(self, declared: DeclaredType) -> Sequence[Change]:
+        """See that a type fits its table; the statement that is left to do.
+
+        Raises:
+            RuleViolation: It does not fit; the message says what does not.
+        """
+        target = target_in(declared)
+        try:
+            async with self._opened(declared) as (connection, table):
+                faults = [*_faults(declared, table)]
+                if not faults:
+                    faults = [*await _missing_rights(connection, declared)]
+                if faults:
+                    raise RuleViolation(f"{declared.name}: " + "; ".join(faults))
+                if await foreign.has_side_table(connection, target.schema_name):
+                    return ()
+        except Denied as error:
+            raise RuleViolation(f"{declared.name}: {error}") from error
+        return (Change(foreign.side_table(target.schema_name), at=_place(target)),)
+
+    async def apply(self, declared: DeclaredType) -> Sequence[Change]:
+        """Make the side table, if it is missing; nothing else of theirs is changed.
+
+        Raises:
+            RuleViolation: The type does not fit; or their database refuses the statement, which
+                the message has.
+        """
+        changes = await self.plan(declared)
+        target = target_in(declared)
+        for change in changes:
+            try:
+                async with self._databases.transaction(target.database) as connection:
+                    await connection.exec_driver_sql(change.sql)
+            except Denied as error:
+                async with self._databases.transaction(target.database) as connection:
+                    user = (await connection.exec_driver_sql("SELECT current_user")).scalar_one()
+                side = f"{foreign.quoted(target.schema_name)}.{foreign.SIDE}"
+                raise RuleViolation(
+                    f"{declared.name}: {error}. Let the owner of the schema {target.schema_name} "
+                    f"in {_place(target)} run these statements, then apply again:\n{change.sql};\n"
+                    f"GRANT SELECT, INSERT, UPDATE, DELETE ON {side} TO {foreign.quoted(user)};"
+                ) from error
+        return changes
+
+    async def write(
+        self,
+        declared: DeclaredType,
+        run: str,
+        step: str,
+        names: Sequence[str],
+        pages: AsyncIterator[tuple[Sequence[Sequence[Any]], Sequence[int]]],
+        strategy: str,
+        scope: Mapping[str, Any],
+    ) -> Written:
+        """Write rows, once for each step of a run, in one transaction.
+
+        Args:
+            declared: Their type.
+            run: Of whom; nobody else has this name.
+            step: Part of it.
+            names: What the rows have values for.
+            pages: The rows, and the line of each; not read if the step was done before.
+            strategy: How they meet rows that are there; `replace` also removes what the scope
+                holds beside them.
+            scope: Values that bound what `replace` removes.
+
+        Returns:
+            What was done, now or before; the place of a refused row is its line.
+
+        Raises:
+            RuleViolation: `replace` has no scope.
+        """
+        rows, target = _Rows.of(declared, names), target_in(declared)
+        bounded = declared.stored_scope if strategy == "replace" else ()
+        bounds = {c: scope[n] for n, c in _columns(declared, bounded).items()}
+        if strategy == "replace" and not bounds:
+            raise RuleViolation(
+                f"'replace' would remove every row of {target.table}: the type has no scope with a "
+                "column there; use strategy 'merge'"
+            )
+        key = key_columns(declared)
+        fields = {column: name for name, column in _columns(declared, names).items()}
+
+        async with self._opened(declared) as (connection, table):
+
+            async def act() -> bytes:
+                writer = RowWriter(connection, table, key, rows.columns, _HOW[strategy])
+                places = [rows.columns.index(name) for name in key] if rows.columns else []
+                done, held = Written(), list[Sequence[Any]]()
+                async for page, lines in pages:
+                    taken = rows.taken(page)
+                    done.add(await writer.write(taken), lines, fields)
+                    if strategy == "replace":
+                        held += [[row[place] for place in places] for row in taken]
+                if strategy == "replace":
+                    gone = await foreign_rows.remove_absent(connection, table, key, bounds, held)
+                    done.add(gone, (), fields)
+                return done.packed()
+
+            packed = await foreign.once(connection, target.schema_name, run, step, act)
+        return Written.unpacked(packed)
+
+    async def forget(self, declared: DeclaredType, run: str) -> None:
+        """Remove what their side table remembers of a run, once docflow has it."""
+        target = target_in(declared)
+        async with self._databases.transaction(target.database) as connection:
+            await foreign.forget(connection, target.schema_name, run)
+
+    async def take_back(
+        self, declared: DeclaredType, run: str, images: Sequence[Image]
+    ) -> TakenBack:
+        """Undo changes, once for each run, of rows that are still as the import left them."""
+        key, target = key_columns(declared), target_in(declared)
+        async with self._opened(declared) as (connection, table):
+
+            async def act() -> bytes:
+                return (await foreign_rows.take_back(connection, table, key, images)).packed()
+
+            packed = await foreign.once(connection, target.schema_name, run, "take back", act)
+        return TakenBack.unpacked(packed)
+
+    async def known(
+        self,
+        declared: DeclaredType,
+        scope: Mapping[str, Any],
+        names: Sequence[str],
+        firsts: Sequence[str],
+    ) -> Sequence[tuple[str | None, ...]]:
+        """Values of some fields, in rows of a scope whose first field is one of some texts."""
+        if not firsts or not names:
+            return ()
+        columns = _columns(declared, names)
+        bounds = {c: scope[n] for n, c in _columns(declared, declared.stored_scope).items()}
+        async with self._opened(declared) as (connection, table):
+            _refuse_missing(table, [*columns.values(), *bounds])
+            return await foreign_rows.known(connection, table, [*columns.values()], bounds, firsts)
+
+    async def read(
+        self, declared: DeclaredType, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> AsyncGenerator[Sequence[tuple[str | None, ...]]]:
+        """Rows of a scope by key, as texts, a page at a time."""
+        columns = [*_columns(declared, names).values()]
+        bounds = {c: scope[n] for n, c in _columns(declared, declared.stored_scope).items()}
+        async with self._opened(declared) as (connection, table):
+            _refuse_missing(table, [*columns, *bounds])
+            order = key_columns(declared)
+            async for page in foreign_rows.stored(connection, table, columns, bounds, order, _PAGE):
+                yield page
+
+
+def _place(target: DeclaredTarget) -> str:
+    return "docflow's database" if target.database is None else f"the database {target.database}"
+
+
+def _refuse_missing(table: ForeignTable, columns: Sequence[str]) -> None:
+    for name in columns:
+        if name not in table.columns:
+            raise Denied(f"{table.title} has no column {name}; add it, or correct `target`")
+
+
+def _faults(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:
+    """What does not fit between a type and its table."""
+    columns = _columns(declared, (*declared.scope, *declared.fields))
+    faults: list[str] = []
+    for name, own in columns.items():
+        found = table.columns.get(own)
+        if found is None:
+            faults.append(f"{table.title} has no column {own} for {name}; map it in target.columns")
+        elif (fault := _fault(declared, name, found)) is not None:
+            faults.append(f"{name} does not fit {table.title}.{own} ({found.written}): {fault}")
+    key = key_columns(declared)
+    if frozenset(key) not in table.unique:
+        faults.append(
+            f"no unique index of {table.title} has just the columns {', '.join(key)}; the key of "
+            "the type must be one of theirs"
+        )
+    if not table.has_trigger:
+        faults += [
+            f"{table.title}.{each.name} is NOT NULL without a default, and no field fills it"
+            for each in table.columns.values()
+            if each.needed
+            and not (each.has_default or each.is_filled or each.identity)
+            and each.name not in columns.values()
+            and declared.strategy != "update_only"
+        ]
+    return faults
+
+
+def _fault(declared: DeclaredType, name: str, column: ForeignColumn) -> str | None:
+    if column.is_filled:
+        return "their server itself fills it"
+    if name in declared.scope:
+        return column.takes("code", zoned=False)
+    field = declared.fields[name]
+    return column.takes(field.kind, zoned=field.zone is not None)
+
+
+async def _missing_rights(connection: AsyncConnection, declared: DeclaredType) -> Sequence[str]:
+    target = target_in(declared)
+    wanted = ["SELECT", "INSERT", "UPDATE"]
+    if declared.strategy == "replace":
+        wanted.append("DELETE")
+    found = await connection.exec_driver_sql(_RIGHTS, (target.schema_name, wanted, target.name))
+    row: Any = found.one()
+    user, missing = str(row[0]), [str(each) for each in row[1]]
+    if not missing:
+        return ()
+    rights = ", ".join(missing)
+    place = f"{foreign.quoted(target.schema_name)}.{foreign.quoted(target.name)}"
+    return [
+        f"{user} lacks rights; let the owner run GRANT {rights} ON {place} TO "
+        f"{foreign.quoted(user)}"
+    ]

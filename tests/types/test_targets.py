@@ -1,0 +1,455 @@
+"""Rows of declared types go into tables of the teams that declared them."""
+
+import asyncio
+import re
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
+
+import asyncpg
+import pytest
+import pytest_asyncio
+from sqlalchemy import func, select
+from temporalio.exceptions import ApplicationError
+
+from activities.imports.store import SqlImportStore
+from activities.imports.tables import spec_of
+from activities.imports.taken_back import taken_back
+from activities.imports.views import SqlImportedRows
+from adapters.database.engine import open_database
+from adapters.database.foreign import ForeignDatabases
+from adapters.database.models.types import target_images
+from adapters.types.files import read_type
+from adapters.types.store import SqlDeclaredTypes
+from adapters.types.targets import TargetTables
+from tests.support.fresh_database import DATABASES, fresh_url
+from tests.support.imports.activities import ActivityPorts, Killed, message_of
+from tests.types.conftest import Installation
+from tests.types.dying_writer import CHUNKS, ROWS, STOCK, written
+from workers.imports.rehearsal import rehearsed
+from workflows.imports.runs import Closing, Counts, ImportState, TaskKey
+from workflows.shared.declared_types import DeclaredType
+from workflows.shared.errors import PERMANENT, UNAVAILABLE, RuleViolation
+
+TOOLS = """
+name: tools
+title: Tools
+key: [tool_no]
+target:
+  database: erp
+  table: stock.Tools
+  columns: {project_id: "-", tool_no: article_no, state: "State"}
+fields:
+  tool_no: {kind: code, required: true}
+  name: {required: true}
+  price: {kind: money}
+  amount: {kind: decimal}
+  bought: {kind: date}
+  state: {kind: choice, choices: [new, used, lost]}
+"""
+TABLE = """
+CREATE SCHEMA stock;
+CREATE TYPE stock.state AS ENUM ('new', 'used');
+CREATE TABLE stock."Tools" (
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  article_no varchar(8) PRIMARY KEY,
+  name text NOT NULL UNIQUE,
+  price numeric(10,2) CHECK (price >= 0),
+  amount integer DEFAULT 1,
+  bought date,
+  "State" stock.state,
+  label text GENERATED ALWAYS AS (article_no || ' ' || name) STORED
+);
+CREATE FUNCTION stock.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF NEW.name = 'Bomb' THEN RAISE EXCEPTION 'no bombs here'; END IF;
+  IF NEW.name = 'Ghost' THEN RETURN NULL; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON stock."Tools"
+  FOR EACH ROW EXECUTE FUNCTION stock.guard();
+"""
+FIRST = (
+    b"tool_no,name,price,amount,bought,state\n"
+    b"T-1,Wrench,149.90,2,2024-03-01,used\nT-2,Stand,38,1,,new\n"
+)
+
+
+@dataclass
+class Erp:
+    """An installation beside the database of a team."""
+
+    installation: Installation
+    url: str
+    databases: ForeignDatabases
+    targets: TargetTables
+
+    async def sql(self, sql: str) -> list[tuple[Any, ...]]:
+        connection = await cast("Any", asyncpg).connect(self.url)
+        try:
+            if not sql.startswith("SELECT"):
+                await connection.execute(sql)
+                return []
+            return [tuple(row) for row in await connection.fetch(sql)]
+        finally:
+            await connection.close()
+
+    async def imported(self, content: bytes, task: str = "T1", **fields: Any) -> Counts:
+        done = await self.installation.imported("tools", content, task_id=task, **fields)
+        return done.counts
+
+    async def tools(self) -> list[tuple[Any, ...]]:
+        return await self.sql('SELECT article_no, name, price FROM stock."Tools" ORDER BY 1')
+
+
+@pytest_asyncio.fixture
+async def erp(tmp_path: Path) -> AsyncGenerator[Erp]:
+    with DATABASES.empty() as url:
+        async with (
+            open_database(fresh_url()) as database,
+            ForeignDatabases(database, {"erp": url}) as databases,
+        ):
+            targets = TargetTables(databases)
+            store = SqlImportStore(database, targets=targets)
+            types = SqlDeclaredTypes(database, targets)
+            own = Installation(database, types, store, ActivityPorts(tmp_path))
+            made = Erp(own, url, databases, targets)
+            await made.sql(TABLE)
+            yield made
+
+
+def tools(text: str = TOOLS) -> DeclaredType:
+    return read_type(text, "tools.yaml")
+
+
+async def test_rows_go_into_a_table_of_a_team(erp: Erp) -> None:
+    (planned,) = await erp.installation.types.plan(tools())
+    assert [each.at for each in planned.changes] == [None, None, "the database erp"]
+    assert 'CREATE TABLE IF NOT EXISTS "stock".docflow_progress' in planned.changes[-1].sql
+    assert await erp.installation.types.apply(tools()) == [planned]
+    (again,) = await erp.installation.types.plan(tools())
+    assert again.changes == []
+    assert await erp.imported(FIRST) == Counts(created=2)
+    assert await erp.imported(FIRST.replace(b"38", b"39"), "T2") == Counts(updated=1, unchanged=1)
+    query = 'SELECT article_no, price, amount, bought, "State"::text, label FROM stock."Tools"'
+    assert sorted(await erp.sql(query)) == [
+        ("T-1", Decimal("149.90"), 2, date(2024, 3, 1), "used", "T-1 Wrench"),
+        ("T-2", Decimal("39.00"), 1, None, "new", "T-2 Stand"),
+    ]
+    assert await erp.sql("SELECT run FROM stock.docflow_progress") == []
+
+
+REFUSED = {
+    "T-3,Wrench,1,1,,": "duplicate key",
+    "T-4,a,-1,1,,": "Tools_price_check",
+    "T-5,b,1.239,1,,": "'1.239' cannot be kept whole as numeric(10,2)",
+    "T-6,c,1,1.5,,": "'1.5' cannot be kept whole as integer",
+    "T-700000000,d,1,1,,": "too long",
+    "T-8,e,1,1,,lost": "invalid input value for enum",
+    "T-9,Bomb,1,1,,": "no bombs here",
+    "T-10,Ghost,1,1,,": "the table did not take the row",
+    "T-11,f,999999999,1,,": "numeric field overflow",
+}
+
+
+async def test_rows_that_their_table_refuses_are_reported(erp: Erp) -> None:
+    await erp.installation.types.apply(tools())
+    await erp.imported(FIRST)
+    head = "tool_no,name,price,amount,bought,state"
+    rows = [*REFUSED, "T-12,Good,1,1,,new", "T-1,Wrench,150,2,2024-03-01,used"]
+    content = "\n".join((head, *rows, "")).encode()
+    done = await erp.installation.imported("tools", content, task_id="T2", max_rejected_share=1)
+    assert done.counts == Counts(created=1, updated=1, rejected=len(REFUSED))
+    pages = erp.installation.store.rejects(TaskKey("P1", "T2"))
+    said = {row.line: row.problems[0].reason async for page in pages for row in page}
+    for line, reason in enumerate(REFUSED.values(), 2):
+        assert reason in said[line], said
+    assert [row[0] for row in await erp.tools()] == ["T-1", "T-12", "T-2"]
+
+
+async def test_a_later_row_may_be_what_an_earlier_one_needs(erp: Erp) -> None:
+    await erp.sql('ALTER TABLE stock."Tools" ADD part_of text REFERENCES stock."Tools"')
+    declared = tools(TOOLS.replace("fields:", "fields:\n  part_of: {kind: code}"))
+    await erp.installation.types.apply(declared)
+    content = (
+        b"tool_no,name,price,part_of\nT-1,Bit,1,T-2\nT-2,Drill,1,\nT-3,Odd,-1,\nT-4,Bit 2,1,T-9\n"
+    )
+    assert await erp.imported(content) == Counts(created=2, rejected=2)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counts", "left"),
+    [
+        ("merge", Counts(created=1, updated=1), ["T-1", "T-2", "T-3"]),
+        ("create_only", Counts(created=1, unchanged=1), ["T-1", "T-2", "T-3"]),
+        ("update_only", Counts(updated=1, rejected=1), ["T-1", "T-2"]),
+        ("append", Counts(created=1, rejected=1), ["T-1", "T-2", "T-3"]),
+        ("replace", Counts(created=1, updated=1, deleted=1), ["T-2", "T-3"]),
+    ],
+)
+async def test_strategies_act_as_in_docflows_own_tables(
+    erp: Erp, strategy: str, counts: Counts, left: list[str]
+) -> None:
+    await erp.sql("ALTER TABLE stock.\"Tools\" ADD site text NOT NULL DEFAULT 'other'")
+    await erp.sql("INSERT INTO stock.\"Tools\" (article_no, name) VALUES ('T-0', 'Other')")
+    await erp.sql('ALTER TABLE stock."Tools" DROP CONSTRAINT "Tools_pkey"')
+    await erp.sql('CREATE UNIQUE INDEX ON stock."Tools" (site, article_no)')
+    await erp.installation.types.apply(tools(TOOLS.replace('project_id: "-"', "project_id: site")))
+    await erp.imported(FIRST)
+    given = {"idempotency_key": "K"} if strategy == "append" else {}
+    rows = b"tool_no,name,price\nT-2,Stand,40\nT-3,Hoist,1\n"
+    assert await erp.imported(rows, "T2", strategy=strategy, **given) == counts
+    assert [row[0] for row in await erp.tools()] == ["T-0", *left]
+
+
+async def test_replace_needs_a_scope_with_a_column(erp: Erp) -> None:
+    with pytest.raises(RuleViolation, match="'replace' would remove every row"):
+        tools(TOOLS.replace("key:", "strategy: replace\nkey:"))
+    await erp.installation.types.apply(tools())
+    await erp.imported(FIRST)
+    with pytest.raises(ApplicationError, match="no scope with a column there"):
+        await erp.imported(FIRST[:60], "T2", strategy="replace")
+    assert len(await erp.tools()) == 2
+
+
+async def test_replace_removes_nothing_that_their_table_holds(erp: Erp) -> None:
+    await erp.sql('ALTER TABLE stock."Tools" ADD site text')
+    await erp.sql('CREATE UNIQUE INDEX ON stock."Tools" (site, article_no)')
+    await erp.sql('CREATE TABLE stock.loans (tool text REFERENCES stock."Tools")')
+    await erp.installation.types.apply(tools(TOOLS.replace('project_id: "-"', "project_id: site")))
+    await erp.imported(FIRST)
+    await erp.sql("INSERT INTO stock.loans VALUES ('T-1')")
+    with pytest.raises(ApplicationError, match=r"cannot remove .* nothing was written"):
+        await erp.imported(b"tool_no,name\nT-3,Hoist\n", "T2", strategy="replace")
+    assert [row[0] for row in await erp.tools()] == ["T-1", "T-2"]
+
+
+@pytest.mark.parametrize("strategy", ["merge", "append", "replace"])
+async def test_a_kill_between_both_commits_doubles_nothing(
+    erp: Erp, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.sql('ALTER TABLE stock."Tools" ADD site text')
+    await erp.sql('CREATE UNIQUE INDEX ON stock."Tools" (site, article_no)')
+    await erp.installation.types.apply(tools(TOOLS.replace('project_id: "-"', "project_id: site")))
+    write = TargetTables.write
+
+    async def killed(*arguments: Any) -> Any:
+        await write(*arguments)
+        raise Killed
+
+    given = {"strategy": strategy, "idempotency_key": "K"}
+    content = FIRST + b"T-3,Odd,-1,,,\n"
+    with monkeypatch.context() as patched:
+        patched.setattr(TargetTables, "write", killed)
+        with pytest.raises(Killed):
+            await erp.imported(content, **given)
+    assert len(await erp.tools()) == 2
+    monkeypatch.setattr(erp.installation.ports, "put", AsyncMock())
+    # What others do meanwhile stays: the second attempt writes nothing.
+    await erp.sql("UPDATE stock.\"Tools\" SET price = 7 WHERE article_no = 'T-2'")
+    assert await erp.imported(content, **given) == Counts(created=2, rejected=1)
+    assert [row[2] for row in await erp.tools()] == [Decimal("149.90"), Decimal(7)]
+    query = select(target_images.c.run)
+    async with erp.installation.database.reading() as connection:
+        assert (await connection.execute(query)).scalars().all() == ["import/P1/T1"]
+    assert await erp.sql("SELECT run FROM stock.docflow_progress") == []
+
+
+async def test_what_an_import_changed_is_taken_back_if_it_is_unchanged(
+    erp: Erp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.sql('ALTER TABLE stock."Tools" ADD site text')
+    await erp.sql('CREATE UNIQUE INDEX ON stock."Tools" (site, article_no)')
+    declared = tools(TOOLS.replace('project_id: "-"', "project_id: site"))
+    await erp.installation.types.apply(declared)
+    await erp.imported(FIRST + b"T-3,Hoist,5,1,,\n")
+    changes = b"tool_no,name,price\nT-1,Wrench,1\nT-2,Stand,2\nT-4,New,3\nT-5,Newer,4\n"
+    done = await erp.imported(changes, "T2", strategy="replace")
+    assert done == Counts(created=2, updated=2, deleted=1)
+    await erp.sql("UPDATE stock.\"Tools\" SET price = 9 WHERE article_no IN ('T-2', 'T-5')")
+    key, database = TaskKey("P1", "T2"), erp.installation.database
+    with pytest.raises(RuleViolation, match="is running; end it first"):
+        await taken_back(database, erp.targets, key)
+    given = message_of("tools", blob_name="in/file", task_id="T2")
+    closing = Closing(message=given, state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T2")
+    with monkeypatch.context() as patched:
+        # Their transaction is committed, and docflow's is not.
+        patched.setattr("activities.imports.taken_back.delete", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            await taken_back(database, erp.targets, key)
+    taken = await taken_back(database, erp.targets, key)
+    assert (taken.restored, sorted(taken.conflicts)) == (
+        3,
+        [(("P1", "T-2"), "was changed since"), (("P1", "T-5"), "was changed since")],
+    )
+    with pytest.raises(RuleViolation, match="has changed nothing"):
+        await taken_back(database, erp.targets, key)
+    found = {row[0]: row[2] for row in await erp.tools()}
+    assert found == {
+        "T-1": Decimal("149.90"),
+        "T-2": Decimal(9),
+        "T-3": Decimal(5),
+        "T-5": Decimal(9),
+    }
+
+
+UNFIT = {
+    "table: stock.Tools": ("table: stock.tulz", "there is no table stock.tulz"),
+    'state: "State"': ('state: "Stat"', "has no column Stat for state"),
+    "bought: {kind: date}": ("bought: {kind: time}", "bought does not fit"),
+    "tool_no: article_no": ("tool_no: label", "their server itself fills it"),
+    "key: [tool_no]": ("key: [tool_no, name]", "no unique index"),
+    "name: {required: true}": ("nick: {}", "name is NOT NULL without a default"),
+    "database: erp": ("database: crm", "DOCFLOW_TYPE_DATABASES has no 'crm'"),
+}
+
+
+@pytest.mark.parametrize("part", UNFIT)
+async def test_a_type_that_does_not_fit_its_table_is_refused(erp: Erp, part: str) -> None:
+    other, said = UNFIT[part]
+    text = TOOLS.replace(part, other)
+    if part.startswith("name:"):
+        text = text.replace("tool_no: article_no,", "tool_no: article_no, nick: label2,")
+        await erp.sql('DROP TRIGGER guard ON stock."Tools"')
+        await erp.sql('ALTER TABLE stock."Tools" ADD label2 text')
+    with pytest.raises(RuleViolation, match=said):
+        await erp.installation.types.apply(tools(text))
+    assert await erp.installation.types.in_force() == {}
+
+
+async def test_refused_rights_say_who_has_to_run_what(erp: Erp) -> None:
+    await erp.sql("CREATE ROLE loader LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA stock TO loader")
+    try:
+        url = re.sub("//[^@/]*@|//", "//loader:x@", erp.url, count=1)
+        databases = ForeignDatabases(erp.installation.database, {"erp": url})
+        async with databases:
+            types = SqlDeclaredTypes(erp.installation.database, TargetTables(databases))
+            with pytest.raises(RuleViolation, match=r"GRANT SELECT, INSERT, UPDATE ON \"stock\""):
+                await types.apply(tools())
+            await erp.sql('GRANT SELECT, INSERT, UPDATE ON stock."Tools" TO loader')
+            with pytest.raises(RuleViolation, match="then apply again") as refused:
+                await types.apply(tools())
+            await erp.sql(str(refused.value).partition(":\n")[2])
+            await types.apply(tools())
+            store = SqlImportStore(erp.installation.database, targets=TargetTables(databases))
+            erp.installation.store = store
+            assert await erp.imported(FIRST) == Counts(created=2)
+            await erp.sql('REVOKE INSERT ON stock."Tools" FROM loader')
+            with pytest.raises(ApplicationError, match="permission denied for table Tools") as no:
+                await erp.imported(FIRST.replace(b"T-1", b"T-9").replace(b"Wr", b"W"), "T2")
+            assert no.value.type == PERMANENT
+    finally:
+        await erp.sql("DROP OWNED BY loader; DROP ROLE loader")
+
+
+async def test_an_outage_of_their_database_is_waited_for(erp: Erp) -> None:
+    await erp.installation.types.apply(tools())
+    async with ForeignDatabases(
+        erp.installation.database, {"erp": "postgresql://nobody@127.0.0.1:1/none"}
+    ) as away:
+        erp.installation.store = SqlImportStore(
+            erp.installation.database, targets=TargetTables(away)
+        )
+        with pytest.raises(ApplicationError, match="the database erp is not available") as error:
+            await erp.imported(FIRST)
+    assert error.value.type == UNAVAILABLE
+    assert list(error.value.details) == ["target", 0, "erp"]
+    erp.installation.store = SqlImportStore(erp.installation.database, targets=erp.targets)
+    assert await erp.imported(FIRST) == Counts(created=2)
+
+
+async def test_a_column_that_is_gone_parks_with_its_name(erp: Erp) -> None:
+    await erp.installation.types.apply(tools())
+    await erp.sql('ALTER TABLE stock."Tools" DROP COLUMN price')
+    with pytest.raises(ApplicationError, match=r"stock\.Tools has no column price") as error:
+        await erp.imported(FIRST)
+    assert error.value.type == PERMANENT
+
+
+async def test_a_table_in_docflows_own_database_needs_no_setting(erp: Erp) -> None:
+    await erp.installation.run_sql("CREATE SCHEMA yard")
+    try:
+        await erp.installation.run_sql("CREATE TABLE yard.t (a text PRIMARY KEY, b int)")
+        text = (
+            "name: yard\ntitle: Yard\nkey: [a]\nscope: []\ntarget: {table: yard.t}\n"
+            "fields:\n  a: {kind: code, required: true}\n  b: {kind: integer}\n"
+        )
+        await erp.installation.types.apply(read_type(text, "yard.yaml"))
+        rows = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(12_000))
+        for task, counts in (("T1", Counts(created=12_000)), ("T2", Counts(unchanged=12_000))):
+            done = await erp.installation.imported("yard", rows, task_id=task)
+            assert done.counts == counts
+    finally:
+        await erp.installation.run_sql("DROP SCHEMA yard CASCADE")
+
+
+async def test_references_are_looked_up_in_a_table_of_a_team(erp: Erp) -> None:
+    await erp.installation.types.apply(tools())
+    await erp.imported(FIRST)
+    loans = (
+        "name: loans\ntitle: Loans\nkey: [number]\nfields:\n"
+        "  number: {kind: code, required: true}\n"
+        "  tool: {kind: reference, to: tools, unknown: refuse}\n"
+    )
+    await erp.installation.types.apply(read_type(loans, "loans.yaml"))
+    rows = b"number,tool\n1,T-1\n2,T-9\n"
+    done = await erp.installation.imported("loans", rows, task_id="T2")
+    assert done.counts == Counts(created=1, rejected=1)
+    refused = loans.replace("refuse", "create")
+    with pytest.raises(RuleViolation, match="are in a table of yours"):
+        await erp.installation.types.apply(read_type(refused, "loans.yaml"))
+
+
+async def test_a_dry_run_asks_their_table_and_writes_nothing(erp: Erp) -> None:
+    await erp.installation.types.apply(tools())
+    file = erp.installation.ports.folder / "tools.csv"
+    file.write_bytes(FIRST + b"T-3,Bomb,1,1,,\n")
+    given = message_of("tools", blob_name="in/tools")
+    database = erp.installation.database
+    async with rehearsed(database, given, file, {"erp": erp.url}) as found:
+        assert found.outcome.counts == Counts(created=2, rejected=1), found.parks
+    assert await erp.tools() == []
+    assert await erp.imported(FIRST) == Counts(created=2)
+
+
+async def test_rows_of_their_table_are_exported_with_their_kinds(erp: Erp) -> None:
+    declared = tools()
+    await erp.installation.types.apply(declared)
+    await erp.imported(FIRST)
+    views = SqlImportedRows(erp.installation.database, erp.targets)
+    pages = views.read(spec_of(declared), {"project_id": "P1"})
+    assert [row async for page in pages for row in page] == [
+        ("T-1", "Wrench", Decimal("149.90"), Decimal(2), date(2024, 3, 1), "used"),
+        ("T-2", "Stand", Decimal("38.00"), Decimal(1), None, "new"),
+    ]
+
+
+@pytest.mark.parametrize("last", range(1, CHUNKS + 1))
+async def test_a_process_killed_at_any_chunk_writes_each_row_once(erp: Erp, last: int) -> None:
+    database = erp.installation.database
+    await erp.sql(
+        "CREATE TABLE stock (project_id text, article text, amount int CHECK (amount >= 0),"
+        " PRIMARY KEY (project_id, article)); CREATE TABLE seen (article text);"
+        "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN INSERT INTO seen VALUES (NEW.article); RETURN NEW; END $$;"
+        "CREATE TRIGGER see AFTER INSERT OR UPDATE ON stock FOR EACH ROW EXECUTE FUNCTION see()"
+    )
+    await erp.installation.types.apply(STOCK)
+    url = database.engine.url.render_as_string(hide_password=False)
+    command = ("-m", "tests.types.dying_writer", url, erp.url, str(last))
+    dying = await asyncio.create_subprocess_exec(sys.executable, *command)
+    assert await dying.wait() == -signal.SIGKILL
+    mark = await written(erp.installation.store)
+    rows = CHUNKS * (ROWS - 1)
+    assert mark.counts == Counts(created=rows, rejected=CHUNKS)
+    assert await erp.sql("SELECT count(*), count(DISTINCT article) FROM seen") == [(rows, rows)]
+    assert await erp.sql("SELECT run FROM public.docflow_progress") == []
+    images = select(func.count()).select_from(target_images)
+    async with database.reading() as connection:
+        assert await connection.scalar(images) == CHUNKS
