@@ -19,7 +19,8 @@ from workflows.imports.types import TableSpec
 from workflows.shared.cells import Cell, cell_text, is_filled, readable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, read_cells, settle_notations, transpose
-from workflows.shared.declared_types import NAME_CHARACTERS, OWN_COLUMNS, DeclaredType
+from workflows.shared.declared_fields import NAME_CHARACTERS
+from workflows.shared.declared_types import OWN_COLUMNS, DeclaredType
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec, normalise, squash
 from workflows.shared.notations import Notation

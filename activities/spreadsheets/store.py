@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import (
+    entity_store,
     import_rows,
     memory_store,
     people_store,
@@ -290,12 +291,12 @@ class SqlSpreadsheetStore:
     async def custom_lists(self, organisation_id: int) -> Sequence[CustomList]:
         """The organisation's custom lists."""
         async with self._database.reading() as connection:
-            return await memory_store.read_custom_lists(connection, organisation_id)
+            return await entity_store.read_custom_lists(connection, organisation_id)
 
     async def context_exists(self, table: str, id: int, organisation_id: int) -> bool:
         """Whether an event, period or race is the organisation's."""
         async with self._database.reading() as connection:
-            return await memory_store.context_exists(connection, table, id, organisation_id)
+            return await entity_store.context_exists(connection, table, id, organisation_id)
 
     async def make_context(
         self, table: str, organisation_id: int, name: str, starts_on: date
@@ -306,14 +307,14 @@ class SqlSpreadsheetStore:
             RuleViolation: It is another table.
         """
         async with self._database.transaction() as connection:
-            return await memory_store.make_context(
+            return await entity_store.make_context(
                 connection, table, organisation_id, name, starts_on
             )
 
     async def entities(self, scope: EntityScope) -> Sequence[Entity]:
         """Everything that cells may refer to, by name; at most 100,000."""
         async with self._database.reading() as connection:
-            return await memory_store.read_entities(connection, scope)
+            return await entity_store.read_entities(connection, scope)
 
     async def remembered_values(
         self, organisation_id: int, import_type: str, field: str
@@ -388,7 +389,7 @@ class SqlSpreadsheetStore:
     async def create_entity(self, scope: EntityScope, name: str) -> Entity:
         """Find or make a candidate of this name."""
         async with self._database.transaction() as connection:
-            return await memory_store.create_entity(connection, scope, name)
+            return await entity_store.create_entity(connection, scope, name)
 
     async def mark(self, uuid: str) -> SheetMark:
         """How far the rows have come."""

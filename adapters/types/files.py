@@ -23,13 +23,8 @@ from pydantic import ValidationError
 from adapters.files.yaml_files import YamlFile, read_yaml
 from adapters.installed import installed
 from workflows.shared.contracts import problem_text
-from workflows.shared.declared_types import (
-    DeclaredField,
-    DeclaredRule,
-    DeclaredType,
-    Fault,
-    nearest,
-)
+from workflows.shared.declared_fields import DeclaredField, DeclaredRule, Fault, nearest
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
 GROUP: Final = "docflow.types"

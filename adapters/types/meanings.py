@@ -15,13 +15,8 @@ from adapters.database.models.base import DOMAIN
 from adapters.types.countries import country_names
 from adapters.types.tables import SCHEMA, columns_of, earlier_field, register_table, type_of
 from workflows.shared.conversion import Flaw, read_cells
-from workflows.shared.declared_types import (
-    DeclaredField,
-    DeclaredRule,
-    DeclaredType,
-    broken_rules,
-    field_spec,
-)
+from workflows.shared.declared_fields import DeclaredField, DeclaredRule, field_spec
+from workflows.shared.declared_types import DeclaredType, broken_rules
 from workflows.shared.fields import NUMBERS
 from workflows.shared.notations import Notation
 from workflows.shared.timestamps import local_time

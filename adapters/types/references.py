@@ -6,7 +6,8 @@ from typing import Literal
 
 from adapters.types.files import builtin_types
 from adapters.types.tables import SCHEMA, register_table
-from workflows.shared.declared_types import DeclaredField, DeclaredType
+from workflows.shared.declared_fields import DeclaredField
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
 

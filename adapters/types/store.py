@@ -29,7 +29,8 @@ from adapters.types.tables import (
     register_table,
 )
 from adapters.types.targets import TargetTables
-from workflows.shared.declared_types import DeclaredType, check_references, nearest
+from workflows.shared.declared_fields import nearest
+from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
 
 _LOCK: Final = "docflow types apply"

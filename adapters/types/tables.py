@@ -40,7 +40,8 @@ from adapters.database.models.base import (
     domain_table,
     staged_twin,
 )
-from workflows.shared.declared_types import OTHER, DeclaredField, DeclaredType
+from workflows.shared.declared_fields import DeclaredField
+from workflows.shared.declared_types import OTHER, DeclaredType
 from workflows.shared.errors import RuleViolation
 
 SCHEMA: Final = "docflow_types"

@@ -14,7 +14,8 @@ from adapters.database.foreign import ForeignColumn, ForeignDatabases, ForeignTa
 from adapters.database.foreign_rows import Image, RowWriter, TakenBack, Written
 from adapters.ports.errors import Denied
 from adapters.types.tables import Change
-from workflows.shared.declared_types import DeclaredTarget, DeclaredType
+from workflows.shared.declared_fields import DeclaredTarget
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
 _PAGE: Final = 5_000

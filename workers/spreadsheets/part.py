@@ -19,8 +19,9 @@ from workers.spreadsheets.pages.actions import (
     MemoryPages,
     ValueFilePages,
 )
-from workers.spreadsheets.pages.import_pages import ImportListPage, ImportPage, UploadPages
+from workers.spreadsheets.pages.import_pages import ImportListPage, ImportPage
 from workers.spreadsheets.pages.review import ReviewPages
+from workers.spreadsheets.pages.upload_pages import UploadPages
 from workers.spreadsheets.resources import spreadsheet_resources
 from workers.spreadsheets.runs import StillOpen
 from workers.spreadsheets.service import SpreadsheetService

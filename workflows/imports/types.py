@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, TypeVar
 
 from workflows.imports.messages import DeclaredMessage, DocumentType, Strategy, TableMessage
 from workflows.imports.runs import Handler, TypeInfo
-from workflows.shared.declared_types import DeclaredRule, DeclaredType, field_spec
+from workflows.shared.declared_fields import DeclaredRule, field_spec
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import FieldSpec
 

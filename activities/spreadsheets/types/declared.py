@@ -20,7 +20,8 @@ from activities.spreadsheets.types.base import (
 )
 from adapters.types.countries import country_names
 from adapters.types.references import Referred
-from workflows.shared.declared_types import OTHER, DeclaredType, broken_rules, field_spec
+from workflows.shared.declared_fields import field_spec
+from workflows.shared.declared_types import OTHER, DeclaredType, broken_rules
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.fields import TargetStrategy
 

@@ -1,0 +1,254 @@
+"""The rows that cells refer to, and what imports belong to."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Select,
+    Table,
+    Text,
+    cast,
+    column,
+    literal,
+    select,
+    table,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from activities.spreadsheets.entities import EntityScope, key_id
+from activities.spreadsheets.import_rows import (
+    acquire_organisation_lock,
+)
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.rows import RowBatch, Stamp
+from adapters.database.models.base import DOMAIN
+from adapters.database.models.spreadsheets import (
+    countries,
+    custom_list_items,
+    custom_lists,
+    event_categories,
+    events,
+    membership_periods,
+    membership_types,
+    races,
+)
+from adapters.database.records import clean
+from adapters.types.references import Referred
+from workflows.shared.errors import RuleViolation
+from workflows.spreadsheets.fields import (
+    CustomList,
+    Entity,
+)
+
+MOST: Final = 100_000
+_LIST: Final = "custom_list/"
+_BY_PEOPLE: Final = "spreadsheets"
+"""Who made a row that a person asked for beside an import."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Where rows of one kind are, and to whom they belong.
+
+    Attributes:
+        table: Has `id`, `name` and perhaps `spellings`.
+        owner: Column that names the owner of a row; None: shared by all.
+        owned: Ids that the column may have, for an organisation.
+    """
+
+    table: Table
+    owner: Column[Any] | None = None
+    owned: Select[Any] | None = None
+
+
+def _kind(scope: EntityScope) -> _Kind:
+    if scope.kind == "countries":
+        return _Kind(countries)
+    if scope.kind == "event_categories":
+        owned = select(events.c.id).where(
+            events.c.organisation_id == scope.organisation_id, events.c.id == scope.context_id
+        )
+        return _Kind(event_categories, event_categories.c.event_id, owned)
+    if scope.kind == "race_categories":
+        owned = (
+            select(events.c.id)
+            .join(races, races.c.event_id == events.c.id)
+            .where(
+                events.c.organisation_id == scope.organisation_id, races.c.id == scope.context_id
+            )
+        )
+        return _Kind(event_categories, event_categories.c.event_id, owned)
+    if scope.kind == "membership_types":
+        owner = membership_types.c.organisation_id
+        owned = select(literal(scope.organisation_id, BigInteger))
+        return _Kind(membership_types, owner, owned)
+    if scope.kind.startswith(_LIST) and scope.kind[len(_LIST) :].isdecimal():
+        owned = select(custom_lists.c.id).where(
+            custom_lists.c.organisation_id == scope.organisation_id,
+            custom_lists.c.id == int(scope.kind[len(_LIST) :]),
+        )
+        return _Kind(custom_list_items, custom_list_items.c.custom_list_id, owned)
+    raise ValueError(f"cells cannot refer to rows of kind {scope.kind!r}")
+
+
+async def read_entities(connection: AsyncConnection, scope: EntityScope) -> Sequence[Entity]:
+    """Everything that cells may refer to, by name.
+
+    Raises:
+        RuleViolation: It is more than a person can choose from.
+    """
+    if scope.referred is not None:
+        return await _read_referred(connection, scope, scope.referred)
+    kind = _kind(scope)
+    query = _selected(kind).order_by(kind.table.c.name, kind.table.c.id).limit(MOST)
+    return [_entity(row) for row in await connection.execute(query)]
+
+
+async def create_entity(connection: AsyncConnection, scope: EntityScope, name: str) -> Entity:
+    """Find or make a candidate of this name.
+
+    Raises:
+        ValueError: Rows of this kind cannot be added, or what they belong to is missing.
+    """
+    name = " ".join(clean(name).split())
+    if not name:
+        raise ValueError("a row to choose from needs a name")
+    if scope.referred is not None:
+        return await _make_referred(connection, scope, scope.referred, name)
+    kind = _kind(scope)
+    if kind.owner is None or kind.owned is None:
+        raise ValueError(f"rows of kind {scope.kind!r} cannot be added")
+    await acquire_organisation_lock(connection, scope.organisation_id)
+    rows = (await connection.execute(_selected(kind).order_by(kind.table.c.id))).all()
+    same = [row for row in rows if row.name.casefold() == name.casefold()]
+    if same:
+        return _entity(next((row for row in same if row.name == name), same[0]))
+    owner = (await connection.execute(kind.owned)).scalar_one_or_none()
+    if owner is None:
+        raise ValueError(f"what {scope.kind!r} belongs to is not there")
+    made = await connection.execute(
+        kind.table.insert()
+        .values({kind.owner.name: owner, "name": name})
+        .returning(kind.table.c.id)
+    )
+    return Entity(made.scalar_one(), name)
+
+
+async def _read_referred(
+    connection: AsyncConnection, scope: EntityScope, referred: Referred
+) -> Sequence[Entity]:
+    """The rows that a field of a declared type may refer to."""
+    if referred.table is None:
+        names = {referred.key, referred.label}
+        source = table(str(referred.name), *map(column, sorted(names)), schema=referred.schema)
+    else:
+        source = DOMAIN[referred.table]
+    key, label = (cast(source.c[name], Text) for name in (referred.key, referred.label))
+    query = select(key.label("key"), label.label("label")).where(key.is_not(None))
+    for name in referred.scope:
+        query = query.where(source.c[name] == scope.scope[name])
+    rows = (await connection.execute(query.order_by(label, key).limit(MOST + 1))).all()
+    if len(rows) > MOST:
+        raise RuleViolation(
+            f"{referred.title} holds more than {MOST:,} rows, too many to choose from; send "
+            "the file by a message"
+        )
+    return [_entity_of_key(row.key, row.label or row.key) for row in rows]
+
+
+def _entity_of_key(key: str, label: str) -> Entity:
+    return Entity(key_id(key), label, () if label == key else (key,), key)
+
+
+async def _make_referred(
+    connection: AsyncConnection, scope: EntityScope, referred: Referred, key: str
+) -> Entity:
+    """Find or make a row of a declared type that holds its key alone."""
+    if referred.table is None or not referred.can_create:
+        raise ValueError(f"rows of {referred.title} cannot be added")
+    target = DOMAIN[referred.table]
+    values = (*(scope.scope[name] for name in referred.scope), key)
+    batch = RowBatch(target, (*referred.scope, referred.key), [values], [0], [0])
+    await bulk.insert_new(connection, batch, Stamp(_BY_PEOPLE, datetime.now(UTC)))
+    return _entity_of_key(key, key)
+
+
+async def read_custom_lists(
+    connection: AsyncConnection, organisation_id: int
+) -> Sequence[CustomList]:
+    """The organisation's custom lists, by key."""
+    rows = await connection.execute(
+        select(custom_lists)
+        .where(custom_lists.c.organisation_id == organisation_id)
+        .order_by(custom_lists.c.key)
+    )
+    return [CustomList(row.id, row.key, row.name, row.open) for row in rows]
+
+
+async def context_exists(
+    connection: AsyncConnection, table: str, id: int, organisation_id: int
+) -> bool:
+    """Whether an event, period or race is the organisation's.
+
+    Raises:
+        ValueError: An import cannot belong to rows of this table.
+    """
+    if table == events.name:
+        query = select(events.c.id).where(events.c.organisation_id == organisation_id)
+        query = query.where(events.c.id == id)
+    elif table == membership_periods.name:
+        query = select(membership_periods.c.id).where(
+            membership_periods.c.organisation_id == organisation_id, membership_periods.c.id == id
+        )
+    elif table == races.name:
+        query = (
+            select(races.c.id)
+            .join(events, races.c.event_id == events.c.id)
+            .where(events.c.organisation_id == organisation_id, races.c.id == id)
+        )
+    elif table == custom_lists.name:
+        query = select(custom_lists.c.id).where(
+            custom_lists.c.organisation_id == organisation_id, custom_lists.c.id == id
+        )
+    else:
+        raise ValueError(f"an import cannot belong to rows of {table!r}")
+    return (await connection.execute(query)).first() is not None
+
+
+async def make_context(
+    connection: AsyncConnection, name: str, organisation_id: int, title: str, starts_on: date
+) -> int:
+    """Find or make an event or membership period of an organisation; its id.
+
+    Raises:
+        RuleViolation: A row of this table is not made by name and day alone.
+    """
+    source = {each.name: each for each in (events, membership_periods)}.get(name)
+    if source is None:
+        raise RuleViolation(f"rows of {name} are imported; none is made by name and day alone")
+    await acquire_organisation_lock(connection, organisation_id)
+    values = {"organisation_id": organisation_id, "name": clean(title), "starts_on": starts_on}
+    same = select(source.c.id).where(*(source.c[key] == value for key, value in values.items()))
+    found = (await connection.execute(same.limit(1))).scalar_one_or_none()
+    if found is not None:
+        return found
+    made = await connection.execute(source.insert().values(values).returning(source.c.id))
+    return made.scalar_one()
+
+
+def _selected(kind: _Kind) -> Select[Any]:
+    table = kind.table
+    columns = [table.c[name] for name in ("id", "name", "spellings") if name in table.c]
+    query = select(*columns)
+    if kind.owner is not None and kind.owned is not None:
+        query = query.where(kind.owner.in_(kind.owned))
+    return query
+
+
+def _entity(row: Any) -> Entity:
+    return Entity(row.id, row.name, tuple(json.loads(getattr(row, "spellings", "[]"))))

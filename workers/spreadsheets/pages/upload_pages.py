@@ -1,0 +1,189 @@
+"""The upload form."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from activities.spreadsheets.types.declared import ORGANISATION
+from workers.shared.gateway.http.upload import Upload
+from workers.shared.gateway.pages.renderer import (
+    gettext,
+    is_fragment,
+    localised,
+    number,
+)
+from workers.shared.gateway.pages.site import Alert, Site, Visitor, sentence
+from workers.shared.services.errors import Forbidden, Refused, ServiceError
+from workers.spreadsheets.api import ReportDownload, template_file
+from workers.spreadsheets.service import SpreadsheetService
+from workers.spreadsheets.upload_form import NewContext, check_beginning, problems_of
+from workflows.spreadsheets.mappings import (
+    TypeName,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChoice:
+    """An import type that can be chosen."""
+
+    name: str
+    title: str
+    context: str
+    """Table of what its rows belong to; "" for nothing."""
+    scope: Sequence[str] = ()
+    """What the form asks for that all rows share."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextGroup:
+    """What rows of one or more types can belong to."""
+
+    table: str
+    title: str
+    options: Sequence[tuple[str, str]]
+    """What the form sends, and what people read."""
+
+
+class UploadPages:
+    """The upload form."""
+
+    def __init__(self, site: Site, service: SpreadsheetService) -> None:
+        self._site = site
+        self._service = service
+
+    async def show(self, request: Request) -> Response:
+        """An empty form."""
+        visitor = await self._site.visitor(request)
+        if not visitor.who.may_write:
+            raise Forbidden(gettext("your token lets you look at imports, but not make one"))
+        asked = request.query_params
+        given = {"importType": asked.get("type", ""), "contextId": asked.get("context", "")}
+        return await self._page(request, visitor, given=given if any(given.values()) else None)
+
+    async def make_context(self, request: Request) -> Response:
+        """Make an event or membership period, and go on with the form."""
+        visitor = await self._site.visitor(request)
+        form = await self._site.form(request, visitor)
+        names = ("table", "name", "startsOn")
+        try:
+            wanted = NewContext.model_validate({name: form.text(name) for name in names})
+            made = await self._service.make_context(visitor.who, wanted)
+        except ValidationError as error:
+            alert = Alert(gettext("The request is not valid"), problems_of(error))
+            return await self._page(request, visitor, 422, alert)
+        chosen = f"{made.table}:{made.id}:{made.organisation_id}"
+        types = await self._service.types()
+        kind = next(it for it in types if it.context and it.context.table == made.table)
+        query = urlencode({"type": kind.name, "context": chosen})
+        return RedirectResponse(f"/imports/new?{query}", 303)
+
+    async def template(self, request: Request, name: TypeName) -> Response:
+        """A spreadsheet to begin with, in the language of the page."""
+        await self._site.visitor(request)
+        return ReportDownload(await template_file(self._service, name))
+
+    async def submit(self, request: Request) -> Response:
+        """Take the file in, and go to the page of its import."""
+        visitor = await self._site.visitor(request)
+        given: Mapping[str, str] = {}
+        try:
+            upload = Upload(request, self._service.settings.upload_limit, check_beginning)
+            await upload.open()
+            given = dict(upload.fields)
+            self._site.check_csrf(visitor, upload.fields.pop("csrf", None))
+            await self._name_context(upload.fields)
+            row = await self._service.create(visitor.who, upload)
+        except ServiceError as error:
+            alert = Alert(error.title, sentence(error))
+            if is_fragment(request):
+                return self._site.templates.answer("problem.html", error.status, problem=alert)
+            return await self._page(request, visitor, error.status, alert, given)
+        address = f"/imports/{row.uuid}"
+        if is_fragment(request):
+            return Response(status_code=201, headers={"HX-Redirect": address})
+        return RedirectResponse(address, 303)
+
+    async def _name_context(self, fields: dict[str, str]) -> None:
+        """Split the form's choice of a context into its id and its organisation.
+
+        Raises:
+            Refused: It is none of this type's: an event has no members.
+        """
+        table, _, rest = fields.pop("contextId", "").partition(":")
+        wanted = fields.get("importType")
+        spec = next((it.context for it in await self._service.types() if it.name == wanted), None)
+        if spec is None or not table:
+            return
+        if table != spec.table:
+            raise Refused(
+                gettext("choose what the rows belong to: %(what)s", what=localised(spec.title))
+            )
+        fields["contextId"], _, fields["organisationId"] = rest.partition(":")
+
+    async def _groups(self, visitor: Visitor) -> Sequence[ContextGroup]:
+        found = await self._service.contexts(visitor.who)
+        of_several = len(visitor.who.organisations) > 1
+        titles = {
+            it.context.table: it.context.title for it in await self._service.types() if it.context
+        }
+        return [
+            ContextGroup(
+                table,
+                title,
+                [
+                    (
+                        f"{table}:{it.id}:{it.organisation_id}",
+                        gettext(
+                            "%(name)s (organisation %(id)s)", name=it.name, id=it.organisation_id
+                        )
+                        if of_several
+                        else it.name,
+                    )
+                    for it in found
+                    if it.table == table
+                ],
+            )
+            for table, title in titles.items()
+        ]
+
+    async def _page(
+        self,
+        request: Request,
+        visitor: Visitor,
+        status: int = 200,
+        alert: Alert | None = None,
+        given: Mapping[str, str] | None = None,
+    ) -> Response:
+        limit = self._service.settings.upload_limit
+        choices = [
+            TypeChoice(
+                each.name,
+                each.title,
+                each.context.table if each.context else "",
+                [name for name in each.scope if name != ORGANISATION],
+            )
+            for each in await self._service.types()
+        ]
+        return self._site.page(
+            request,
+            visitor,
+            "new.html",
+            status,
+            types=choices,
+            scopes=list(dict.fromkeys(name for each in choices for name in each.scope)),
+            groups=await self._groups(visitor),
+            given=given or {},
+            problem=alert,
+            limit=limit,
+            too_large=Alert(
+                gettext("The file is too large"),
+                gettext(
+                    "A file may have at most %(limit)s MB. Split it and send the parts.",
+                    limit=number(limit // 1_000_000),
+                ),
+            ),
+        )
