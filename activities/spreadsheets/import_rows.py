@@ -18,7 +18,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Executable, Select, Table, bindparam, func, select, update
+from sqlalchemy import (
+    ColumnDefault,
+    ColumnElement,
+    Executable,
+    Select,
+    Table,
+    bindparam,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -280,6 +290,15 @@ def table_name(table: Table) -> str:
 def natural_key(table: Table) -> tuple[str, ...]:
     """Columns that name a row of a target table."""
     return key_of(table) if is_stamped(table) else TARGETS[table.name]
+
+
+def defaults_of(table: Table, given: Collection[str]) -> dict[str, Any]:
+    """What new rows have in columns that are not given and may not be absent."""
+    return {
+        column.name: column.default.arg
+        for column in table.c
+        if column.name not in given and isinstance(column.default, ColumnDefault)
+    }
 
 
 @lru_cache(maxsize=256)

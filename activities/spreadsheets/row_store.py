@@ -24,6 +24,7 @@ from activities.spreadsheets.import_rows import (
     LockedImport,
     acquire_organisation_lock,
     counted_values,
+    defaults_of,
     lock_known,
     natural_key,
     parents_of,
@@ -247,7 +248,8 @@ async def meet(
     """
     known = _perhaps_known(incoming, fresh)
     found = await _find(connection, incoming.take(known), lock=False) if known else {}
-    incoming = _with_stored_words(incoming, found)
+    given = incoming
+    incoming = _with_stored_words(given, found)
     sorted_ = _compare(incoming, lines, found)
     if creates_only:
         sorted_.changes.clear()
@@ -256,7 +258,7 @@ async def meet(
         again = [place for place, _ in sorted_.changes]
         found |= dict.fromkeys((incoming.keys[place] for place in again), None)
         found |= await _find(connection, incoming.take(again), lock=True)
-        incoming = _with_stored_words(incoming, found)
+        incoming = _with_stored_words(given, found)
         sorted_ = _compare(incoming, lines, found)
     if dry_run:
         return sorted_.met(incoming, [None] * len(sorted_.new), lines)
@@ -288,8 +290,11 @@ async def _create(
         keys = [incoming.keys[place] for place in places]
         return [key[0] if len(key) == 1 else key for key in keys]
     ids = await bulk.reserve(connection, table, len(places))
+    more = defaults_of(table, incoming.columns)
+    if more:
+        rows = [(*row, *more.values()) for row in rows]
     records = list(map(operator.add, zip(ids, strict=True), rows))
-    await bulk.insert(connection, table, ("id", *incoming.columns), records)
+    await bulk.insert(connection, table, ("id", *incoming.columns, *more), records)
     return ids
 
 

@@ -553,6 +553,10 @@ class Plan:
         reason, by = self.edits.reasons.get(line, ""), self.edits.excluded[line]
         return reason if by == DOCFLOW else f"left out in the review by {by}"
 
+    def is_heading(self, line: int) -> bool:
+        """Whether a row that is left out is a heading, whoever left it out."""
+        return self.edits is not None and self.edits.reasons.get(line) == NO_NAME
+
     @property
     def _notations(self) -> Mapping[str, Notation]:
         """Field of each column whose notation a person has chosen."""
@@ -572,7 +576,8 @@ class Plan:
     def note_own(self, rows: Iterable[SourceRow]) -> None:
         """Find the keys of all rows as they are edited, if cells may refer to them."""
         if self.book.own:
-            self.book.note_own(keys_of_file(self.sheet_type, self.columns, self.edited(iter(rows))))
+            kept = (row for row in self.edited(iter(rows)) if self.excluded(row.line) is None)
+            self.book.note_own(keys_of_file(self.sheet_type, self.columns, kept))
 
     def hours(self, rows: Iterable[SourceRow]) -> Mapping[str, int]:
         """The most hours that times of each column write out, in all rows as they are edited.
@@ -765,7 +770,7 @@ class SheetReader:
             return None
         found: list[str] = []
         for row in rows:
-            if excluded.get(row.line) == NO_NAME:
+            if row.line in excluded and self._plan.is_heading(row.line):
                 texts = (readable(cell, LINE_CHARACTERS) for cell in row.cells)
                 self._section = " ".join(text for text in texts if text)[:LINE_CHARACTERS]
             elif row.line not in excluded:

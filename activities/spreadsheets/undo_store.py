@@ -19,6 +19,7 @@ from activities.spreadsheets.import_rows import (
     LockedImport,
     acquire_organisation_lock,
     children_of,
+    defaults_of,
     lock,
     lock_known,
     save,
@@ -174,13 +175,17 @@ async def _look_at_created(connection: AsyncConnection, found: _Found) -> None:
     if is_stamped(table):
         others |= BOOKKEEPING
     blank = [name for name in table.c.keys() if name not in others]  # noqa: SIM118
+    expected = {**dict.fromkeys(blank), **defaults_of(table, others)}
+    if is_stamped(table):
+        # A later version of the type may have columns that this one does not know.
+        expected["version"] = 1
     created: dict[Identity, int] = {}
     wanted = list(map(parts_of, ids))
-    for _, *row in await bulk.rows(connection, table, wanted, (*images.columns, *blank)):
+    for _, *row in await bulk.rows(connection, table, wanted, (*images.columns, *expected)):
         id, values = identity_from(table, row)
         line, after = written[id]
         created[id] = line
-        if values != (*after, *(None for _ in blank)):
+        if values != (*after, *expected.values()):
             found.conflicts.append((line, images.table, id, CHANGED))
     found.created = created
 

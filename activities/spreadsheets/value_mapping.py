@@ -102,6 +102,28 @@ class Entities:
         return self._index(context).search(query, CANDIDATES)
 
 
+class Keys(Entities):
+    """Resolves by the whole key or label of a row: one that is alike is only suggested."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self._rows: dict[str, Entity | None] | None = None
+
+    def resolve(self, value: str, context: ImportContext) -> Resolution:
+        """By key, then by the label that one row alone has."""
+        if self._rows is None:
+            self._rows = {}
+            for each in context.entities.get(self._kind, ()):
+                known = self._rows.setdefault(each.name, each)
+                self._rows[each.name] = each if known is each else None
+            for each in context.entities.get(self._kind, ()):
+                self._rows[str(each.key)] = each
+        found = self._rows.get(value.strip())
+        if found is not None:
+            return Resolution(found, EXACT)
+        return Resolution(None, 0, self._index(context).likely(value))
+
+
 class Countries(Entities):
     """Resolves countries by ISO and Olympic codes and by their names in all languages of CLDR."""
 
@@ -141,7 +163,9 @@ class Countries(Entities):
 
 
 def resolver_of(name: str) -> CellValueResolver:
-    """The resolver that a field names: `countries`, or any other kind of rows by their names."""
+    """The resolver that a field names: `countries`, rows by their keys, or by their names."""
+    if name.startswith(REFERENCE):
+        return Keys(name)
     return Countries() if name == COUNTRIES else Entities(name)
 
 
@@ -371,8 +395,8 @@ class ValueBook:
         found = self._candidates(field).get(id)
         if found is not None:
             return found.key
-        text = value_text(cell)
-        return text if field in self._own and key_id(text) == id else None
+        text, keys = value_text(cell), self._own.get(field, ())
+        return text if key_id(text) == id and (keys is None or text in keys) else None
 
     def _remembered_entity(self, field: str, chosen: RememberedValue) -> Entity | None:
         """The row that was chosen before; in another event the one of the same name."""

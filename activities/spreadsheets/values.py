@@ -211,7 +211,8 @@ class SpreadsheetValues:
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
                     if book.own:
                         with closing(StagedRows(path)) as staged:
-                            book.note_own(keys_of_file(kind, work.columns, staged.read()))
+                            kept = (r for r in staged.read() if r.line not in edits.excluded)
+                            book.note_own(keys_of_file(kind, work.columns, kept))
                     await _collect(ValueCollector(path, places, book, edits.excluded), heart)
                 await self._save(order.uuid, book.take_found())
             if (await sheet_type_of(self._types, order)).is_about_people:

@@ -72,6 +72,10 @@ def referred_by(
     }
 
 
+def _holds_any_text(key: DeclaredField) -> bool:
+    return key.kind in ("code", "text") and key.pattern is None
+
+
 def _referred(
     name: str,
     field: DeclaredField,
@@ -98,5 +102,6 @@ def _referred(
         table=table_of(target, schema=schema),
         scope=tuple(each for each in target.scope if each in declared.scope),
         type_name=target.name,
-        can_create=not any(target.fields[each].required for each in others),
+        can_create=_holds_any_text(target.fields[target.key[0]])
+        and not any(target.fields[each].required for each in others),
     )

@@ -8,6 +8,7 @@ import pytest
 
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
+from adapters.types.files import read_type
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     NOW,
@@ -165,8 +166,6 @@ fields:
 async def test_a_person_decides_what_an_unknown_value_means(
     installation: Installation, sheets: SpreadsheetSetup, unknown: str
 ) -> None:
-    from adapters.types.files import read_type
-
     await installation.run_sql("CREATE TABLE erp_sites (code text, name text)")
     await installation.run_sql("INSERT INTO erp_sites VALUES ('N', 'North'), ('S', 'South')")
     suppliers = read_type(SUPPLIERS, "suppliers.yaml")
@@ -269,3 +268,45 @@ async def test_what_people_of_clubs_refer_to_is_imported_like_any_rows(
         (ORGANISATION, "Kind", "[]"),
         (ORGANISATION, "Familie", "[]"),
     ]
+
+
+async def test_a_key_that_is_only_alike_is_no_reference(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+) -> None:
+    await installation.declare("parts")
+    await installation.imported("parts", b"Teilenummer;Benennung\nA-1;Rahmen\nB 2 (alt);Rad\n")
+    text = "Teilenummer;Benennung;Baugruppe\nA1;Neu;\nC-1;Achse;A1\nC-2;Achse;a-1\nC-3;Achse;B 2\n"
+    sheet = await uploaded(sheets, trades["parts"], text)
+    await sheet.collect()
+    assert (await sheet.process()).counts == RowCounts(created=2, error=2)
+    assert ("C-1", "A1") in await installation.rows(trades["parts"], "part", "assembly")
+
+
+async def test_an_undo_keeps_what_a_later_version_holds(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    first = read_type(SUPPLIERS, "suppliers.yaml")
+    await installation.types.apply(first)
+    sheet = await uploaded(sheets, first, "supplier\nACME\nGlobex\n")
+    await sheet.process()
+    await sheet.finish()
+    await installation.types.apply(read_type(SUPPLIERS + "  town: {}\n", "suppliers.yaml"))
+    await installation.imported("suppliers", b"supplier,town\nACME,Bonn\n")
+    result = await undone(sheet)
+    assert result.problems == ("row 2: suppliers ACME was changed since",)
+    assert await installation.rows(first, "supplier") == [("ACME",)]
+
+
+async def test_other_names_of_a_row_outlive_another_import(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    async def brought() -> RowCounts:
+        sheet = await sheets.prepare(
+            b"Mitgliedsart\nKind\n", import_type="membership_types", context_id=None
+        )
+        return (await sheet.process()).counts
+
+    assert await brought() == RowCounts(created=1)
+    await installation.run_sql("UPDATE membership_types SET spellings = '[\"Child\"]'")
+    assert await brought() == RowCounts(skipped=1)
+    assert await sheets.select("membership_types", "spellings") == [('["Child"]',)]

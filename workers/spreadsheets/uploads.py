@@ -5,7 +5,7 @@ import hashlib
 import logging
 import secrets
 import uuid as uuids
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -25,7 +25,7 @@ from workers.shared.services.errors import (
     TemporalUnavailable,
     TooManyRequests,
 )
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import OPERATOR, Identity
 from workers.spreadsheets.runs import SpreadsheetRuns, StartedBefore
 from workers.spreadsheets.settings import SpreadsheetSettings
 from workers.spreadsheets.upload_form import Upload, UploadFields, read_fields
@@ -174,7 +174,7 @@ class SpreadsheetUploads:
             kind = await self._types.get(fields.import_type)
         except RuleViolation as error:
             raise Refused(f"importType: {error}") from error
-        roles = kind.declared.may_import if kind.declared else None
+        roles = _roles(kind)
         if roles is not None and not who.roles & set(roles):
             raise Forbidden(
                 f"files of type {kind.title} need the role {' or '.join(roles)}, which your "
@@ -253,6 +253,18 @@ class SpreadsheetUploads:
             await self._blobs.delete(name)
         except PortError as error:
             logger.warning("a refused upload is left to the purge: %s", error)
+
+
+def _roles(kind: SheetType) -> Sequence[str] | None:
+    """Roles of which a person needs one; None: any that imports.
+
+    Rows without an organisation are everybody's: if their type names no roles, operators alone
+    upload them.
+    """
+    declared = kind.declared
+    if declared is None or kind.context is not None:
+        return None
+    return declared.may_import or (None if ORGANISATION in declared.scope else (OPERATOR,))
 
 
 def _scope(kind: SheetType, fields: UploadFields) -> dict[str, str]:

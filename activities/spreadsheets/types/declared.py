@@ -34,7 +34,6 @@ _CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
     }
 )
 """What the rows of such a scope belong to."""
-_WITH_SPELLINGS: Final = frozenset({"event_categories", "membership_types"})
 _SEPARATOR: Final = "\x1f"
 _STRATEGIES: Final[Mapping[str, TargetStrategy]] = MappingProxyType(
     {"create_only": "create_only", "update_only": "update_only"}
@@ -99,7 +98,9 @@ def _field(declared: DeclaredType, name: str, table: str, referred: Referred | N
         kind=ColumnKind.ENTITY,
         resolver=_resolver(name),
         creates=referred.can_create and referred.unknown != "refuse",
-        unknown=referred.unknown,
+        unknown="ask"
+        if referred.unknown == "create" and not referred.can_create
+        else referred.unknown,
         max_length=None,
         pattern=None,
     )
@@ -115,8 +116,6 @@ def club_sheet(declared: DeclaredType) -> SheetType:
     sheet = declared_sheet(declared, table, {})
     (owner,) = declared.scope
     made: dict[str, Maker] = {owner: organisation if owner == ORGANISATION else context_ids}
-    if table in _WITH_SPELLINGS:
-        made["spellings"] = lambda rows, context: ["[]"] * len(rows)
     target = Target(table, declared.natural_key, made=MappingProxyType(made))
     return replace(sheet, context=_CONTEXTS.get(owner), targets=(target,))
 

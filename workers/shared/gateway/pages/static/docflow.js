@@ -10,9 +10,20 @@
 
   const LANGUAGE = document.documentElement.lang;
 
+  // Chromium calls the language of a POSIX locale `en-US@posix`, which is no language tag.
+  function isTag(text) {
+    try {
+      return Intl.getCanonicalLocales(text).length > 0;
+    } catch {
+      return false;
+    }
+  }
+
   // Moments in the viewer's own zone, and as the viewer's region writes them where the page is in
   // its language; without this script they stand in UTC, and say so.
-  const region = navigator.languages.find((each) => each.split("-")[0] === LANGUAGE.split("-")[0]);
+  const region = navigator.languages.find(
+    (each) => each.split("-")[0] === LANGUAGE.split("-")[0] && isTag(each),
+  );
   const moments = new Intl.DateTimeFormat(region ?? LANGUAGE, { dateStyle: "medium", timeStyle: "short" });
 
   function localiseTimes() {
