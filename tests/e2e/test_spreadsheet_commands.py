@@ -214,8 +214,8 @@ async def test_a_reassigned_import_is_cancelled_by_the_new_person(
         (("show", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"), "no such import"),
         (("columns", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--set", "x"), "write ID=FIELD"),
         (
-            ("columns", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--set", "1=lower"),
-            "'lower'",
+            ("columns", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--set", "1=Lower"),
+            "'Lower'",
         ),
         (
             ("values", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--confirm", "1", "--create", "1"),
@@ -227,7 +227,7 @@ async def test_a_reassigned_import_is_cancelled_by_the_new_person(
         ),
         (
             ("submit", str(REGISTRATIONS), "--type", "NOTHING", "--organisation", "1"),
-            "there is no NOTHING",
+            "there is no import type NOTHING",
         ),
         (
             (

@@ -21,6 +21,7 @@ from workers.imports.rehearsal import rehearsed
 from workflows.imports.messages import DocumentType, Strategy
 from workflows.imports.runs import Counts, TaskKey
 from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import RuleViolation
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 KEY = TaskKey("P1", "T0")
@@ -62,7 +63,7 @@ async def test_a_trial_whose_session_is_lost_writes_nothing(
         for _ in range(2):
             try:
                 await write(*given, **options)
-            except (Unavailable, DBAPIError, asyncpg.PostgresError) as error:
+            except (Unavailable, RuleViolation, DBAPIError, asyncpg.PostgresError) as error:
                 failures.append(str(error))
         raise Unavailable("the session is lost", Dependency.DATABASE)
 
