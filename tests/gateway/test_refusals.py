@@ -49,7 +49,7 @@ async def test_unknown_addresses_and_methods(stack: Stack) -> None:
     ("fields", "said"),
     [
         ({"importType": ""}, "importType"),
-        ({"importType": "PEOPLE"}, "there is no PEOPLE; there are EVENT_PARTICIPANT"),
+        ({"importType": "PEOPLE"}, "there is no import type PEOPLE; there are EVENT_PARTICIPANT"),
         ({"importType": "no type"}, "importType"),
         ({"contextId": ""}, "contextId"),
         ({"contextId": "seven"}, "contextId"),
