@@ -104,7 +104,14 @@ async def test_a_row_that_is_taken_for_headers_is_asked_about(stack: Stack) -> N
     async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
         uuid = await import_in(anna, "COLUMN_MAPPING", rows.encode(), filename="headless.csv")
         browser.cookies.set(COOKIE, token("anna"))
-        before = (await browser.get(f"/imports/{uuid}")).text
+        before = ""
+
+        async def rows_are_read() -> bool:
+            nonlocal before
+            before = (await browser.get(f"/imports/{uuid}")).text
+            return "docflow is reading the file" not in before
+
+        await eventually(rows_are_read)
         layout = await anna.put(f"/api/imports/{uuid}/layout", json={"noHeader": True})
         assert layout.status_code == 202, layout.text
         after = (await browser.get(f"/imports/{uuid}")).text
