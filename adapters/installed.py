@@ -57,7 +57,7 @@ def installed(
             if name in packages:
                 problems.append(
                     f"the package {package} brings {name!r} of {group}, which {packages[name]} "
-                    "has already; rename one of both"
+                    "has already; rename one of them"
                 )
                 continue
             found[name], packages[name] = each, package

@@ -79,7 +79,7 @@ class AcceptedFiles:
         store: Has the rows.
         blobs: Where files go.
         scratch: Folder for temporary files.
-        receivers: Name of each to who it is; None: nobody is told, as in a dry run.
+        receivers: Name of each to who it is; None: no receiver is notified, as in a dry run.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class AcceptedFiles:
             raise NotYet(str(error), _pause()) from error
         except PortError as error:
             raise Denied(
-                f"{error}: the rows are in {file.name}, and {name} was not told; correct the "
+                f"{error}: the rows are in {file.name}, and {name} was not notified; correct the "
                 "receiver or DOCFLOW_TYPE_WEBHOOKS, and retry"
             ) from error
 

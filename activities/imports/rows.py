@@ -472,7 +472,7 @@ class RowImports:
         reports: Writes reports.
         scratch: Folder for temporary files.
         chunk_rows: Rows of one transaction.
-        receivers: Who is told of files with accepted rows; None: nobody, as in a dry run.
+        receivers: Who is notified of files with accepted rows; None: no receiver, as in a dry run.
     """
 
     def __init__(

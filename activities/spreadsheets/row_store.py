@@ -216,6 +216,7 @@ class Met:
             created.
         created: Places of the source rows whose row was created.
         changed: Places of the source rows whose row was changed.
+        kept: Places of the source rows that differ from their row, which stays as it is.
         images: What was done to the table.
     """
 
@@ -223,6 +224,7 @@ class Met:
     ids: dict[int, Identity | None] = field(default_factory=dict[int, Identity | None])
     created: set[int] = field(default_factory=set[int])
     changed: set[int] = field(default_factory=set[int])
+    kept: set[int] = field(default_factory=set[int])
 
 
 async def meet(
@@ -251,6 +253,7 @@ async def meet(
     given = incoming
     incoming = _with_stored_words(given, found)
     sorted_ = _compare(incoming, lines, found)
+    kept = {incoming.origins[place] for place, _ in sorted_.changes} if creates_only else set[int]()
     if creates_only:
         sorted_.changes.clear()
     if sorted_.changes and not dry_run:
@@ -261,13 +264,13 @@ async def meet(
         incoming = _with_stored_words(given, found)
         sorted_ = _compare(incoming, lines, found)
     if dry_run:
-        return sorted_.met(incoming, [None] * len(sorted_.new), lines)
+        return replace(sorted_.met(incoming, [None] * len(sorted_.new), lines), kept=kept)
     ids: Sequence[Identity] = ()
     if sorted_.new:
         ids = await _create(connection, incoming, sorted_.new, lines, run)
     if sorted_.changes:
         await _update(connection, incoming, found, sorted_, run)
-    return sorted_.met(incoming, ids, lines)
+    return replace(sorted_.met(incoming, ids, lines), kept=kept)
 
 
 async def _create(
@@ -490,6 +493,7 @@ async def _update(
 DIFFERENCES: Final = 100
 """Differences to rows that were there before that are kept for people."""
 UP_TO_DATE: Final = "already up to date"
+KEPT: Final = "not changed: the row is there already, and this type only adds rows"
 _MESSAGE: Final = 500
 _SHOWN: Final = 200
 
@@ -545,6 +549,7 @@ class _Done:
 
     created: set[int] = field(default_factory=set[int])
     touched: set[int] = field(default_factory=set[int])
+    kept: set[int] = field(default_factory=set[int])
     images: list[TableImages] = field(default_factory=list[TableImages])
 
 
@@ -573,6 +578,7 @@ async def _write_targets(
         ids.setdefault(target.table, {}).update(met.ids)
         fresh.setdefault(target.table, set()).update(met.ids[origin] for origin in met.created)
         done.touched |= met.created | met.changed
+        done.kept |= met.kept
         if target.table == chunk.main:
             done.created |= met.created
     return done
@@ -651,7 +657,8 @@ async def _keep_results(
         elif place in done.touched:
             rows.append((opened.id, line, updated, None, None))
         else:
-            rows.append((opened.id, line, skipped, UP_TO_DATE, None))
+            message = KEPT if place in done.kept else UP_TO_DATE
+            rows.append((opened.id, line, skipped, message, None))
     rows += [(opened.id, line, error, *_row_error(problems)) for line, problems in chunk.errors]
     rows += [
         (opened.id, line, skipped, clean(reason)[:_MESSAGE], None) for line, reason in chunk.skipped

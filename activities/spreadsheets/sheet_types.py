@@ -72,10 +72,6 @@ class SheetTypes:
                     found[name] = _sheet(declared, known)
         return sorted(found.values(), key=lambda each: each.name)
 
-    async def known(self, name: str) -> bool:
-        """Whether new imports may be of this type."""
-        return name in self._types or any(each.name == name for each in await self.every())
-
     async def get(self, name: str, digest: str | None = None) -> SheetType:
         """One type.
 
@@ -96,13 +92,12 @@ class SheetTypes:
                 return _sheet(declared, await self._in_force())
             if name not in builtin_types() and name not in club_types():
                 raise RuleViolation(f"there is no version {digest[:12]} of the type {name}")
-        for each in await self.every():
-            if each.name == name:
-                return each
+        known = {each.name: each for each in await self.every()}
+        if name in known:
+            return known[name]
         if name in _BY_MESSAGE or name in await self._in_force():
             raise RuleViolation(f"files of type {name} are imported by messages alone")
-        listed = ", ".join(each.name for each in await self.every())
-        raise RuleViolation(f"there is no import type {name}; there are {listed}")
+        raise RuleViolation(f"there is no import type {name}; there are {', '.join(known)}")
 
     async def _version(self, name: str, digest: str) -> DeclaredType | None:
         own = {**club_types(), **builtin_types()}.get(name)

@@ -554,7 +554,7 @@ class Plan:
         return reason if by == DOCFLOW else f"left out in the review by {by}"
 
     def is_heading(self, line: int) -> bool:
-        """Whether a row that is left out is a heading, whoever left it out."""
+        """Return whether a skipped row is a heading, skipped by docflow or by a person."""
         return self.edits is not None and self.edits.reasons.get(line) == NO_NAME
 
     @property

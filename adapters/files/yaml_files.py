@@ -82,7 +82,7 @@ def _value(node: yaml.Node, place: Location, lines: dict[Location, int], seen: s
             raise RuleViolation(f"line {line}: this is no `name: value`")
         key = str(key_node.value)
         if key in found:
-            raise RuleViolation(f"line {line}: {key} is there twice; remove one of both")
+            raise RuleViolation(f"line {line}: {key} is there twice; remove one of them")
         lines[*place, key] = line
         found[key] = _value(value, (*place, key), lines, seen)
     return found

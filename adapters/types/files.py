@@ -40,8 +40,8 @@ _MESSAGES: Final = MappingProxyType(
         "dict_type": _LINES,
         "model_type": _LINES,
         "tuple_type": "a list is expected here; write [first, second]",
-        "bool_parsing": "{input!r} is neither true nor false; write one of both",
-        "bool_type": "is neither true nor false; write one of both",
+        "bool_parsing": "{input!r} is neither true nor false; write true or false",
+        "bool_type": "is neither true nor false; write true or false",
         "int_parsing": "{input!r} is no whole number; write one",
         "int_type": "a whole number is expected here; write one",
         "greater_than_equal": "{input} is too small; write {ge} or more",
@@ -178,7 +178,7 @@ def types_in(folder: Path | Traversable) -> Iterator[TypeFile]:
         if declared.name in seen:
             raise RuleViolation(
                 f"{file.name}: {seen[declared.name]} declares the type {declared.name} as well; "
-                "rename one of both"
+                "rename one of them"
             )
         seen[declared.name] = file.name
         yield TypeFile(file.name, declared)

@@ -117,7 +117,7 @@ BROKEN = {
     "takes a built-in name": (
         "from activities.jobs.types.hello_world import HelloWorld as Broken\n",
         "the package broken brings 'hello_world' of docflow.jobs, which docflow has already; "
-        "rename one of both",
+        "rename one of them",
     ),
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from activities.spreadsheets.row_store import KEPT, UNKNOWN_ROW, UP_TO_DATE
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from adapters.types.files import read_type
@@ -310,3 +311,31 @@ async def test_other_names_of_a_row_outlive_another_import(
     await installation.run_sql("UPDATE membership_types SET spellings = '[\"Child\"]'")
     assert await brought() == RowCounts(skipped=1)
     assert await sheets.select("membership_types", "spellings") == [('["Child"]',)]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "differs", "new"),
+    [
+        ("create_only", ("SKIPPED", KEPT), ("CREATED", None)),
+        ("update_only", ("UPDATED", None), ("ERROR", UNKNOWN_ROW)),
+    ],
+)
+async def test_rows_against_the_strategy_are_explained(
+    installation: Installation,
+    sheets: SpreadsheetSetup,
+    strategy: str,
+    differs: tuple[str, str | None],
+    new: tuple[str, str | None],
+) -> None:
+    text = SUPPLIERS.replace("scope: []\n", f"scope: []\nstrategy: {strategy}\n")
+    declared = read_type(text + "  town: {}\n", "suppliers.yaml")
+    await installation.types.apply(declared)
+    rows = b"supplier,town\nACME,Bonn\nGlobex,Kiel\n"
+    await installation.imported("suppliers", rows, strategy="merge")
+    sheet = await uploaded(sheets, declared, "supplier,town\nACME,Ulm\nGlobex,Kiel\nNeu,Jena\n")
+    await sheet.process()
+    assert await sheets.select("spreadsheet_results", "line outcome message") == [
+        (2, *differs),
+        (3, "SKIPPED", UP_TO_DATE),
+        (4, *new),
+    ]

@@ -28,7 +28,7 @@ class ImportResources:
     databases: ForeignDatabases
     """Of teams, whose tables rows go to."""
     receivers: Mapping[str, SignedWebhook]
-    """Who is told of files with accepted rows."""
+    """Who is notified of files with accepted rows."""
 
 
 def import_resources(

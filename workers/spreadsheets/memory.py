@@ -28,6 +28,7 @@ from workers.spreadsheets.queries import FieldView, ReportFile
 from workers.spreadsheets.statuses import LARGEST_PAGE
 from workers.spreadsheets.upload_form import Upload
 from workflows.shared.cells import Cell, cell_text
+from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import FieldSpec, text
 from workflows.spreadsheets.fields import header_key, value_key
 from workflows.spreadsheets.mappings import (
@@ -220,10 +221,11 @@ class SpreadsheetMemory:
         await self._memory.forget_value(_owner(who, organisation), import_type, field, value)
 
     async def _fields(self, organisation: int, import_type: str) -> dict[str, FieldSpec]:
-        if not await self._types.known(import_type):
-            raise Refused(f"importType: there is no import type {import_type}")
+        try:
+            kind = await self._types.get(import_type)
+        except RuleViolation as error:
+            raise Refused(f"importType: {error}") from error
         lists = await self._store.custom_lists(organisation)
-        kind = await self._types.get(import_type)
         return {each.name: each for each in kind.fields_for(lists)}
 
     async def _row_id(self, organisation: int, field: FieldSpec, name: str) -> int | None:

@@ -387,7 +387,7 @@ class DeclaredTarget(DeclaredPart):
     file: Literal["parquet", "jsonl", "csv"] | None = None
     """The accepted rows become a file of this format in the blob store."""
     webhook: Name | None = None
-    """Who is told of the file: a name in `DOCFLOW_TYPE_WEBHOOKS`."""
+    """Who is notified of the file: a name in `DOCFLOW_TYPE_WEBHOOKS`."""
 
     @model_validator(mode="after")
     def _says_one_place(self) -> Self:

@@ -160,12 +160,12 @@ class DeclaredType(DeclaredPart):
                 "name" if self.table is None else "table",
             )
         if len(set(self.scope)) < len(self.scope):
-            raise Fault("lists a name twice; remove one of both", "scope")
+            raise Fault("lists a name twice; remove one of them", "scope")
         for name in self.scope:
             if name in known:
                 raise Fault(
                     f"{name!r} is in 'scope' as well; a message gives it or the file does: remove "
-                    "one of both",
+                    "one of them",
                     *("fields", name),
                 )
         for name in (*self.scope, *known):
@@ -185,7 +185,7 @@ class DeclaredType(DeclaredPart):
                 )
             if before.setdefault(field.was, name) != name:
                 raise Fault(
-                    f"{before[field.was]!r} was {field.was!r} as well; remove one of both",
+                    f"{before[field.was]!r} was {field.was!r} as well; remove one of them",
                     *("fields", name, "was"),
                 )
         return self
@@ -193,7 +193,7 @@ class DeclaredType(DeclaredPart):
     @model_validator(mode="after")
     def _has_a_key(self) -> Self:
         if len(set(self.key)) < len(self.key):
-            raise Fault("lists a field twice; remove one of both", "key")
+            raise Fault("lists a field twice; remove one of them", "key")
         for place, name in enumerate(self.key):
             field = self.fields[name]
             if field.kind not in KEY_KINDS:
