@@ -11,10 +11,10 @@ from typing import Any
 
 from sqlalchemy import Select, Table, select
 
+from activities.spreadsheets.sheet_types import discover
 from adapters.database.engine import Database
 from adapters.database.models.base import metadata
 from adapters.database.models.spreadsheets import (
-    TARGETS,
     countries,
     custom_list_items,
     custom_list_values,
@@ -88,9 +88,10 @@ async def outcomes_of(resources: Resources, sheet: Sheet, folder: Path) -> Store
 
 
 async def target_rows(database: Database) -> StoredRows:
-    """Every row of every table that spreadsheets go to, ids included."""
+    """Every row of every table that spreadsheets about people go to, ids included."""
     found: dict[str, Lines] = {}
-    for name in TARGETS:
+    tables = {each.table for kind in discover().values() for each in kind.targets}
+    for name in sorted({*tables, "custom_list_values"}):
         table = metadata.tables[name]
         found[name] = await _rows(database, select(table).order_by(table.c.id))
     return found
