@@ -1,7 +1,9 @@
 """A minute without something that docflow itself needs, under 120 imports."""
 
 import asyncio
+import contextlib
 import subprocess
+import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -63,24 +65,33 @@ async def unmounted_blobs(folder: Path) -> AsyncGenerator[Setup]:
 
 @asynccontextmanager
 async def full_disk(folder: Path) -> AsyncGenerator[Setup]:
-    """The scratch folder is a small disk of its own, which another program fills."""
+    """The scratch folder is a small disk of its own, which another program keeps full."""
     disk = folder / "disk"
     disk.mkdir()
     options = ["-t", "tmpfs", "-o", f"size={SCRATCH_BYTES}", "docflow-test", str(disk)]
     await asyncio.to_thread(subprocess.run, ["mount", *options], check=True)
-    other = disk / "other"
+    other, stopped = disk / "other", threading.Event()
 
     def fill() -> None:
         with other.open("wb", buffering=0) as file:
-            try:
-                while file.write(bytes(4096)):
-                    pass
-            except OSError:
-                return
+            # What an import that ends gives back is taken at once.
+            while not stopped.wait(0.01):
+                with contextlib.suppress(OSError):
+                    while file.write(bytes(4096)):
+                        pass
+
+    program = threading.Thread(target=fill)
+
+    def end() -> None:
+        stopped.set()
+        if program.ident is not None:
+            program.join()
+        other.unlink(missing_ok=True)
 
     try:
-        yield Setup(fill, other.unlink, settings={"DOCFLOW_SCRATCH": str(disk)})
+        yield Setup(program.start, end, settings={"DOCFLOW_SCRATCH": str(disk)})
     finally:
+        end()
         await asyncio.to_thread(subprocess.run, ["umount", str(disk)], check=True)
 
 
