@@ -11,11 +11,11 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.imports.accepted_files import Accepted, AcceptedFiles
 from activities.imports.references import References
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.imports.tables import TableTypes
+from activities.shared.accepted_files import Accepted, AcceptedFiles
 from activities.shared.failures import (
     Heartbeater,
     WorkerThread,
@@ -36,6 +36,7 @@ from workflows.imports.messages import (
     TableMessage,
     TypeName,
     encoded,
+    workflow_id,
 )
 from workflows.imports.runs import (
     NOTE_CHARACTERS,
@@ -122,10 +123,18 @@ class Load:
     @property
     def file(self) -> Accepted | None:
         """The file that rows go into; None: they go into a table."""
-        target = self.spec.declared and self.spec.declared.target
-        if not target or target.file is None:
+        declared, (project, task) = self.spec.declared, (self.key.project_id, self.key.task_id)
+        if declared is None or declared.target is None or declared.target.file is None:
             return None
-        return Accepted(self.key, self.spec, self.scope, self.identity)
+        return Accepted(
+            run=workflow_id(project, task),
+            place=f"accepted/{encoded(project)}/{encoded(task)}",
+            declared=declared,
+            fields=self.spec.fields,
+            scope=self.scope,
+            identity=self.identity,
+            about={"project_id": project, "task_id": task},
+        )
 
     @property
     def _needs_all(self) -> bool:
@@ -486,7 +495,7 @@ class RowImports:
         receivers: Mapping[str, SignedWebhook] | None = None,
     ) -> None:
         self._store = store
-        self._files = AcceptedFiles(store, blobs, scratch, receivers)
+        self._files = AcceptedFiles(blobs, scratch, receivers)
         self._blobs = blobs
         self._documents = documents
         self._reports = reports
@@ -584,11 +593,12 @@ class RowImports:
         mark = await self._store.mark(load.key)
         if load.held_back(mark):
             return await self._store.finish(load.key)
-        blob, count = await self._files.write(file)
+        pages = self._store.staged(load.key, load.spec.table)
+        blob, count = await self._files.write(file, pages)
         report = None
         if mark.counts.rejected or reading.findings.skipped:
             report = await self._report(load, reading, self._store.rejects(load.key))
-        counts = mark.counts.plus(Counts(created=count))
+        counts = {"accepted": count, "rejected": mark.counts.rejected}
         await self._files.tell(file, blob, counts, report)
         return await self._store.hand_over(load.key, count)
 

@@ -68,8 +68,7 @@ class SheetTypes:
             found |= {name: _club(declared) for name, declared in club_types().items()}
             own = {k: v for k, v in builtin_types().items() if k not in _BY_MESSAGE}
             for name, declared in (own | dict(known)).items():
-                if declared.target is None:
-                    found[name] = _sheet(declared, known)
+                found[name] = _sheet(declared, known)
         return sorted(found.values(), key=lambda each: each.name)
 
     async def get(self, name: str, digest: str | None = None) -> SheetType:
@@ -95,7 +94,7 @@ class SheetTypes:
         known = {each.name: each for each in await self.every()}
         if name in known:
             return known[name]
-        if name in _BY_MESSAGE or name in await self._in_force():
+        if name in _BY_MESSAGE:
             raise RuleViolation(f"files of type {name} are imported by messages alone")
         raise RuleViolation(f"there is no import type {name}; there are {', '.join(known)}")
 

@@ -194,20 +194,28 @@ class SqlDeclaredTypes:
         return Removed(table, rows, dropped=drop_table)
 
 
-async def known_table(connection: AsyncConnection, name: str, digest: str | None) -> None:
+async def known_table(
+    connection: AsyncConnection, name: str, digest: str | None
+) -> DeclaredType | None:
     """Make the table of a version known to this process.
 
     Args:
         connection: To the database that keeps the versions.
         name: Of the type.
         digest: Of the version; None: the type is not a declared one.
+
+    Returns:
+        The version, if a team has declared it.
     """
     if digest is None or name in builtin_types() or name in club_types():
-        return
+        return None
     query = select(type_versions.c.declaration).where(type_versions.c.digest == digest)
     text = (await connection.execute(query)).scalar_one_or_none()
-    if text is not None:
-        register_table(declared_of(text))
+    if text is None:
+        return None
+    declared = declared_of(text)
+    register_table(declared)
+    return declared
 
 
 def _is_of_a_team(declared: DeclaredType) -> bool:

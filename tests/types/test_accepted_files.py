@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 
-from activities.imports.accepted_files import AcceptedFiles
 from activities.imports.store import SqlImportStore
+from activities.shared.accepted_files import AcceptedFiles
 from adapters.database.engine import open_database
 from adapters.http import signature
 from adapters.signed_webhook import SignedWebhook
@@ -25,8 +25,8 @@ from tests.support.imports.activities import ActivityPorts, Killed, message_of
 from tests.support.webhook import Receiver, receiving
 from tests.types.conftest import Installation
 from workers.imports.rehearsal import rehearsed
-from workers.imports.settings import TargetSettings
 from workers.shared.errors import SettingsError
+from workers.shared.settings.targets import TargetSettings
 from workflows.imports.runs import Counts, HandlerOutcome
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import NOT_YET, PERMANENT, RuleViolation

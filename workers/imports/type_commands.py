@@ -270,7 +270,7 @@ async def _each(
 ) -> None:
     """Plan the types of a folder; or apply them, if `allow_loss` is given."""
     from adapters.types.store import SqlDeclaredTypes
-    from workers.imports.settings import TargetSettings
+    from workers.shared.settings.targets import TargetSettings
 
     declared = _declared(cli, names, folder)
     receivers = TargetSettings.read(cli.environment).webhooks
@@ -342,7 +342,7 @@ async def _targets(cli: CliContext, database: "Database") -> AsyncGenerator["Tar
     """Open the tables of teams."""
     from adapters.database.foreign import ForeignDatabases
     from adapters.types.targets import TargetTables
-    from workers.imports.settings import TargetSettings
+    from workers.shared.settings.targets import TargetSettings
 
     urls = TargetSettings.read(cli.environment).databases
     async with ForeignDatabases(database, urls) as databases:
