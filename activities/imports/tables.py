@@ -97,6 +97,13 @@ class TableTypes:
         declared = await self._declared(message, facts.type_digest)
         return _declared_table(declared, self._schema)
 
+    async def is_superseded(self, spec: TableSpec) -> bool:
+        """Whether another version of a declared type is in force by now."""
+        if spec.declared is None:
+            return False
+        newest = (await self._types.in_force()).get(spec.declared.name)
+        return newest is not None and newest.digest != spec.declared.digest
+
     async def referred(self, spec: TableSpec) -> Mapping[str, Referred]:
         """What the references of a table refer to, by field.
 

@@ -90,6 +90,8 @@ async def test_a_run_keeps_the_version_that_it_began_with(
     rows = b"part,title\nA-1,Frame\n"
     done = await installation.imported("parts", rows, type_digest=old.digest)
     assert done.counts == Counts(created=1)
+    kept = f"The type parts has changed since; this import kept version {old.digest[:12]}."
+    assert kept in str(done.note)
     newest = installation.imported("parts", rows, task_id="T2")
     with pytest.raises(ApplicationError, match="amount"):
         await newest
