@@ -133,6 +133,7 @@ class ForeignColumn:
             "decimal": "N",
             "money": "N",
             "duration": "NT",
+            "place": "N",
             "boolean": "B",
         }.get(kind)
         if fits is not None:

@@ -10,10 +10,11 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     Field,
+    StringConstraints,
     field_validator,
     model_validator,
 )
@@ -22,7 +23,9 @@ from workflows.shared.conversion import Flaw
 from workflows.shared.declared_fields import (
     KEY_KINDS,
     MOST_FIELDS,
+    NAME_CHARACTERS,
     NUMBER_KINDS,
+    Alias,
     Days,
     DeclaredField,
     DeclaredPart,
@@ -106,9 +109,9 @@ class DeclaredType(DeclaredPart):
     key: tuple[Name, ...] = Field(min_length=1, max_length=8)
     """Fields that complete the natural key of a row."""
     fields: dict[Name, DeclaredField] = Field(min_length=1, max_length=MOST_FIELDS)
-    period: tuple[Name, Name] | None = None
+    period: tuple[str, str] | None = None
     """Two dates of which the second is not before the first."""
-    needed: Name | None = None
+    needed: str | None = None
     """A field that is filled in some row of each file."""
     rules: tuple[DeclaredRule, ...] = Field(default=(), max_length=50)
     unmapped: Literal["ignore", "refuse", "keep"] = "ignore"
@@ -211,7 +214,7 @@ class DeclaredType(DeclaredPart):
                     "is part of the key; write 'required: true', or a 'default' for blank cells",
                     *("fields", name),
                 )
-        if self.fields[self.key[0]].kind == "sequence":
+        if self.key and self.fields[self.key[0]].kind == "sequence":
             raise Fault("a sequence numbers rows of the same key; name a field before it", "key")
         for name, field in self.fields.items():
             if field.kind in ("sequence", "section"):
@@ -341,6 +344,47 @@ class DeclaredType(DeclaredPart):
     def digest(self) -> str:
         """Names this version of the type: SHA-256 of `canonical`, hexadecimal."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+
+_Capitals = Annotated[
+    str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=NAME_CHARACTERS)
+]
+"""What programs call a type about people or its field: `FIRST_NAME`."""
+
+
+class PeopleField(DeclaredField):
+    """One column of a type about people."""
+
+    column: Name | None = None
+    """Where its values go; its name in small letters when absent."""
+    either: _Capitals | None = None
+    """A row or file with this other field can do without."""
+    beside: dict[Alias, _Capitals] = Field(default_factory=dict)
+    """Headers that mean it only in the company of another field."""
+    instead: tuple[Alias, ...] = ()
+    """Headers that mean it where neither it nor `either` has a column of its own."""
+    stands_in: tuple[_Capitals, ...] = ()
+    """Fields in whose cells it may stand: a status in the place of a rank."""
+
+
+class PeopleType(DeclaredType):
+    """A type of docflow's own about people, whose special code is a hook.
+
+    Its rows are found by the person that they are about, within the scope.
+    """
+
+    name: _Capitals
+    key: tuple[Name, ...] = ()
+    fields: dict[_Capitals, PeopleField]  # pyright: ignore[reportIncompatibleVariableOverride]
+    hook: Literal["people"] | None = None
+    """Who finds the person of each row, by the fields of PERSON; they come before its own."""
+    custom_lists: bool = False
+    """Rows have choices of the custom lists of the organisation."""
+
+    @property
+    def natural_key(self) -> tuple[str, ...]:
+        """Columns that name a row."""
+        return (*self.scope, "person_key" if self.hook is None else "person_id")
 
 
 OWN_COLUMNS: Final = frozenset(
