@@ -236,7 +236,7 @@ class SmallTables:
         self, message: AnyTableMessage, spec: TableSpec, content: Path | bytes, folder: Path
     ) -> SmallTable | None:
         reading = TableReader(self._documents, content, message, spec, folder=folder)
-        async with WorkerThread(inline=isinstance(content, bytes)) as thread:
+        async with WorkerThread(inline=isinstance(content, bytes) and not spec.checks) as thread:
             try:
                 await thread.run(reading.open)
                 chunk = await thread.run(reading.next_chunk)

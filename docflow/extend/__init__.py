@@ -8,6 +8,7 @@ A package names what it adds by entry points. `docs/extending.md` has an example
 | `docflow.actions` | an action of transfers | `FileAction` |
 | `docflow.partner_kinds` | a kind of partner of transfers | `PartnerFiles` |
 | `docflow.types` | a package with files of declared types | - |
+| `docflow.row_checks` | a check of the rows of declared types | - |
 """
 
 from activities.jobs.api import (
