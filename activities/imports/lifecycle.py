@@ -225,7 +225,7 @@ class SmallTables:
             return None
         blocks = self._blobs.read(message.blob_name, etag=etag)
         content = b"".join([block async for block in blocks])
-        if not self._documents.is_container(content):
+        if not self._documents.is_container(content, message.document_name):
             return await self._table(message, spec, content, self._scratch)
         with scratch_folder(self._scratch) as folder:
             path = folder / "document"
