@@ -524,7 +524,7 @@ class RowImports:
                 self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
             ) as path:
                 reading = load.reader(self._documents, path, self._chunk_rows)
-                quick = self._is_quick(path)
+                quick = self._is_quick(load, path)
                 if load.asks and not load.is_done(mark):
                     asked = await self._ask(load, reading, quick)
                     if asked is not None:
@@ -549,8 +549,11 @@ class RowImports:
                     mark = await self._load(load, reading, settled, mark, quick, heart)
             return await self._outcome(load, mark, reading)
 
-    def _is_quick(self, path: Path) -> bool:
-        return path.stat().st_size <= INLINE_BYTES and not self._documents.is_container(path)
+    def _is_quick(self, load: Load, path: Path) -> bool:
+        is_small = path.stat().st_size <= INLINE_BYTES
+        if not is_small or load.spec.checks:
+            return False
+        return not self._documents.is_container(path, load.message.document_name)
 
     async def _load(
         self,

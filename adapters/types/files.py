@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from adapters.files.yaml_files import YamlFile, read_yaml
 from adapters.installed import installed
+from adapters.types.checks import why_missing
 from workflows.shared.contracts import problem_text
 from workflows.shared.declared_fields import DeclaredField, DeclaredRule, Fault, nearest
 from workflows.shared.declared_types import DeclaredType, PeopleField, PeopleType
@@ -104,6 +105,7 @@ def _read(text: str, place: str, model: type[_Type]) -> _Type:
     try:
         declared = model.model_validate(_without_blanks(file.value), extra="forbid")
         _check_zones(file, declared, place)
+        _check_installed(file, declared, place)
         return declared
     except ValidationError as error:
         faults = [_fault(file, dict(each)) for each in error.errors(include_url=False)]
@@ -121,6 +123,13 @@ def _check_zones(file: YamlFile, declared: DeclaredType, place: str) -> None:
                 f"{place}: line {line}: fields.{name}.zone: {field.zone!r} is no time zone; "
                 "write one like Europe/Berlin"
             )
+
+
+def _check_installed(file: YamlFile, declared: DeclaredType, place: str) -> None:
+    for number, name in enumerate(declared.checks):
+        if (reason := why_missing(name)) is not None:
+            line = file.line_of(("checks", number))
+            raise RuleViolation(f"{place}: line {line}: checks.{number + 1}: {reason}")
 
 
 def _without_blanks(value: Any) -> Any:

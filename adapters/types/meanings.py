@@ -30,7 +30,7 @@ _READING: Final = (
     "kind",
 )
 """Words of a field that say which values it has."""
-_OF_TYPE: Final = ("strategy", "left_out", "unmapped", "may_import", "target")
+_OF_TYPE: Final = ("strategy", "left_out", "unmapped", "may_import", "checks", "target")
 """Words of a type that say what imports do from now on."""
 
 

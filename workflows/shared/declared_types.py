@@ -7,7 +7,7 @@ digest, and named by that digest in the input of each run that uses it.
 import hashlib
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self
@@ -49,6 +49,8 @@ STAGED: Final = "staged_"
 """What the names of tables begin with whose rows go in all at once."""
 OTHER: Final = "other"
 """JSON column of the cells that mean no field, where a type keeps them."""
+RowCheck = Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
+"""Takes the values of one row by field; gives each field that is wrong, with the reason."""
 
 
 def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType"]) -> None:
@@ -114,6 +116,8 @@ class DeclaredType(DeclaredPart):
     needed: str | None = None
     """A field that is filled in some row of each file."""
     rules: tuple[DeclaredRule, ...] = Field(default=(), max_length=50)
+    checks: tuple[Name, ...] = Field(default=(), max_length=20)
+    """Checks of installed packages that each row must pass, by name."""
     unmapped: Literal["ignore", "refuse", "keep"] = "ignore"
     """What happens to columns that mean no field: they are named and not used, the file is refused,
     or their cells are kept in the JSON column `other`."""
@@ -162,8 +166,10 @@ class DeclaredType(DeclaredPart):
                 f"names that begin with {STAGED!r} are docflow's own; choose another one",
                 "name" if self.table is None else "table",
             )
-        if len(set(self.scope)) < len(self.scope):
-            raise Fault("lists a name twice; remove one of them", "scope")
+        for word in ("scope", "checks"):
+            listed: tuple[str, ...] = getattr(self, word)
+            if len(set(listed)) < len(listed):
+                raise Fault("lists a name twice; remove one of them", word)
         for name in self.scope:
             if name in known:
                 raise Fault(
@@ -438,6 +444,40 @@ def broken_rules(
             if (wrong := _broken(rule, cells, wanted)) is not None:
                 name, reason = wrong
                 yield row, name, rule.says or reason
+
+
+def failed_checks(
+    declared: DeclaredType,
+    checks: Sequence[RowCheck],
+    values: Mapping[str, Sequence[Any]],
+    scope: Mapping[str, str],
+    aside: Collection[int],
+) -> Iterator[tuple[int, str, str]]:
+    """What checks say is wrong with rows.
+
+    A check sees the scope and every field of its row, None for a blank, and no other row.
+
+    Args:
+        declared: The type.
+        checks: What it checks rows with.
+        values: As for `broken_rules`; a row with a `Flaw` is not checked.
+        scope: What all rows share.
+        aside: Rows that are not checked.
+
+    Yields:
+        Index of the row, the field that is shown with it, and the reason.
+    """
+    if not checks:
+        return
+    count = max(map(len, values.values()), default=0)
+    columns = [values.get(name) or (None,) * count for name in declared.fields]
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        if row in aside or any(isinstance(cell, Flaw) for cell in cells):
+            continue
+        seen = MappingProxyType({**scope, **dict(zip(declared.fields, cells, strict=True))})
+        for check in checks:
+            for name, reason in check(seen):
+                yield row, name, reason
 
 
 def _broken(
