@@ -93,6 +93,8 @@ async def test_an_upload_rejects_rows_that_a_check_refuses(
     )
     with installed(), pytest.raises(ApplicationError, match=MISSING):
         await sheet.process()
+    with installed(ean=fails), pytest.raises(ApplicationError, match="with part_no B-1: KeyError"):
+        await sheet.process()
     assert (await sheet.process()).counts == RowCounts(created=2, error=2)
     pages = [page async for page in setup.store.errors(sheet.order.uuid)]
     assert {line: problems[0].reason for page in pages for line, problems in page} == {
