@@ -162,7 +162,8 @@ def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
         choices = re.findall("'([^']+)'", context["expected"])
         said = f"{given!r} is not known here; {nearest(str(given), choices)}"
     elif kind == "extra_forbidden":
-        if path[-1] in (PeopleField if path[:1] == ("fields",) else PeopleType).model_fields:
+        people = PeopleType if len(path) == 1 else PeopleField
+        if path[-1] in people.model_fields and path[0] not in ("rules", "target"):
             said = "only types of docflow's own that are about people say this; remove it"
         else:
             said = f"is not known here; {nearest(str(path[-1]), _words_at(path[:-1]))}"

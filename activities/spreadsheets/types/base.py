@@ -146,7 +146,7 @@ class Target:
 
 @dataclass(frozen=True)
 class SheetType:
-    """An import type. A module of this package with one as its `TYPE` is all it takes.
+    """An import type.
 
     Attributes:
         name: As programs call it: EVENT_PARTICIPANT.
