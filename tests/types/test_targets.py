@@ -4,17 +4,12 @@ import asyncio
 import re
 import signal
 import sys
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest.mock import AsyncMock, Mock
 
-import asyncpg
 import pytest
-import pytest_asyncio
 from sqlalchemy import func, select
 from temporalio.exceptions import ApplicationError
 
@@ -22,109 +17,22 @@ from activities.imports.store import SqlImportStore
 from activities.imports.tables import spec_of
 from activities.imports.taken_back import taken_back
 from activities.imports.views import SqlImportedRows
-from adapters.database.engine import open_database
 from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.types import target_images
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.targets import TargetTables
-from tests.support.fresh_database import DATABASES, fresh_url
-from tests.support.imports.activities import ActivityPorts, Killed, message_of
-from tests.types.conftest import Installation
+from tests.support.imports.activities import Killed, message_of
+from tests.types.conftest import TOOLS, Erp, tools
 from tests.types.dying_writer import CHUNKS, ROWS, STOCK, written
 from workers.imports.rehearsal import rehearsed
 from workflows.imports.runs import Closing, Counts, ImportState, TaskKey
-from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import PERMANENT, UNAVAILABLE, RuleViolation
 
-TOOLS = """
-name: tools
-title: Tools
-key: [tool_no]
-target:
-  database: erp
-  table: stock.Tools
-  columns: {project_id: "-", tool_no: article_no, state: "State"}
-fields:
-  tool_no: {kind: code, required: true}
-  name: {required: true}
-  price: {kind: money}
-  amount: {kind: decimal}
-  bought: {kind: date}
-  state: {kind: choice, choices: [new, used, lost]}
-"""
-TABLE = """
-CREATE SCHEMA stock;
-CREATE TYPE stock.state AS ENUM ('new', 'used');
-CREATE TABLE stock."Tools" (
-  id bigint GENERATED ALWAYS AS IDENTITY,
-  article_no varchar(8) PRIMARY KEY,
-  name text NOT NULL UNIQUE,
-  price numeric(10,2) CHECK (price >= 0),
-  amount integer DEFAULT 1,
-  bought date,
-  "State" stock.state,
-  label text GENERATED ALWAYS AS (article_no || ' ' || name) STORED
-);
-CREATE FUNCTION stock.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF NEW.name = 'Bomb' THEN RAISE EXCEPTION 'no bombs here'; END IF;
-  IF NEW.name = 'Ghost' THEN RETURN NULL; END IF;
-  RETURN NEW;
-END $$;
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON stock."Tools"
-  FOR EACH ROW EXECUTE FUNCTION stock.guard();
-"""
 FIRST = (
     b"tool_no,name,price,amount,bought,state\n"
     b"T-1,Wrench,149.90,2,2024-03-01,used\nT-2,Stand,38,1,,new\n"
 )
-
-
-@dataclass
-class Erp:
-    """An installation beside the database of a team."""
-
-    installation: Installation
-    url: str
-    databases: ForeignDatabases
-    targets: TargetTables
-
-    async def sql(self, sql: str) -> list[tuple[Any, ...]]:
-        connection = await cast("Any", asyncpg).connect(self.url)
-        try:
-            if not sql.startswith("SELECT"):
-                await connection.execute(sql)
-                return []
-            return [tuple(row) for row in await connection.fetch(sql)]
-        finally:
-            await connection.close()
-
-    async def imported(self, content: bytes, task: str = "T1", **fields: Any) -> Counts:
-        done = await self.installation.imported("tools", content, task_id=task, **fields)
-        return done.counts
-
-    async def tools(self) -> list[tuple[Any, ...]]:
-        return await self.sql('SELECT article_no, name, price FROM stock."Tools" ORDER BY 1')
-
-
-@pytest_asyncio.fixture
-async def erp(tmp_path: Path) -> AsyncGenerator[Erp]:
-    with DATABASES.empty() as url:
-        async with (
-            open_database(fresh_url()) as database,
-            ForeignDatabases(database, {"erp": url}) as databases,
-        ):
-            targets = TargetTables(databases)
-            store = SqlImportStore(database, targets=targets)
-            types = SqlDeclaredTypes(database, targets)
-            own = Installation(database, types, store, ActivityPorts(tmp_path))
-            made = Erp(own, url, databases, targets)
-            await made.sql(TABLE)
-            yield made
-
-
-def tools(text: str = TOOLS) -> DeclaredType:
-    return read_type(text, "tools.yaml")
 
 
 async def test_rows_go_into_a_table_of_a_team(erp: Erp) -> None:
