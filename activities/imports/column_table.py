@@ -68,7 +68,7 @@ _UNSORTED: Final = NUMBERS | {ColumnKind.PLACE, ColumnKind.DURATION}
 def may_be_plain(message: TableMessage, spec: TableSpec, path: Path) -> bool:
     """Whether a document is worth a look, as far as its message and size show."""
     is_large = path.stat().st_size >= COLUMN_BYTES
-    return is_large and not spec.rules and may_be_packed(message, spec)
+    return is_large and not (spec.rules or spec.checks) and may_be_packed(message, spec)
 
 
 def may_be_packed(message: TableMessage, spec: TableSpec) -> bool:

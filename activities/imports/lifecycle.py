@@ -225,7 +225,7 @@ class SmallTables:
             return None
         blocks = self._blobs.read(message.blob_name, etag=etag)
         content = b"".join([block async for block in blocks])
-        if not self._documents.is_container(content):
+        if not self._documents.is_container(content, message.document_name):
             return await self._table(message, spec, content, self._scratch)
         with scratch_folder(self._scratch) as folder:
             path = folder / "document"
@@ -236,7 +236,7 @@ class SmallTables:
         self, message: AnyTableMessage, spec: TableSpec, content: Path | bytes, folder: Path
     ) -> SmallTable | None:
         reading = TableReader(self._documents, content, message, spec, folder=folder)
-        async with WorkerThread(inline=isinstance(content, bytes)) as thread:
+        async with WorkerThread(inline=isinstance(content, bytes) and not spec.checks) as thread:
             try:
                 await thread.run(reading.open)
                 chunk = await thread.run(reading.next_chunk)

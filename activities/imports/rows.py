@@ -11,11 +11,11 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.imports.accepted_files import Accepted, AcceptedFiles
 from activities.imports.references import References
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.imports.tables import TableTypes
+from activities.shared.accepted_files import Accepted, AcceptedFiles
 from activities.shared.failures import (
     Heartbeater,
     WorkerThread,
@@ -36,6 +36,7 @@ from workflows.imports.messages import (
     TableMessage,
     TypeName,
     encoded,
+    workflow_id,
 )
 from workflows.imports.runs import (
     NOTE_CHARACTERS,
@@ -122,10 +123,18 @@ class Load:
     @property
     def file(self) -> Accepted | None:
         """The file that rows go into; None: they go into a table."""
-        target = self.spec.declared and self.spec.declared.target
-        if not target or target.file is None:
+        declared, (project, task) = self.spec.declared, (self.key.project_id, self.key.task_id)
+        if declared is None or declared.target is None or declared.target.file is None:
             return None
-        return Accepted(self.key, self.spec, self.scope, self.identity)
+        return Accepted(
+            run=workflow_id(project, task),
+            place=f"accepted/{encoded(project)}/{encoded(task)}",
+            declared=declared,
+            fields=self.spec.fields,
+            scope=self.scope,
+            identity=self.identity,
+            about={"project_id": project, "task_id": task},
+        )
 
     @property
     def _needs_all(self) -> bool:
@@ -486,7 +495,7 @@ class RowImports:
         receivers: Mapping[str, SignedWebhook] | None = None,
     ) -> None:
         self._store = store
-        self._files = AcceptedFiles(store, blobs, scratch, receivers)
+        self._files = AcceptedFiles(blobs, scratch, receivers)
         self._blobs = blobs
         self._documents = documents
         self._reports = reports
@@ -515,7 +524,7 @@ class RowImports:
                 self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
             ) as path:
                 reading = load.reader(self._documents, path, self._chunk_rows)
-                quick = self._is_quick(path)
+                quick = self._is_quick(load, path)
                 if load.asks and not load.is_done(mark):
                     asked = await self._ask(load, reading, quick)
                     if asked is not None:
@@ -540,8 +549,11 @@ class RowImports:
                     mark = await self._load(load, reading, settled, mark, quick, heart)
             return await self._outcome(load, mark, reading)
 
-    def _is_quick(self, path: Path) -> bool:
-        return path.stat().st_size <= INLINE_BYTES and not self._documents.is_container(path)
+    def _is_quick(self, load: Load, path: Path) -> bool:
+        is_small = path.stat().st_size <= INLINE_BYTES
+        if not is_small or load.spec.checks:
+            return False
+        return not self._documents.is_container(path, load.message.document_name)
 
     async def _load(
         self,
@@ -584,11 +596,12 @@ class RowImports:
         mark = await self._store.mark(load.key)
         if load.held_back(mark):
             return await self._store.finish(load.key)
-        blob, count = await self._files.write(file)
+        pages = self._store.staged(load.key, load.spec.table)
+        blob, count = await self._files.write(file, pages)
         report = None
         if mark.counts.rejected or reading.findings.skipped:
             report = await self._report(load, reading, self._store.rejects(load.key))
-        counts = mark.counts.plus(Counts(created=count))
+        counts = {"accepted": count, "rejected": mark.counts.rejected}
         await self._files.tell(file, blob, counts, report)
         return await self._store.hand_over(load.key, count)
 
@@ -681,7 +694,8 @@ class RowImports:
         count = mark.problem_count
         if reading is not None:
             stored = await self._stored_among_left_out(load, reading)
-            note = _note(load, mark, reading, stored)
+            is_superseded = await self._store.types.is_superseded(load.spec)
+            note = _note(load, mark, reading, stored, is_superseded=is_superseded)
         if mark.counts.rejected and reading is not None:
             problems = await first_problems(self._store, load.key)
         if reading is not None:
@@ -749,8 +763,20 @@ def _too_many_rejected(load: Load, mark: LoadMark) -> str | None:
     )
 
 
-def _note(load: Load, mark: LoadMark, reading: TableReader, stored: Sequence[str]) -> str | None:
+def _note(
+    load: Load,
+    mark: LoadMark,
+    reading: TableReader,
+    stored: Sequence[str],
+    *,
+    is_superseded: bool,
+) -> str | None:
     sentences: list[str] = []
+    if is_superseded and load.spec.declared is not None:
+        sentences.append(
+            f"The type {load.spec.declared.name} has changed since; this import kept version "
+            f"{load.spec.declared.digest[:12]}."
+        )
     rejected = mark.counts.rejected
     if load.file is not None:
         if mark.finished and not load.held_back(mark):

@@ -94,7 +94,7 @@ class TableReader:
         message = self._message
         self._book = self._held.enter_context(
             self._documents.open_workbook(
-                self._content, filename=message.filename, encoding=message.encoding
+                self._content, filename=message.document_name, encoding=message.encoding
             )
         )
         content = self._content

@@ -1,10 +1,12 @@
 """Which table a document type fills, of docflow's own types and of declared ones."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from types import MappingProxyType
 
 from adapters.database.engine import Database
+from adapters.types.checks import checks_of
 from adapters.types.countries import country_names
 from adapters.types.files import builtin_types
 from adapters.types.references import Referred, referred_by
@@ -52,8 +54,16 @@ def spec_of(declared: DeclaredType) -> TableSpec:
 
 
 def spec_of_file(declared: DeclaredType) -> TableSpec:
-    """How files of a type are read that need not be in force; nothing of it can be stored."""
-    return _spec(declared, declared.name)
+    """How files of a type are read that need not be in force; nothing of it can be stored.
+
+    Raises:
+        RuleViolation: A check of it is not installed on this machine.
+    """
+    return _checked(_spec(declared, declared.name), declared)
+
+
+def _checked(spec: TableSpec, declared: DeclaredType) -> TableSpec:
+    return replace(spec, checks=checks_of(declared)) if declared.checks else spec
 
 
 class TableTypes:
@@ -90,12 +100,20 @@ class TableTypes:
             facts: As they were decided when the run began.
 
         Raises:
-            RuleViolation: No such type, or version of it, is declared.
+            RuleViolation: No such type, or version of it, is declared; or a check of it is not
+                installed on this machine.
         """
         if not isinstance(message, DeclaredMessage):
             return own_tables()[message.document_type]
         declared = await self._declared(message, facts.type_digest)
-        return _declared_table(declared, self._schema)
+        return _checked(_declared_table(declared, self._schema), declared)
+
+    async def is_superseded(self, spec: TableSpec) -> bool:
+        """Whether another version of a declared type is in force by now."""
+        if spec.declared is None:
+            return False
+        newest = (await self._types.in_force()).get(spec.declared.name)
+        return newest is not None and newest.digest != spec.declared.digest
 
     async def referred(self, spec: TableSpec) -> Mapping[str, Referred]:
         """What the references of a table refer to, by field.

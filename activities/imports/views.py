@@ -122,6 +122,7 @@ PAGE: Final = 5_000
 _READ: Final[Mapping[ColumnKind, Callable[[str], Any]]] = {
     ColumnKind.INTEGER: int,
     ColumnKind.DURATION: int,
+    ColumnKind.PLACE: int,
     ColumnKind.DECIMAL: Decimal,
     ColumnKind.MONEY: Decimal,
     ColumnKind.DATE: date.fromisoformat,

@@ -39,6 +39,8 @@ from adapters.database.models.spreadsheets import (
 )
 from adapters.database.records import clean
 from adapters.types.references import Referred
+from adapters.types.tables import target_of
+from adapters.types.targets import TargetTables
 from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.fields import (
     CustomList,
@@ -96,14 +98,16 @@ def _kind(scope: EntityScope) -> _Kind:
     raise ValueError(f"cells cannot refer to rows of kind {scope.kind!r}")
 
 
-async def read_entities(connection: AsyncConnection, scope: EntityScope) -> Sequence[Entity]:
+async def read_entities(
+    connection: AsyncConnection, scope: EntityScope, targets: TargetTables
+) -> Sequence[Entity]:
     """Everything that cells may refer to, by name.
 
     Raises:
         RuleViolation: It is more than a person can choose from.
     """
     if scope.referred is not None:
-        return await _read_referred(connection, scope, scope.referred)
+        return await _read_referred(connection, scope, scope.referred, targets)
     kind = _kind(scope)
     query = _selected(kind).order_by(kind.table.c.name, kind.table.c.id).limit(MOST)
     return [_entity(row) for row in await connection.execute(query)]
@@ -140,9 +144,14 @@ async def create_entity(connection: AsyncConnection, scope: EntityScope, name: s
 
 
 async def _read_referred(
-    connection: AsyncConnection, scope: EntityScope, referred: Referred
+    connection: AsyncConnection, scope: EntityScope, referred: Referred, targets: TargetTables
 ) -> Sequence[Entity]:
     """The rows that a field of a declared type may refer to."""
+    declared = None if referred.table is None else target_of(referred.table)
+    if declared is not None:
+        keys = await targets.keys(declared, scope.scope, referred.key, MOST + 1)
+        _refuse_too_many(referred, len(keys))
+        return [_entity_of_key(key, key) for key in keys]
     if referred.table is None:
         names = {referred.key, referred.label}
         source = table(str(referred.name), *map(column, sorted(names)), schema=referred.schema)
@@ -153,12 +162,16 @@ async def _read_referred(
     for name in referred.scope:
         query = query.where(source.c[name] == scope.scope[name])
     rows = (await connection.execute(query.order_by(label, key).limit(MOST + 1))).all()
-    if len(rows) > MOST:
+    _refuse_too_many(referred, len(rows))
+    return [_entity_of_key(row.key, row.label or row.key) for row in rows]
+
+
+def _refuse_too_many(referred: Referred, count: int) -> None:
+    if count > MOST:
         raise RuleViolation(
             f"{referred.title} holds more than {MOST:,} rows, too many to choose from; send "
             "the file by a message"
         )
-    return [_entity_of_key(row.key, row.label or row.key) for row in rows]
 
 
 def _entity_of_key(key: str, label: str) -> Entity:

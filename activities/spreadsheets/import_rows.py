@@ -55,6 +55,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.records import clean
+from adapters.types.tables import target_of
 from workflows.spreadsheets.fields import SheetMark
 from workflows.spreadsheets.mappings import (
     FINAL,
@@ -285,6 +286,11 @@ def target_table(name: str) -> Table:
 def table_name(table: Table) -> str:
     """What `target_table` has a table under."""
     return known_as(table) if is_stamped(table) else table.name
+
+
+def is_elsewhere(table: Table) -> bool:
+    """Whether rows of a target table go into a table of a team, or a file."""
+    return is_stamped(table) and target_of(known_as(table)) is not None
 
 
 def natural_key(table: Table) -> tuple[str, ...]:

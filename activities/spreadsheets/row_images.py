@@ -1,4 +1,4 @@
-"""What a chunk has done to rows of target tables, kept so that it can be taken back.
+"""Rows of a chunk on their way, and what it has done, kept so that it can be taken back.
 
 The values are those of the database's own form, as JSON: see `bulk.parsed`.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic_core import from_json, to_json
 from sqlalchemy import Table
 
-from activities.spreadsheets.import_rows import target_table
+from activities.spreadsheets.import_rows import is_elsewhere, target_table
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import Row
 from adapters.database.models.base import identity_of
@@ -22,6 +22,39 @@ _FAST: Final = 1
 
 Identity = Any
 """What tells a row of a table from the others: its id or key, a tuple if the key has parts."""
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Rows of one target table, each with another natural key.
+
+    Attributes:
+        table: Where they go.
+        columns: Their columns, references included.
+        rows: Their values, in the form the database keeps them.
+        origins: Place in the chunk of each row's source.
+        keys: Their natural keys.
+        shared: Places of further sources of a row, with the place in `origins`.
+    """
+
+    table: Table
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+    origins: Sequence[int]
+    keys: Sequence[Row]
+    shared: Sequence[tuple[int, int]] = ()
+
+    def take(self, places: Sequence[int]) -> "Incoming":
+        """The rows at these places."""
+        if len(places) == len(self.rows):
+            return self
+        return Incoming(
+            self.table,
+            self.columns,
+            [self.rows[place] for place in places],
+            [self.origins[place] for place in places],
+            [self.keys[place] for place in places],
+        )
 
 
 class UpdatedImage(NamedTuple):
@@ -95,6 +128,8 @@ def unpack(packed: bytes) -> list[TableImages]:
 
 def _identities(table: Table, values: Sequence[Any]) -> Sequence[Identity]:
     """Identities from their JSON."""
+    if is_elsewhere(table):
+        return list(map(tuple, values))
     names = identity_of(table)
     if len(names) == 1:
         return bulk.parsed(table, names[0], values)

@@ -19,12 +19,13 @@ from pydantic_core import from_json
 from sqlalchemy import Table, Text, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from activities.spreadsheets import value_store
+from activities.spreadsheets import elsewhere, value_store
 from activities.spreadsheets.import_rows import (
     LockedImport,
     acquire_organisation_lock,
     counted_values,
     defaults_of,
+    is_elsewhere,
     lock_known,
     natural_key,
     parents_of,
@@ -34,6 +35,7 @@ from activities.spreadsheets.import_rows import (
 )
 from activities.spreadsheets.row_images import (
     Identity,
+    Incoming,
     TableImages,
     UpdatedImage,
     identity_from,
@@ -54,7 +56,9 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_results,
 )
 from adapters.database.records import clean, dump_problems
+from adapters.types.targets import TargetTables
 from workflows.shared.contracts import Problem
+from workflows.shared.declared_types import DeclaredType
 from workflows.spreadsheets.decisions import column_title
 from workflows.spreadsheets.fields import SheetChunk, SheetMark, TargetRows
 from workflows.spreadsheets.mappings import Outcome
@@ -81,7 +85,7 @@ async def find_faults(
             faults.setdefault(target.origin[place], (_in_words(problem),))
         for place, problem in (await _dangling(connection, chunk, target)).items():
             faults.setdefault(target.origin[place], (_in_words(problem),))
-        if target.strategy == "update_only":
+        if target.strategy == "update_only" and not is_elsewhere(target_table(target.table)):
             for origin in await _unknown(connection, target, faults):
                 line = chunk.lines[origin]
                 faults[origin] = (Problem(line=line, reason=UNKNOWN_ROW),)
@@ -172,39 +176,6 @@ async def _dangling(
                     "there any more; map the value again",
                 )
     return found
-
-
-@dataclass(frozen=True)
-class Incoming:
-    """Rows of one target table, each with another natural key.
-
-    Attributes:
-        table: Where they go.
-        columns: Their columns, references included.
-        rows: Their values, in the form the database keeps them.
-        origins: Place in the chunk of each row's source.
-        keys: Their natural keys.
-        shared: Places of further sources of a row, with the place in `origins`.
-    """
-
-    table: Table
-    columns: tuple[str, ...]
-    rows: Sequence[Row]
-    origins: Sequence[int]
-    keys: Sequence[Row]
-    shared: Sequence[tuple[int, int]] = ()
-
-    def take(self, places: Sequence[int]) -> "Incoming":
-        """The rows at these places."""
-        if len(places) == len(self.rows):
-            return self
-        return Incoming(
-            self.table,
-            self.columns,
-            [self.rows[place] for place in places],
-            [self.origins[place] for place in places],
-            [self.keys[place] for place in places],
-        )
 
 
 @dataclass
@@ -330,7 +301,8 @@ def incoming_rows(
         kept = [place for place, origin in enumerate(origins) if origin not in left_out]
         rows = [rows[place] for place in kept]
         origins = [origins[place] for place in kept]
-    rows = bulk.stored(table, target.columns, rows)
+    if not is_elsewhere(table):
+        rows = bulk.stored(table, target.columns, rows)
     for parent in target.references.values():
         known = ids[parent]
         rows = list(map(operator.add, rows, ((known[origin],) for origin in origins)))
@@ -499,7 +471,12 @@ _SHOWN: Final = 200
 
 
 async def write_chunk(
-    connection: AsyncConnection, uuid: str, chunk: SheetChunk, *, dry_run: bool
+    connection: AsyncConnection,
+    uuid: str,
+    chunk: SheetChunk,
+    targets: TargetTables,
+    *,
+    dry_run: bool,
 ) -> SheetMark:
     """Write a chunk; one at or before the mark, or of an import that has ended, is left alone."""
     opened = await lock_known(connection, uuid)
@@ -510,7 +487,11 @@ async def write_chunk(
         await acquire_organisation_lock(connection, opened.row.organisation_id)
     await bulk.expect_lookups(connection)
     faults = await find_faults(connection, chunk)
-    done = await _write_targets(connection, chunk, faults, opened.row.workflow_id, dry_run=dry_run)
+    run = opened.row.workflow_id
+    if (declared := await elsewhere.type_elsewhere(connection, opened)) is not None:
+        done = await _write_elsewhere(targets, declared, chunk, faults, uuid, dry_run=dry_run)
+    else:
+        done = await _write_targets(connection, chunk, faults, run, dry_run=dry_run)
     await _keep_differences(connection, opened, done.images)
     if not dry_run:
         await _keep_images(connection, opened, chunk, done.images)
@@ -582,6 +563,34 @@ async def _write_targets(
         if target.table == chunk.main:
             done.created |= met.created
     return done
+
+
+async def _write_elsewhere(
+    targets: TargetTables,
+    declared: DeclaredType,
+    chunk: SheetChunk,
+    faults: dict[int, tuple[Problem, ...]],
+    uuid: str,
+    *,
+    dry_run: bool,
+) -> _Done:
+    """Write rows where their type says; those that a table of a team refuses are faults."""
+    (target,) = chunk.targets
+    incoming = incoming_rows(target, faults, {})
+    if not incoming.rows:
+        return _Done()
+    if declared.target is None or declared.target.table is None:
+        met = elsewhere.put_aside(incoming, chunk.lines)
+    else:
+        work = (elsewhere.run_name(uuid), f"{chunk.round}/{chunk.number}-{chunk.cursor}")
+        met = await elsewhere.meet_there(
+            *(targets, declared, incoming, chunk.lines, work),
+            strategy=target.strategy,
+            dry_run=dry_run,
+        )
+    for origin, problem in met.refused.items():
+        faults[origin] = (_in_words(problem),)
+    return _Done(met.created, met.created | met.changed, met.kept, met.images)
 
 
 async def _keep_images(

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from functools import partial
 from heapq import merge
 from itertools import chain
@@ -13,6 +14,7 @@ from typing import Final
 
 from temporalio import activity
 
+from activities.shared.accepted_files import Accepted, AcceptedFiles
 from activities.shared.failures import (
     Heartbeater,
     WorkerThread,
@@ -40,6 +42,7 @@ from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.value_mapping import scope_of
 from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.blobs import Blobs
+from adapters.signed_webhook import SignedWebhook
 from workflows.shared.cells import RejectedRow, storable
 from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.errors import RuleViolation
@@ -49,6 +52,7 @@ from workflows.spreadsheets.fields import ParkedRow, SheetMark
 from workflows.spreadsheets.mappings import ColumnMapping
 from workflows.spreadsheets.people import KnownPerson
 from workflows.spreadsheets.runs import (
+    HandOverInput,
     ProcessCursor,
     Processed,
     ProcessInput,
@@ -56,6 +60,7 @@ from workflows.spreadsheets.runs import (
     SpreadsheetInput,
     UndoInput,
     UndoResult,
+    workflow_id,
 )
 
 PARKED_PAGE: Final = 5_000
@@ -111,7 +116,14 @@ class SpreadsheetRows:
             return await self._end(work, plan)
 
     async def _end(self, work: ProcessInput, plan: Plan | None) -> Processed:
-        processed = await self._store.end_round(work.order.uuid, work.round)
+        uuid = work.order.uuid
+        processed = await self._store.end_round(uuid, work.round)
+        kind = await sheet_type_of(self._types, work.order)
+        if kind.declared is not None and kind.target is not None and not work.order.dry_run:
+            if kind.target.file is None:
+                await self._store.forget_steps(uuid, kind.declared)
+            else:
+                processed = processed.model_copy(update={"hands_over": True})
         if not processed.cells.open:
             return processed
         plan = plan or await self._plan(work)
@@ -188,6 +200,65 @@ class SpreadsheetRows:
         while page := await self._store.parked(uuid, after, PARKED_PAGE):
             yield page
             after = page[-1].line
+
+
+class SpreadsheetFiles:
+    """Hands accepted rows over, if their type says so.
+
+    Args:
+        store: Tables.
+        blobs: Where files are.
+        types: The import types there are.
+        scratch: Folder for temporary files.
+        receivers: Who is notified of files, by name.
+    """
+
+    def __init__(
+        self,
+        store: SqlSpreadsheetStore,
+        blobs: Blobs,
+        types: SheetTypes,
+        scratch: Path,
+        receivers: Mapping[str, SignedWebhook],
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._types = types
+        self._files = AcceptedFiles(blobs, scratch, receivers)
+
+    @activity.defn(name="spreadsheets.hand_over")
+    @translate_failures
+    async def hand_over(self, work: HandOverInput) -> BlobRef:
+        """Write the accepted rows into a file, and tell who loads them.
+
+        A second run writes the same bytes to the same place, and sends the same message.
+
+        Returns:
+            The file.
+
+        Raises:
+            ApplicationError: See `activities.shared.failures`.
+        """
+        order = work.order
+        kind = await sheet_type_of(self._types, order)
+        assert kind.declared is not None
+        accepted = Accepted(
+            run=workflow_id(order.uuid),
+            place=f"accepted/spreadsheets/{order.uuid}",
+            declared=kind.declared,
+            fields=kind.fields,
+            scope=order.scope,
+            identity=order.uuid,
+            about={"organisation_id": order.organisation_id, "filename": order.filename},
+        )
+        if await self._store.is_handed_over(order.uuid):
+            return await self._blobs.stat(accepted.name)
+        async with Heartbeater():
+            file, count = await self._files.write(accepted, self._store.accepted(order.uuid))
+            counts = {"accepted": count, "rejected": work.counts.error}
+            await self._files.tell(accepted, file, counts, work.report)
+            await self._store.forget_accepted(order.uuid, datetime.now(UTC))
+        return file
 
 
 _Errors = Iterator[tuple[int, Sequence[Problem]]]

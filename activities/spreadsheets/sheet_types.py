@@ -1,39 +1,29 @@
 """The import types there are: those about people, docflow's other types, and those of teams."""
 
-import importlib
-import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from activities.spreadsheets import types as package
 from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.types.declared import club_sheet, declared_sheet
+from activities.spreadsheets.types.people import people_sheet
 from adapters.database.engine import Database
-from adapters.types.files import builtin_types, club_types
+from adapters.types.files import builtin_types, club_types, own_types, people_types
 from adapters.types.references import referred_by, table_of
 from adapters.types.store import SqlDeclaredTypes
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
-_MODULES: Final = tuple(
-    importlib.import_module(f"{package.__name__}.{found.name}")
-    for found in pkgutil.iter_modules(package.__path__)
-)
 _BY_MESSAGE: Final = frozenset({"crew_member"})
 """Types whose rows end earlier ones: a message imports them, and nothing could undo that."""
 
 
 @cache
 def discover() -> Mapping[str, SheetType]:
-    """Every import type of `types` by name: the `TYPE` of each module that has one.
-
-    Raises:
-        ValueError: Two modules declare a type of the same name.
-    """
-    declared = [getattr(module, "TYPE", None) for module in _MODULES]
-    return MappingProxyType(_by_name(each for each in declared if isinstance(each, SheetType)))
+    """The types about people, by name."""
+    declared = people_types().items()
+    return MappingProxyType({name: people_sheet(each) for name, each in declared if each.hook})
 
 
 def _by_name(types: Iterable[SheetType]) -> dict[str, SheetType]:
@@ -51,7 +41,7 @@ class SheetTypes:
 
     Args:
         database: Where declared types are kept; None: there are none.
-        types: Types about people; those of `types` when absent.
+        types: Types about people; docflow's own when absent.
     """
 
     def __init__(
@@ -68,8 +58,7 @@ class SheetTypes:
             found |= {name: _club(declared) for name, declared in club_types().items()}
             own = {k: v for k, v in builtin_types().items() if k not in _BY_MESSAGE}
             for name, declared in (own | dict(known)).items():
-                if declared.target is None:
-                    found[name] = _sheet(declared, known)
+                found[name] = _sheet(declared, known)
         return sorted(found.values(), key=lambda each: each.name)
 
     async def get(self, name: str, digest: str | None = None) -> SheetType:
@@ -90,17 +79,17 @@ class SheetTypes:
                 return _club(declared)
             if declared is not None:
                 return _sheet(declared, await self._in_force())
-            if name not in builtin_types() and name not in club_types():
+            if name not in own_types():
                 raise RuleViolation(f"there is no version {digest[:12]} of the type {name}")
         known = {each.name: each for each in await self.every()}
         if name in known:
             return known[name]
-        if name in _BY_MESSAGE or name in await self._in_force():
+        if name in _BY_MESSAGE:
             raise RuleViolation(f"files of type {name} are imported by messages alone")
         raise RuleViolation(f"there is no import type {name}; there are {', '.join(known)}")
 
     async def _version(self, name: str, digest: str) -> DeclaredType | None:
-        own = {**club_types(), **builtin_types()}.get(name)
+        own = own_types().get(name)
         if own is not None and own.digest == digest:
             return own
         found = None if self._declared is None else await self._declared.version(digest)

@@ -1,7 +1,7 @@
 """Spreadsheets in the database."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import date, datetime
 from typing import Any, Final
 
@@ -9,7 +9,9 @@ from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from activities.shared.accepted_files import Pages
 from activities.spreadsheets import (
+    elsewhere,
     entity_store,
     import_rows,
     memory_store,
@@ -26,21 +28,28 @@ from activities.spreadsheets.import_rows import (
     LockedImport,
     counted_values,
     counts_of,
+    is_elsewhere,
     lock_known,
     mark_of,
     save,
+    target_table,
 )
 from activities.spreadsheets.records import UndoPreview
 from activities.spreadsheets.review_store import SqlReviewStore
 from adapters.database.engine import Database
+from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.spreadsheets import (
     spreadsheet_files,
     spreadsheet_imports,
+    spreadsheet_journal,
     spreadsheet_uploads,
 )
 from adapters.database.records import clean
+from adapters.ports.errors import PortError
 from adapters.ports.records import OpenRow
+from adapters.types.targets import TargetTables
 from workflows.shared.contracts import BlobRef, Problem
+from workflows.shared.declared_types import DeclaredType
 from workflows.spreadsheets.fields import (
     CustomList,
     Entity,
@@ -208,10 +217,15 @@ class SqlSpreadsheetStore:
     Every method raises `Unavailable` when the database is down or busy; nothing is written then.
     Methods that change an import raise `LookupError` when it was never opened. An import that was
     purged, or that has ended, accepts no further rows and values.
+
+    Args:
+        database: Where they are.
+        targets: Tables of teams; when absent, only docflow's own database may have them.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, targets: TargetTables | None = None) -> None:
         self._database = database
+        self._targets = targets or TargetTables(ForeignDatabases(database))
         self.memory = memory_store.SqlSpreadsheetMemory(database)
         """What was learnt of people's decisions."""
         self.reviews: SqlReviewStore = SqlReviewStore(database)
@@ -314,7 +328,7 @@ class SqlSpreadsheetStore:
     async def entities(self, scope: EntityScope) -> Sequence[Entity]:
         """Everything that cells may refer to, by name; at most 100,000."""
         async with self._database.reading() as connection:
-            return await entity_store.read_entities(connection, scope)
+            return await entity_store.read_entities(connection, scope, self._targets)
 
     async def remembered_values(
         self, organisation_id: int, import_type: str, field: str
@@ -405,8 +419,40 @@ class SqlSpreadsheetStore:
         A chunk at or before the mark is left alone. Under `dry_run` the outcomes are found out,
         recorded with a summary of the differences, and no target table changes.
         """
+        async with AsyncExitStack() as stack:
+            if any(is_elsewhere(target_table(target.table)) for target in chunk.targets):
+                await stack.enter_async_context(self._targets.turns)
+            connection = await stack.enter_async_context(self._database.transaction())
+            return await row_store.write_chunk(
+                connection, uuid, chunk, self._targets, dry_run=dry_run
+            )
+
+    async def forget_steps(self, uuid: str, declared: DeclaredType) -> None:
+        """Remove what a table of a team remembers of an import, once docflow has it.
+
+        A row that stays there is of no use, and does no harm.
+        """
+        with suppress(PortError):
+            await self._targets.forget(declared, elsewhere.run_name(uuid))
+
+    def accepted(self, uuid: str) -> Pages:
+        """Rows that were put aside for a file, in the order in which they were accepted."""
+        return elsewhere.accepted_rows(self._database, uuid)
+
+    async def is_handed_over(self, uuid: str) -> bool:
+        """Whether the rows that were put aside are gone, because a file has them."""
+        query = select(spreadsheet_imports.c.journal_purged_at)
+        async with self._database.reading() as connection:
+            found = await connection.execute(query.where(spreadsheet_imports.c.uuid == uuid))
+            return found.scalar_one_or_none() is not None
+
+    async def forget_accepted(self, uuid: str, now: datetime) -> None:
+        """Remove the rows that were put aside: a file has them."""
         async with self._database.transaction() as connection:
-            return await row_store.write_chunk(connection, uuid, chunk, dry_run=dry_run)
+            opened = await lock_known(connection, uuid)
+            mine = spreadsheet_journal.c.import_id == opened.id
+            await connection.execute(delete(spreadsheet_journal).where(mine))
+            await save(connection, opened, {"journal_purged_at": now})
 
     async def parked(self, uuid: str, after: int, limit: int) -> Sequence[ParkedRow]:
         """Parked rows by line, above line `after`."""
@@ -441,8 +487,8 @@ class SqlSpreadsheetStore:
 
     async def undo_chunk(self, uuid: str) -> bool:
         """Take back the newest chunk that is not taken back yet; False: there is none."""
-        async with self._database.transaction() as connection:
-            return await undo_store.undo_chunk(connection, uuid)
+        async with self._targets.turns, self._database.transaction() as connection:
+            return await undo_store.undo_chunk(connection, uuid, self._targets)
 
     async def end_undo(self, uuid: str) -> UndoResult:
         """Mark an import as undone; what was done and what was left alone."""

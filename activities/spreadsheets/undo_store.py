@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Table, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from activities.spreadsheets import import_rows, people_store
+from activities.spreadsheets import elsewhere, import_rows, people_store
 from activities.spreadsheets.import_rows import (
     LockedImport,
     acquire_organisation_lock,
@@ -43,7 +43,9 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_undo_conflicts,
 )
 from adapters.database.records import clean
-from adapters.types.store import known_table
+from adapters.types.targets import TargetTables
+from workflows.shared.declared_types import DeclaredType
+from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.decisions import record_title
 from workflows.spreadsheets.mappings import DecisionRecord, SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import (
@@ -54,7 +56,12 @@ from workflows.spreadsheets.runs import (
 )
 
 CHANGED: Final = "was changed since"
+NO_PREVIEW: Final = (
+    "docflow looks at rows of a table of yours only when it undoes an import: there is no preview. "
+    "Rows that were changed since stay as they are, and are listed"
+)
 GONE: Final = "was deleted since"
+Images = Sequence[TableImages]
 Conflict = tuple[int, str, Identity, str]
 """Line, table, row and why it is left alone."""
 
@@ -111,6 +118,27 @@ async def take_back(connection: AsyncConnection, images: Sequence[TableImages]) 
             await bulk.delete(connection, each.table, list(map(parts_of, wanted)))
         done.deleted += len(wanted)
     return done
+
+
+async def take_back_there(
+    targets: TargetTables, declared: DeclaredType, step: tuple[str, str], images: Images
+) -> TakenBack:
+    """Take back what a chunk has written into a table of a team.
+
+    Args:
+        targets: The tables.
+        declared: The type.
+        step: The run and its step; a step is done once.
+        images: What the chunk has done.
+    """
+    lines = elsewhere.lines_there(images)
+    run, name = step
+    found = await targets.take_back(declared, run, elsewhere.images_there(images), name)
+    table = images[0].table
+    conflicts = [(lines[key], table, key, reason) for key, reason in found.conflicts]
+    blocked = {line for line, *_ in conflicts}
+    created = sum(row[0] not in blocked for each in images for row in each.created)
+    return TakenBack(created, found.restored - created, conflicts, _left_rows(images, blocked))
 
 
 def _left_rows(images: Sequence[TableImages], blocked: set[int]) -> Sequence[TableImages]:
@@ -249,7 +277,7 @@ async def begin_undo(connection: AsyncConnection, order: UndoInput) -> str | Non
     if row.undo_requested_at == order.requested_at and row.undo_state in _DONE:
         # The same request again: its worker died before it could report the result.
         return None
-    refusal = _refusal(opened, order)
+    refusal = await _refusal_of_type(connection, opened) or _refusal(opened, order)
     if refusal is not None:
         return refusal
     line = DecisionRecord(kind="undo", decision="import", by=order.by, at=order.requested_at)
@@ -298,6 +326,19 @@ def _refusal(opened: LockedImport, order: UndoInput) -> str | None:
     return None
 
 
+async def _refusal_of_type(connection: AsyncConnection, opened: LockedImport) -> str | None:
+    declared = await elsewhere.type_elsewhere(connection, opened)
+    is_file = declared is not None and declared.target is not None and declared.target.file
+    if not (is_file and opened.ended):
+        return None
+    if opened.row.journal_purged_at is None:
+        return "the rows of this import were not handed over: there is nothing to take back"
+    return (
+        "the rows of this import went into a file; docflow cannot take them back. Ask whoever "
+        "loads the file"
+    )
+
+
 async def _note_retries(
     connection: AsyncConnection, opened: LockedImport, order: UndoInput
 ) -> None:
@@ -314,13 +355,13 @@ async def _note_retries(
     await import_rows.add(connection, opened.row.workflow_id, lines)
 
 
-async def undo_chunk(connection: AsyncConnection, uuid: str) -> bool:
+async def undo_chunk(connection: AsyncConnection, uuid: str, targets: TargetTables) -> bool:
     """Take back the newest chunk that is not taken back yet; False: there is none."""
     opened = await lock_known(connection, uuid)
     if opened.row.undo_state != UndoState.RUNNING.value:
         return False
     attempt = opened.row.undo_attempts or 1
-    done = await _next_chunk(connection, opened, attempt)
+    done = await _next_chunk(connection, opened, attempt, targets)
     if done is None:
         return False
     deleted, restored, conflicts = done
@@ -338,12 +379,19 @@ async def undo_chunk(connection: AsyncConnection, uuid: str) -> bool:
 
 
 async def preview(connection: AsyncConnection, uuid: str) -> UndoPreview:
-    """What an undo would do. It is done here: the caller rolls the transaction back."""
+    """What an undo would do. It is done here: the caller rolls the transaction back.
+
+    Raises:
+        RuleViolation: The rows are not in docflow's own tables.
+    """
     opened = await lock_known(connection, uuid)
+    if await elsewhere.type_elsewhere(connection, opened) is not None:
+        refusal = await _refusal_of_type(connection, opened)
+        raise RuleViolation(refusal or NO_PREVIEW)
     attempt = (opened.row.undo_attempts or 0) + 1
     deleted = restored = 0
     conflicts: list[Conflict] = []
-    while (done := await _next_chunk(connection, opened, attempt)) is not None:
+    while (done := await _next_chunk(connection, opened, attempt, None)) is not None:
         deleted, restored = deleted + done[0], restored + done[1]
         conflicts += done[2]
     return UndoPreview(
@@ -363,9 +411,19 @@ async def preview(connection: AsyncConnection, uuid: str) -> UndoPreview:
 
 
 async def _next_chunk(
-    connection: AsyncConnection, opened: LockedImport, attempt: int
+    connection: AsyncConnection,
+    opened: LockedImport,
+    attempt: int,
+    targets: TargetTables | None,
 ) -> tuple[int, int, Sequence[Conflict]] | None:
-    """Take back what can be of the newest chunk that this attempt has not looked at."""
+    """Take back what can be of the newest chunk that this attempt has not looked at.
+
+    Args:
+        connection: In a transaction.
+        opened: The import.
+        attempt: Which one it is.
+        targets: Tables of teams; None: the rows are in docflow's own.
+    """
     journal = spreadsheet_journal
     newest = (
         select(journal)
@@ -377,9 +435,17 @@ async def _next_chunk(
     if chunk is None:
         return None
     await acquire_organisation_lock(connection, opened.row.organisation_id)
-    await known_table(connection, opened.row.import_type, opened.row.type_digest)
-    await bulk.expect_lookups(connection)
-    done = await take_back(connection, unpack(chunk.images))
+    declared = await elsewhere.type_elsewhere(connection, opened)
+    images = unpack(chunk.images)
+    if declared is not None and targets is not None:
+        step = (
+            f"{elsewhere.run_name(opened.row.uuid)}/undo {attempt}",
+            f"{chunk.round}/{chunk.chunk}",
+        )
+        done = await take_back_there(targets, declared, step, images)
+    else:
+        await bulk.expect_lookups(connection)
+        done = await take_back(connection, images)
     change: dict[str, Any] = {"undone": not done.left, "attempt": attempt}
     if done.left and done.conflicts:
         change["images"] = pack(done.left)

@@ -18,10 +18,11 @@ from activities.spreadsheets.entities import ImportContext
 from activities.spreadsheets.types.base import SECTION, SEQUENCE, SheetRows, SheetType
 from activities.spreadsheets.types.people import IDENTIFYING, identities
 from activities.spreadsheets.value_mapping import IGNORED, OPEN, REFUSED, TO_CREATE, ValueBook
+from adapters.types.checks import checks_of
 from workflows.shared.cells import Cell, KeyOccurrences, is_filled, kept_cells, readable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, Notations, read_cells, settle_notations, transpose
-from workflows.shared.declared_types import OTHER
+from workflows.shared.declared_types import OTHER, failed_checks
 from workflows.shared.fields import FieldSpec
 from workflows.shared.left_out import (
     KeyWords,
@@ -189,6 +190,7 @@ class RowValidator:
         self._bibs = bibs if is_mapped else None
         self._width = max(self._mapped, default=-1) + 1
         declared = sheet_type.declared
+        self._checks = () if declared is None else checks_of(declared)
         self._kept: Mapping[int, str] = {}
         if declared is not None and declared.unmapped == "keep":
             titles = {column.index: column.header for column in columns}
@@ -226,6 +228,7 @@ class RowValidator:
         self._note_missing(checked)
         self._apply_rule(cells, checked)
         self._set_blank_aside(cells, checked)
+        self._apply_checks(cells, checked)
         if self._people is not None:
             checked.identities = self._identities(checked)
             checked.values[IDENTITY] = checked.identities
@@ -454,6 +457,19 @@ class RowValidator:
                 cell = cells[name][i] if name in cells else None
                 problem = self._problem(checked.source[i].line, name, cell, fault.reason)
                 checked.problems[i].append(problem)
+
+    def _apply_checks(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
+        """Rows whose other problems are corrected, or that are answered, are checked then."""
+        declared = self._type.declared
+        if declared is None or not self._checks:
+            return
+        scope = {name: self._context.scope[name] for name in declared.scope}
+        aside = {*checked.bad, *(i for i, _ in checked.unclear)}
+        values, checks = checked.values, self._checks
+        for i, name, reason in failed_checks(declared, checks, values, scope, aside):
+            cell = cells[name][i] if name in cells else None
+            problem = self._problem(checked.source[i].line, name, cell, reason)
+            checked.problems[i].append(problem)
 
     def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         """A row that holds something in other columns only is not an error."""

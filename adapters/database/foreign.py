@@ -133,6 +133,7 @@ class ForeignColumn:
             "decimal": "N",
             "money": "N",
             "duration": "NT",
+            "place": "N",
             "boolean": "B",
         }.get(kind)
         if fits is not None:
@@ -217,9 +218,19 @@ class ForeignDatabases:
             self._open[name] = open_database(self._urls[name], options)
         return self._open[name]
 
+    def has(self, name: str | None) -> bool:
+        """Whether this process may use one of them."""
+        return name is None or name in self._urls
+
     @asynccontextmanager
-    async def transaction(self, name: str | None) -> AsyncGenerator[AsyncConnection]:
+    async def transaction(
+        self, name: str | None, *, dry: bool = False
+    ) -> AsyncGenerator[AsyncConnection]:
         """A transaction in one of them; constraints are checked with each statement.
+
+        Args:
+            name: Which one; None: docflow's own.
+            dry: Take back what is written, at its end.
 
         Raises:
             Unavailable: It is unavailable or busy; nothing was written.
@@ -231,7 +242,7 @@ class ForeignDatabases:
                 await connection.exec_driver_sql(_SESSION)
                 await connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
                 yield connection
-                if self._dry:
+                if self._dry or dry:
                     await connection.rollback()
 
     async def probe(self, name: str) -> None:

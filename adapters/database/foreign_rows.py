@@ -6,7 +6,7 @@ Values travel as text, and their server reads them as it would read a literal.
 import json
 import zlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final, Literal, Self
@@ -44,12 +44,14 @@ class Image:
         columns: What `before` and `after` are values of.
         before: None: the row was not there.
         after: None: the row is gone.
+        place: Of the row that did it, among those that were given; None: it was removed.
     """
 
     key: Texts
     columns: tuple[str, ...]
     before: Texts | None
     after: Texts | None
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Written:
     deleted: int = 0
     refused: list[Refused] = field(default_factory=list[Refused])
     images: list[Image] = field(default_factory=list[Image])
+    kept: list[int] = field(default_factory=list[int])
+    """Places of rows that differ from theirs, which the strategy leaves as it is."""
 
     def add(
         self, other: "Written", lines: Sequence[int] = (), names: Mapping[str, str] | None = None
@@ -85,14 +89,18 @@ class Written:
 
         Args:
             other: Of these rows.
-            lines: What to call each of their places.
+            lines: What to call each of their places; none: as they are.
             names: What to call columns.
         """
         self.created += other.created
         self.updated += other.updated
         self.unchanged += other.unchanged
         self.deleted += other.deleted
-        self.images += other.images
+        self.images += [
+            replace(each, place=lines[each.place]) if lines and each.place is not None else each
+            for each in other.images
+        ]
+        self.kept += [lines[place] for place in other.kept] if lines else other.kept
         for each in other.refused:
             column = None if each.column is None else (names or {}).get(each.column, each.column)
             place = lines[each.place] if lines else each.place
@@ -102,15 +110,16 @@ class Written:
         """It as the side table keeps it."""
         counts = (self.created, self.updated, self.unchanged, self.deleted)
         refused = [(each.place, each.column, each.reason) for each in self.refused]
-        return _packed([counts, refused, _listed(self.images)])
+        return _packed([counts, refused, _listed(self.images), self.kept])
 
     @classmethod
     def unpacked(cls, packed: bytes) -> Self:
         """What was packed."""
-        counts, refused, images = _unpacked(packed)
+        counts, refused, images, kept = _unpacked(packed)
         created, updated, unchanged, deleted = counts
         rejected = [Refused(*each) for each in refused]
-        return cls(created, updated, unchanged, deleted, rejected, [*map(_image, images)])
+        found = [*map(_image, images)]
+        return cls(created, updated, unchanged, deleted, rejected, found, kept)
 
 
 def pack_images(images: Sequence[Image]) -> bytes:
@@ -132,16 +141,17 @@ def _unpacked(packed: bytes) -> Any:
 
 
 def _listed(images: Sequence[Image]) -> Any:
-    return [(each.key, each.columns, each.before, each.after) for each in images]
+    return [(each.key, each.columns, each.before, each.after, each.place) for each in images]
 
 
 def _image(parts: Sequence[Any]) -> Image:
-    key, columns, before, after = parts
+    key, columns, before, after, place = parts
     return Image(
         tuple(key),
         tuple(columns),
         None if before is None else tuple(before),
         None if after is None else tuple(after),
+        place,
     )
 
 
@@ -193,6 +203,7 @@ class RowWriter:
         key: Columns of the key.
         columns: What rows have a value for, the key among them.
         strategy: How they meet rows that are there.
+        blanks_keep: A value that is absent leaves what is there.
 
     Raises:
         Denied: The table lacks a column, or fills it itself.
@@ -205,6 +216,8 @@ class RowWriter:
         key: Sequence[str],
         columns: Sequence[str],
         strategy: Strategy,
+        *,
+        blanks_keep: bool = False,
     ) -> None:
         for name in columns:
             if name not in table.columns:
@@ -215,6 +228,7 @@ class RowWriter:
         self._key, self._names, self._strategy = tuple(key), tuple(columns), strategy
         self._columns = [table.columns[name] for name in columns]
         self._values = [name for name in columns if name not in key]
+        self._blanks_keep = blanks_keep
 
     async def write(self, rows: Sequence[Sequence[Any]]) -> Written:
         """Write rows; those that their server refuses are part of the result.
@@ -281,9 +295,10 @@ class RowWriter:
         if self._strategy == "append":
             done.refused += [Refused(place, None, _THERE) for place, _ in old]
             return
-        changed = [
-            row for row in old if self._strategy != "create_only" and not there[row[0]].is_same
-        ]
+        changed = [row for row in old if not there[row[0]].is_same]
+        if self._strategy == "create_only":
+            done.kept += [place for place, _ in changed]
+            changed = []
         done.unchanged += len(old) - len(changed)
         await self._update(changed, there, done)
 
@@ -333,10 +348,7 @@ class RowWriter:
         if not rows:
             return {}
         source, values = self._sent(rows)
-        same = [
-            self._table.columns[name].is_same(f"t.{quoted(name)}", self._text(name))
-            for name in self._values
-        ]
+        same = [self._is_same(name) for name in self._values]
         texts = [f"t.{quoted(name)}::text" for name in (*self._key, *self._values)]
         lock = " FOR UPDATE OF t" if self._strategy in ("merge", "update_only") else ""
         query = (
@@ -348,6 +360,14 @@ class RowWriter:
             place: _There(is_same, tuple(rest[:width]), tuple(rest[width:]))
             for place, is_same, *rest in await rows_of(self._connection, query, *values)
         }
+
+    def _is_same(self, name: str) -> str:
+        same = self._table.columns[name].is_same(f"t.{quoted(name)}", self._text(name))
+        return f"({self._text(name)} IS NULL OR {same})" if self._blanks_keep else same
+
+    def _update_of(self, name: str) -> str:
+        value = self._value(name)
+        return f"coalesce({value}, t.{quoted(name)})" if self._blanks_keep else value
 
     async def _insert(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
         if not rows:
@@ -366,7 +386,8 @@ class RowWriter:
         width = len(self._key)
         done.created += len(made)
         done.images += [
-            Image(tuple(row[:width]), tuple(own), None, tuple(row[width:])) for row in made
+            Image(tuple(row[:width]), tuple(own), None, tuple(row[width:]), place)
+            for (place, _), row in zip(rows, made, strict=True)
         ]
 
     async def _update(
@@ -378,7 +399,7 @@ class RowWriter:
         if not rows:
             return
         source, values = self._sent(rows)
-        sets = ", ".join(f"{quoted(name)} = {self._value(name)}" for name in self._values)
+        sets = ", ".join(f"{quoted(name)} = {self._update_of(name)}" for name in self._values)
         every = (*self._key, *self._values)
         query = (
             f"UPDATE {self._table.sql} t SET {sets} FROM {source} WHERE {self._meets}"
@@ -395,6 +416,7 @@ class RowWriter:
                 tuple(self._values),
                 there[place].values,
                 tuple(rest[width:]),
+                place,
             )
             for place, *rest in changed
         ]

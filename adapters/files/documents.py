@@ -7,6 +7,7 @@ from pathlib import Path
 from adapters.files.encodings import Content, opened
 from adapters.files.formats import HEAD_BYTES, is_container
 from adapters.files.schedules.primavera import open_schedule
+from adapters.files.tables.custom import custom_format
 from adapters.files.tables.source import open_table, open_workbook, sheets_of
 from adapters.ports.documents import Book, ScheduleSource, Table
 
@@ -38,8 +39,13 @@ class FileDocuments:
         """Open a file with all of its tables, by what it holds."""
         return open_workbook(content, filename=filename, encoding=encoding)
 
-    def is_container(self, content: Content) -> bool:
-        """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""
+    def is_container(self, content: Content, filename: str) -> bool:
+        """Whether a file is a workbook or an archive, or a package reads it.
+
+        Its size hardly shows what it holds.
+        """
+        if custom_format(filename) is not None:
+            return True
         with opened(content) as file:
             return is_container(file.read(HEAD_BYTES))
 

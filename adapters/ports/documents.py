@@ -26,7 +26,7 @@ class Table:
     """One table of a file."""
 
     format: str
-    """`csv`, `xlsx`, `xls` or `ods`."""
+    """`csv`, `xlsx`, `xls` or `ods`, or the name of the reader of a package."""
     sheet: str | None
     encoding: str | None
     _rows: Callable[[], Iterator[Row]]

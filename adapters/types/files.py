@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from zoneinfo import available_timezones
 
 import yaml
@@ -22,9 +22,10 @@ from pydantic import ValidationError
 
 from adapters.files.yaml_files import YamlFile, read_yaml
 from adapters.installed import installed
+from adapters.types.checks import why_missing
 from workflows.shared.contracts import problem_text
 from workflows.shared.declared_fields import DeclaredField, DeclaredRule, Fault, nearest
-from workflows.shared.declared_types import DeclaredType
+from workflows.shared.declared_types import DeclaredType, PeopleField, PeopleType
 from workflows.shared.errors import RuleViolation
 
 GROUP: Final = "docflow.types"
@@ -62,6 +63,7 @@ _PATTERNS: Final = MappingProxyType(
     }
 )
 """Word to what is written there; any other is a name."""
+_Type = TypeVar("_Type", bound=DeclaredType)
 _NAME: Final = "write small letters, digits and _, a letter first"
 
 
@@ -83,6 +85,15 @@ def read_type(text: str, place: str) -> DeclaredType:
     Raises:
         RuleViolation: Something is wrong; each line of the message says where, and what to do.
     """
+    return _read(text, place, DeclaredType)
+
+
+def read_people_type(text: str, place: str) -> PeopleType:
+    """As `read_type`, for a type of docflow's own whose rows are about people."""
+    return _read(text, place, PeopleType)
+
+
+def _read(text: str, place: str, model: type[_Type]) -> _Type:
     if len(text.encode()) > TYPE_BYTES:
         raise RuleViolation(f"{place}: is larger than {TYPE_BYTES // 1024} KB")
     try:
@@ -92,8 +103,9 @@ def read_type(text: str, place: str) -> DeclaredType:
     if not isinstance(file.value, dict):
         raise RuleViolation(f"{place}: line 1: a type begins with `name: my_table`")
     try:
-        declared = DeclaredType.model_validate(_without_blanks(file.value), extra="forbid")
+        declared = model.model_validate(_without_blanks(file.value), extra="forbid")
         _check_zones(file, declared, place)
+        _check_installed(file, declared, place)
         return declared
     except ValidationError as error:
         faults = [_fault(file, dict(each)) for each in error.errors(include_url=False)]
@@ -111,6 +123,13 @@ def _check_zones(file: YamlFile, declared: DeclaredType, place: str) -> None:
                 f"{place}: line {line}: fields.{name}.zone: {field.zone!r} is no time zone; "
                 "write one like Europe/Berlin"
             )
+
+
+def _check_installed(file: YamlFile, declared: DeclaredType, place: str) -> None:
+    for number, name in enumerate(declared.checks):
+        if (reason := why_missing(name)) is not None:
+            line = file.line_of(("checks", number))
+            raise RuleViolation(f"{place}: line {line}: checks.{number + 1}: {reason}")
 
 
 def _without_blanks(value: Any) -> Any:
@@ -143,7 +162,10 @@ def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
         choices = re.findall("'([^']+)'", context["expected"])
         said = f"{given!r} is not known here; {nearest(str(given), choices)}"
     elif kind == "extra_forbidden":
-        said = f"is not known here; {nearest(str(path[-1]), _words_at(path[:-1]))}"
+        if path[-1] in (PeopleField if path[:1] == ("fields",) else PeopleType).model_fields:
+            said = "only types of docflow's own that are about people say this; remove it"
+        else:
+            said = f"is not known here; {nearest(str(path[-1]), _words_at(path[:-1]))}"
     elif kind in _MESSAGES:
         said = _MESSAGES[kind].format(input=given, **context)
     else:
@@ -206,6 +228,21 @@ def club_types() -> Mapping[str, DeclaredType]:
     """What people of clubs refer to, by name: events, races, categories, and the like."""
     folder = importlib.resources.files("adapters.types") / "clubs"
     return MappingProxyType({each.declared.name: each.declared for each in types_in(folder)})
+
+
+@cache
+def people_types() -> Mapping[str, PeopleType]:
+    """The types about people, by name, and PERSON: the fields that all of them have."""
+    folder = importlib.resources.files("adapters.types") / "people"
+    files = sorted(folder.iterdir(), key=lambda each: each.name)
+    read = [read_people_type(each.read_text(encoding="utf-8"), each.name) for each in files]
+    return MappingProxyType({each.name: each for each in read})
+
+
+@cache
+def own_types() -> Mapping[str, DeclaredType]:
+    """Every type that docflow brings, by name."""
+    return MappingProxyType({**builtin_types(), **club_types(), **people_types()})
 
 
 def type_text(declared: DeclaredType) -> str:

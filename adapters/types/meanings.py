@@ -30,7 +30,7 @@ _READING: Final = (
     "kind",
 )
 """Words of a field that say which values it has."""
-_OF_TYPE: Final = ("strategy", "left_out", "unmapped", "may_import", "target")
+_OF_TYPE: Final = ("strategy", "left_out", "unmapped", "may_import", "checks", "target")
 """Words of a type that say what imports do from now on."""
 
 
@@ -66,6 +66,11 @@ async def meanings_of(
         old, new = getattr(before, word), getattr(declared, word)
         if old != new:
             found.append(Meaning(f"{word}: {_written(old)} becomes {_written(new)}"))
+    if before.target is None and declared.target is not None:
+        rows = await stored.total()
+        if rows:
+            table = f"{SCHEMA}.{before.table_name}"
+            found.append(Meaning(f"{rows:,} stored rows stay in {table}; no import changes them"))
     if declared.retention != before.retention:
         found.append(await _of_retention(declared, stored))
     return found
@@ -99,6 +104,10 @@ class _Stored:
         query = select(func.count()).select_from(self._table).where(condition)
         return (await self._connection.execute(query)).scalar_one()
 
+    async def total(self) -> int:
+        """How many rows there are."""
+        return await self.count(self._table.c.version > 0)
+
     async def filled(self, name: str) -> int:
         """How many rows have a value of a column."""
         return await self.count(self._table.c[name].is_not(null())) if self.has(name) else 0
@@ -106,7 +115,7 @@ class _Stored:
     async def blank(self, name: str) -> int:
         """How many rows have none."""
         if not self.has(name):
-            return await self.count(self._table.c.version > 0)
+            return await self.total()
         return await self.count(self._table.c[name].is_(null()))
 
     async def older_than(self, days: int) -> int:

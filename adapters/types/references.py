@@ -102,6 +102,7 @@ def _referred(
         table=table_of(target, schema=schema),
         scope=tuple(each for each in target.scope if each in declared.scope),
         type_name=target.name,
-        can_create=_holds_any_text(target.fields[target.key[0]])
+        can_create=target.target is None
+        and _holds_any_text(target.fields[target.key[0]])
         and not any(target.fields[each].required for each in others),
     )

@@ -16,7 +16,7 @@ from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.every import metadata
 from adapters.database.models.types import declared_types, type_versions
-from adapters.types.files import builtin_types, club_types
+from adapters.types.files import builtin_types, own_types
 from adapters.types.meanings import Meaning, meanings_of
 from adapters.types.tables import (
     SCHEMA,
@@ -194,20 +194,28 @@ class SqlDeclaredTypes:
         return Removed(table, rows, dropped=drop_table)
 
 
-async def known_table(connection: AsyncConnection, name: str, digest: str | None) -> None:
+async def known_table(
+    connection: AsyncConnection, name: str, digest: str | None
+) -> DeclaredType | None:
     """Make the table of a version known to this process.
 
     Args:
         connection: To the database that keeps the versions.
         name: Of the type.
         digest: Of the version; None: the type is not a declared one.
+
+    Returns:
+        The version, if a team has declared it.
     """
-    if digest is None or name in builtin_types() or name in club_types():
-        return
+    if digest is None or name in own_types():
+        return None
     query = select(type_versions.c.declaration).where(type_versions.c.digest == digest)
     text = (await connection.execute(query)).scalar_one_or_none()
-    if text is not None:
-        register_table(declared_of(text))
+    if text is None:
+        return None
+    declared = declared_of(text)
+    register_table(declared)
+    return declared
 
 
 def _is_of_a_team(declared: DeclaredType) -> bool:
@@ -221,7 +229,7 @@ def _with(plan: Plan, there: Sequence[Change]) -> Plan:
 
 
 def _refuse_own(declared: DeclaredType) -> None:
-    if declared.name in builtin_types() or declared.name in club_types():
+    if declared.name in own_types():
         raise RuleViolation(f"{declared.name} is a type of docflow's own; choose another name")
     if declared.table_name in metadata.tables:
         raise RuleViolation(

@@ -55,6 +55,7 @@ _TYPES: Final[Mapping[str, TypeEngine[Any]]] = {
     "integer": BigInteger(),
     "sequence": BigInteger(),
     "duration": BigInteger(),
+    "place": BigInteger(),
     "decimal": ExactDecimal(),
     "money": ExactDecimal(),
     "date": Date(),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -96,10 +96,10 @@ class TargetTables:
 
     @asynccontextmanager
     async def _opened(
-        self, declared: DeclaredType
+        self, declared: DeclaredType, *, dry: bool = False
     ) -> AsyncGenerator[tuple[AsyncConnection, ForeignTable]]:
         target = target_in(declared)
-        async with self._databases.transaction(target.database) as connection:
+        async with self._databases.transaction(target.database, dry=dry) as connection:
             table = await foreign.described(connection, target.schema_name, target.name)
             yield connection, table
 
@@ -156,6 +156,9 @@ class TargetTables:
         pages: AsyncIterator[tuple[Sequence[Sequence[Any]], Sequence[int]]],
         strategy: str,
         scope: Mapping[str, Any],
+        *,
+        blanks_keep: bool = False,
+        dry: bool = False,
     ) -> Written:
         """Write rows, once for each step of a run, in one transaction.
 
@@ -168,9 +171,11 @@ class TargetTables:
             strategy: How they meet rows that are there; `replace` also removes what the scope
                 holds beside them.
             scope: Values that bound what `replace` removes.
+            blanks_keep: A value that is absent leaves what is there.
+            dry: Find out only; nothing is written.
 
         Returns:
-            What was done, now or before; the place of a refused row is its line.
+            What was done, now or before; the place of a row is its line.
 
         Raises:
             RuleViolation: `replace` has no scope.
@@ -186,10 +191,12 @@ class TargetTables:
         key = key_columns(declared)
         fields = {column: name for name, column in _columns(declared, names).items()}
 
-        async with self._opened(declared) as (connection, table):
+        async with self._opened(declared, dry=dry) as (connection, table):
 
             async def act() -> bytes:
-                writer = RowWriter(connection, table, key, rows.columns, _HOW[strategy])
+                writer = RowWriter(
+                    *(connection, table, key, rows.columns, _HOW[strategy]), blanks_keep=blanks_keep
+                )
                 places = [rows.columns.index(name) for name in key] if rows.columns else []
                 done, held = Written(), list[Sequence[Any]]()
                 async for page, lines in pages:
@@ -212,16 +219,16 @@ class TargetTables:
             await foreign.forget(connection, target.schema_name, run)
 
     async def take_back(
-        self, declared: DeclaredType, run: str, images: Sequence[Image]
+        self, declared: DeclaredType, run: str, images: Sequence[Image], step: str = "take back"
     ) -> TakenBack:
-        """Undo changes, once for each run, of rows that are still as the import left them."""
+        """Undo changes, once for each step of a run, of rows that are as the import left them."""
         key, target = key_columns(declared), target_in(declared)
         async with self._opened(declared) as (connection, table):
 
             async def act() -> bytes:
                 return (await foreign_rows.take_back(connection, table, key, images)).packed()
 
-            packed = await foreign.once(connection, target.schema_name, run, "take back", act)
+            packed = await foreign.once(connection, target.schema_name, run, step, act)
         return TakenBack.unpacked(packed)
 
     async def known(
@@ -232,13 +239,30 @@ class TargetTables:
         firsts: Sequence[str],
     ) -> Sequence[tuple[str | None, ...]]:
         """Values of some fields, in rows of a scope whose first field is one of some texts."""
-        if not firsts or not names:
+        if not firsts or not names or declared.target is None or declared.target.table is None:
             return ()
         columns = _columns(declared, names)
         bounds = {c: scope[n] for n, c in _columns(declared, declared.stored_scope).items()}
         async with self._opened(declared) as (connection, table):
             _refuse_missing(table, [*columns.values(), *bounds])
             return await foreign_rows.known(connection, table, [*columns.values()], bounds, firsts)
+
+    async def keys(
+        self, declared: DeclaredType, scope: Mapping[str, Any], name: str, most: int
+    ) -> Sequence[str]:
+        """Values of a field in rows of a scope, so many at most.
+
+        There are none in a file, and for a process that may not use the database.
+        """
+        target, found = declared.target, list[str]()
+        if target is None or target.table is None or not self._databases.has(target.database):
+            return ()
+        async with aclosing(self.read(declared, scope, (name,))) as pages:
+            async for page in pages:
+                found += [value for (value,) in page if value is not None]
+                if len(found) >= most:
+                    break
+        return found[:most]
 
     async def read(
         self, declared: DeclaredType, scope: Mapping[str, Any], names: Sequence[str]

@@ -8,6 +8,8 @@ A package names what it adds by entry points. `docs/extending.md` has an example
 | `docflow.actions` | an action of transfers | `FileAction` |
 | `docflow.partner_kinds` | a kind of partner of transfers | `PartnerFiles` |
 | `docflow.types` | a package with files of declared types | - |
+| `docflow.row_checks` | a check of the rows of declared types | - |
+| `docflow.readers` | a reader of a format of tables | `TableReader` |
 """
 
 from activities.jobs.api import (
@@ -22,6 +24,7 @@ from activities.jobs.api import (
     task,
 )
 from activities.transfers.api import ActionContext, FileAction
+from adapters.files.tables.custom import TableReader
 from adapters.places.base import Credentials
 from adapters.places.custom import PartnerFiles
 from adapters.ports.blobs import Blobs
@@ -81,6 +84,7 @@ __all__ = [
     "StageContext",
     "StageDefinition",
     "StagedFile",
+    "TableReader",
     "TaskContext",
     "TaskDone",
     "TaskStatus",

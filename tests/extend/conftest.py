@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.types.conftest import installation as installation
+
 PACKAGE = Path(__file__).parent / "package"
 
 

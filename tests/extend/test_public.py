@@ -11,7 +11,9 @@ import pytest
 import docflow.extend
 from activities.jobs.api import ENTRY_POINTS
 from activities.transfers.api import GROUP as ACTIONS
+from adapters.files.tables.custom import GROUP as READERS
 from adapters.places.custom import GROUP as KINDS
+from adapters.types.checks import GROUP as CHECKS
 from adapters.types.files import GROUP as TYPES
 from tests.extend.conftest import PACKAGE
 from tests.extend.public import lines
@@ -54,7 +56,7 @@ def test_the_page_shows_the_files_of_the_sample() -> None:
 
 def test_the_page_names_every_group() -> None:
     page = (ROOT / "docs" / "extending.md").read_text()
-    groups = {ENTRY_POINTS, ACTIONS, KINDS, TYPES}
+    groups = {ENTRY_POINTS, ACTIONS, KINDS, TYPES, CHECKS, READERS}
     assert set(re.findall(r"^\| `(docflow\.\w+)` \|", page, re.MULTILINE)) == groups
     assert groups == set(re.findall(r"`(docflow\.\w+)` \|", str(docflow.extend.__doc__)))
 

@@ -48,10 +48,6 @@ async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
         refused = await made(tom, **{"scope.site": ""})
         assert refused.status_code == 422
         assert "scope.site: Hand tools needs it" in refused.json()["detail"]
-        by_message = TOOLS.replace("name: tools", "name: tools_out") + "target: {file: csv}\n"
-        await types.apply(read_type(by_message, "tools_out.yaml"))
-        refused = await made(tom, importType="tools_out")
-        assert "files of type tools_out are imported by messages alone" in refused.json()["detail"]
         await types.apply(read_type(TOOLS + "may_import: [operator]\n", "tools.yaml"))
         refused = await made(tom)
         assert refused.status_code == 403 and "role operator" in refused.json()["detail"]
@@ -77,6 +73,20 @@ async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
         await eventually(gone)
 
 
+async def test_an_upload_whose_rows_become_a_file_says_where_it_is(stack: Stack) -> None:
+    handed = TOOLS.replace("name: tools", "name: tools_out") + "target: {file: csv}\n"
+    await SqlDeclaredTypes(stack.resources.database).apply(read_type(handed, "tools_out.yaml"))
+    async with stack.browser(token("tom")) as tom:
+        fields = {**TYPED, "importType": "tools_out", "autoStart": "true"}
+        uuid = await import_in(tom, "COMPLETED", ROWS, filename="tools.csv", **fields)
+        tom.cookies.set(COOKIE, token("tom"))
+        page = (await tom.get(f"/imports/{uuid}")).text
+    name = f"accepted/spreadsheets/{uuid}.csv"
+    assert "Where the rows are" in page
+    assert f"the accepted rows are in {name}" in page
+    assert (await stack.resources.blobs.stat(name)).size > 0
+
+
 async def test_an_import_keeps_the_version_that_it_began_with(stack: Stack) -> None:
     types = SqlDeclaredTypes(stack.resources.database)
     await types.apply(read_type(TOOLS, "tools.yaml"))
@@ -88,10 +98,13 @@ async def test_an_import_keeps_the_version_that_it_began_with(stack: Stack) -> N
         after = await import_in(ute, "COLUMN_MAPPING", ROWS, filename="tools.csv", **fields)
         status = {uuid: (await ute.get(f"/api/imports/{uuid}")).json() for uuid in (before, after)}
         assert status[before]["typeDigest"] != status[after]["typeDigest"]
+        ute.cookies.set(COOKIE, token("ute"))
         for uuid, errors in ((before, 0), (after, 1)):
             assert (await ute.post(f"/api/imports/{uuid}/start")).is_success
             done = await until(ute, uuid, "COMPLETED")
             assert done["counts"]["error"] == errors, done
+            page = (await ute.get(f"/imports/{uuid}")).text
+            assert ("has changed since this import began" in page) is (uuid == before)
 
 
 async def test_what_rows_belong_to_is_made_where_it_is_missing(stack: Stack) -> None:

@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 
-from activities.imports.accepted_files import AcceptedFiles
 from activities.imports.store import SqlImportStore
+from activities.shared.accepted_files import AcceptedFiles
 from adapters.database.engine import open_database
 from adapters.http import signature
 from adapters.signed_webhook import SignedWebhook
@@ -25,8 +25,8 @@ from tests.support.imports.activities import ActivityPorts, Killed, message_of
 from tests.support.webhook import Receiver, receiving
 from tests.types.conftest import Installation
 from workers.imports.rehearsal import rehearsed
-from workers.imports.settings import TargetSettings
 from workers.shared.errors import SettingsError
+from workers.shared.settings.targets import TargetSettings
 from workflows.imports.runs import Counts, HandlerOutcome
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import NOT_YET, PERMANENT, RuleViolation
@@ -42,9 +42,13 @@ fields:
   day: {kind: date}
   value: {kind: decimal, minimum: 0}
   estimated: {kind: boolean}
+  rank: {kind: place}
   unit: {}
 """
-CONTENT = b"meter,day,value,estimated,Note\nM-1,2025-01-02,1.50,yes,=x\nM-2,,-1,,\nM-3,,,no,\n"
+CONTENT = (
+    b"meter,day,value,estimated,Note,rank\n"
+    b"M-1,2025-01-02,1.50,yes,=x,=1\nM-2,,-1,,,\nM-3,,,no,,2nd\n"
+)
 SECRET = b"a secret of thirty-two characters"
 
 
@@ -101,9 +105,10 @@ async def test_a_file_and_a_signed_call_tell_what_was_accepted(loader: Loader) -
             "day": "2025-01-02",
             "value": "1.5",
             "estimated": True,
+            "rank": 1,
             "other": {"Note": "=x"},
         },
-        {**empty, "meter": "M-3", "estimated": False},
+        {**empty, "meter": "M-3", "estimated": False, "rank": 2},
     ]
     [(line, headers, body)] = loader.receiver.requests
     assert line.startswith("POST /hook")
@@ -129,11 +134,11 @@ async def test_files_hold_values_as_they_were_read(loader: Loader, format: str) 
     read = "read_csv" if format == "csv" else "read_parquet"
     with duckdb.connect() as connection:
         found = connection.execute(
-            f"SELECT meter, day::text, value::double, estimated, other FROM {read}('{path}')"
+            f"SELECT meter, day::text, value::double, estimated, rank, other FROM {read}('{path}')"
         ).fetchall()
     assert found == [
-        ("M-1", "2025-01-02", 1.5, True, '{"Note": "=x"}'),
-        ("M-3", None, None, False, None),
+        ("M-1", "2025-01-02", 1.5, True, 1, '{"Note": "=x"}'),
+        ("M-3", None, None, False, 2, None),
     ]
 
 

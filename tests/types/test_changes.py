@@ -8,6 +8,7 @@ from temporalio.exceptions import ApplicationError
 from adapters.types.files import read_type
 from tests.types.conftest import Installation
 from workflows.imports.runs import Counts
+from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
@@ -133,6 +134,17 @@ async def test_a_changed_meaning_is_planned(
     with pytest.raises(RuleViolation, match="this would lose"):
         await installation.types.apply(wanted)
     await installation.types.apply(wanted, allow_loss=True)
+
+
+async def test_rows_that_a_new_target_leaves_behind_are_counted(
+    installation: Installation,
+) -> None:
+    await stored(installation, tools("value: {}"), "code;value\nA;1\nB;2\n")
+    wanted = tools("value: {}").model_copy(update={"target": DeclaredTarget(file="csv")})
+    [plan] = await installation.types.plan(wanted)
+    assert plan.meanings[-1].says == (
+        "2 stored rows stay in docflow_types.tools; no import changes them"
+    )
 
 
 async def test_new_rules_and_periods_are_tried_on_stored_rows(installation: Installation) -> None:

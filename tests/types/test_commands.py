@@ -1,9 +1,11 @@
 """What the commands about types print."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from adapters.types.files import own_types, people_types, read_people_type
 from tests.support.cli import run_docflow
 from tests.support.fresh_database import fresh_url
 from workers.shared.cli.context import CliContext
@@ -47,3 +49,17 @@ def test_a_type_is_planned_changed_and_removed(
     assert said in run("remove tools")
     run("apply")
     assert "docflow_types.tools is dropped, with 0 rows" in run("remove tools --drop-table")
+
+
+def test_every_type_of_docflow_is_listed_and_shown(tmp_path: Path) -> None:
+    context = CliContext({"DATABASE_URL": fresh_url()})
+    listed = json.loads(run_docflow("types", "list", "--json", context=context).output)
+    own = {each["name"] for each in listed}
+    assert own == own_types().keys() >= {"equipment", "events", "PERSON", "RESULT"}
+    for name in people_types():
+        shown = run_docflow("types", "show", name, context=context).output
+        assert read_people_type(shown, "again.yaml") == people_types()[name]
+    for name, table in (("events", "events"), ("RESULT", "race_results")):
+        done = run_docflow("types", "export", name, "--project", "P1", context=context)
+        assert f"read them from the table {table} of docflow's database" in done.output
+        assert done.exit_code == 1

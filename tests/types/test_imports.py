@@ -90,6 +90,8 @@ async def test_a_run_keeps_the_version_that_it_began_with(
     rows = b"part,title\nA-1,Frame\n"
     done = await installation.imported("parts", rows, type_digest=old.digest)
     assert done.counts == Counts(created=1)
+    kept = f"The type parts has changed since; this import kept version {old.digest[:12]}."
+    assert kept in str(done.note)
     newest = installation.imported("parts", rows, task_id="T2")
     with pytest.raises(ApplicationError, match="amount"):
         await newest
@@ -125,18 +127,19 @@ async def test_a_large_table_goes_in_like_a_small_one(installation: Installation
     declared = read_type(
         "name: readings\ntitle: Readings\nkey: [meter, day]\nfields:\n"
         "  meter: {kind: code, required: true}\n  day: {kind: date, required: true}\n"
-        "  value: {kind: decimal}\n  estimated: {kind: boolean}\n",
+        "  value: {kind: decimal}\n  estimated: {kind: boolean}\n  rank: {kind: place}\n",
         "readings.yaml",
     )
     await installation.types.apply(declared)
     rows = "".join(
-        f"M-{meter},2025-01-{day:02},{meter}.{day:02},{'yes' if day % 2 else 'no'}\n"
+        f"M-{meter},2025-01-{day:02},{meter}.{day:02},{'yes' if day % 2 else 'no'},={day}\n"
         for meter in range(1000)
         for day in range(1, 21)
     )
-    content = f"meter,day,value,estimated\n{rows}".encode()
+    content = f"meter,day,value,estimated,rank\n{rows}".encode()
     done = await installation.imported("readings", content)
     assert done.counts == Counts(created=20_000)
+    assert set(await installation.rows(declared, "rank")) == {(n,) for n in range(1, 21)}
     done = await installation.imported("readings", content, task_id="T2")
     assert done.counts == Counts(unchanged=20_000)
 

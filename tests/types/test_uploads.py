@@ -1,6 +1,6 @@
 """Uploads of declared types become rows of their tables, and can be taken back."""
 
-from datetime import date, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -47,7 +47,7 @@ async def uploaded(
     )
 
 
-async def undone(sheet: StagedSpreadsheet) -> UndoResult:
+async def undone(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoResult:
     """Take an upload back that has ended."""
     from activities.spreadsheets.rows import SpreadsheetUndoSteps
 
@@ -57,7 +57,7 @@ async def undone(sheet: StagedSpreadsheet) -> UndoResult:
         organisation_id=ORGANISATION,
         by="anna",
         filename="rows.csv",
-        requested_at=NOW,
+        requested_at=at,
         within=10**9,
     )
     return await environment().run(steps.undo, order)

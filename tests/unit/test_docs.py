@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 from activities.imports.tables import own_tables
 from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.types.people import people_sheet
 from adapters.files import limits
+from adapters.types.files import read_people_type
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 from workers.batches.settings import read_timings
 from workers.shared.cli.app import app
@@ -305,10 +307,9 @@ def test_settings_in_the_readme_are_those_of_the_reference() -> None:
 
 
 async def test_the_example_of_an_import_type_imports(setup: SpreadsheetSetup) -> None:
-    (source,) = _blocks((ROOT / "docs" / "spreadsheets.md").read_text(), "python")
-    module: dict[str, Any] = {}
-    exec(source, module)
-    setup.types = SheetTypes(types=[module["TYPE"]])
+    (source,) = _blocks((ROOT / "docs" / "spreadsheets.md").read_text(), "yaml")
+    volunteers = people_sheet(read_people_type(source, "VOLUNTEER.yaml"))
+    setup.types = SheetTypes(types=[volunteers])
     rows = [("Vorname", "Nachname", "Helferteam"), ("Ann", "Ash", "Water"), ("", "", "Tape")]
     prepared = await setup.prepare(table(*rows), import_type="VOLUNTEER")
     assert (await prepared.process()).counts == RowCounts(created=1, error=1)

@@ -121,7 +121,7 @@ async def dry_run(
         typer.Exit: One of them would wait for a person.
     """
     from workers.imports.rehearsal import rehearsed
-    from workers.imports.settings import TargetSettings
+    from workers.shared.settings.targets import TargetSettings
 
     urls = TargetSettings.read(cli.environment).databases
     made = table("document", *COUNTS, "problems", "what would happen", numbers=[*COUNTS])

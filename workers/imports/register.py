@@ -28,8 +28,9 @@ def _workflows() -> Sequence[type]:
 
 
 def _settings(environment: Mapping[str, str]) -> "WorkerSettings":
-    from workers.imports.settings import RunSettings, TargetSettings, WorkerSettings
+    from workers.imports.settings import RunSettings, WorkerSettings
     from workers.shared.settings.check import check_settings
+    from workers.shared.settings.targets import TargetSettings
 
     check_settings(environment, RunSettings, TargetSettings)
     return WorkerSettings(RunSettings.read(environment), TargetSettings.read(environment))

@@ -62,9 +62,9 @@ def list_types(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 async def _list(cli: CliContext, *, as_json: bool) -> None:
-    from adapters.types.files import builtin_types
+    from adapters.types.files import own_types
 
-    own, declared = builtin_types(), await _in_force(cli)
+    own, declared = own_types(), await _in_force(cli)
     every = (*own.values(), *declared.values())
     if as_json:
         print_json(
@@ -89,7 +89,7 @@ async def _list(cli: CliContext, *, as_json: bool) -> None:
 
 @app.command()
 def show(context: typer.Context, name: Annotated[str, typer.Argument(metavar="TYPE")]) -> None:
-    """Print the declaration of a type, as a file that `docflow types apply` takes.
+    """Print the declaration of a type, as a file.
 
     \b
     Example:
@@ -270,7 +270,7 @@ async def _each(
 ) -> None:
     """Plan the types of a folder; or apply them, if `allow_loss` is given."""
     from adapters.types.store import SqlDeclaredTypes
-    from workers.imports.settings import TargetSettings
+    from workers.shared.settings.targets import TargetSettings
 
     declared = _declared(cli, names, folder)
     receivers = TargetSettings.read(cli.environment).webhooks
@@ -342,7 +342,7 @@ async def _targets(cli: CliContext, database: "Database") -> AsyncGenerator["Tar
     """Open the tables of teams."""
     from adapters.database.foreign import ForeignDatabases
     from adapters.types.targets import TargetTables
-    from workers.imports.settings import TargetSettings
+    from workers.shared.settings.targets import TargetSettings
 
     urls = TargetSettings.read(cli.environment).databases
     async with ForeignDatabases(database, urls) as databases:
@@ -467,9 +467,9 @@ async def _type(cli: CliContext, name: str) -> "DeclaredType":
     Raises:
         UsageError: No type has that name.
     """
-    from adapters.types.files import builtin_types
+    from adapters.types.files import own_types
 
-    own = builtin_types()
+    own = own_types()
     if name in own:
         return own[name]
     declared = await _in_force(cli)
@@ -558,8 +558,14 @@ async def _export(
     from activities.imports.tables import spec_of
     from activities.imports.views import SqlImportedRows
     from activities.shared.failures import WorkerThread, from_thread
+    from adapters.types.files import builtin_types, own_types
 
     declared = await _type(cli, name)
+    if name in own_types() and name not in builtin_types():
+        raise CommandError(
+            f"rows of {name} belong to organisations, and this command writes rows of projects; "
+            f"read them from the table {declared.table_name} of docflow's database"
+        )
     spec = spec_of(declared)
     scope = _within(spec, given)
     if declared.target is not None and declared.target.file is not None:

@@ -461,8 +461,8 @@ def _shown(row: SourceRow, edits: Edits, titles: Mapping[str, str]) -> dict[str,
             cells[column.target] = ResultCell(
                 column=column.header, field=column.target, title=title, value=text
             )
-    named = [cells[each.name].value for each in (FIRST_NAME, LAST_NAME) if each.name in cells]
+    named = [cells[each].value for each in (FIRST_NAME, LAST_NAME) if each in cells]
     if not named:
-        rest = [cells[EMAIL.name]] if EMAIL.name in cells else list(cells.values())
+        rest = [cells[EMAIL]] if EMAIL in cells else list(cells.values())
         named = [each.value for each in rest[:1]]
     return {"name": " ".join(named), "cells": list(cells.values())}

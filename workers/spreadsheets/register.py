@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from workers.shared.register import Audience, Context, Pipeline, RunKind, RunRow, scheduled
-from workflows.shared.dependencies import WAITING
+from workflows.shared.dependencies import WAITING, Dependency
 from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import (
     TASK_QUEUE,
@@ -18,9 +18,11 @@ from workflows.spreadsheets.runs import (
 )
 
 if TYPE_CHECKING:
+    from activities.shared.dependencies import NamedProbe
     from adapters.ports.records import OpenRows
     from workers.shared.declared_schedules import Declared
     from workers.shared.resources import Resources
+    from workers.shared.settings.targets import TargetSettings
     from workers.spreadsheets.resources import SpreadsheetResources
 
 NAME = "spreadsheets"
@@ -34,15 +36,28 @@ def _workflows() -> Sequence[type]:
     return (SpreadsheetImport, SpreadsheetUndo, SpreadsheetRetention)
 
 
-def _settings(environment: Mapping[str, str]) -> None:
-    """None beyond those of the common resources."""
+def _settings(environment: Mapping[str, str]) -> "TargetSettings":
+    from workers.shared.settings.check import check_settings
+    from workers.shared.settings.targets import TargetSettings
+
+    check_settings(environment, TargetSettings)
+    return TargetSettings.read(environment)
 
 
 @asynccontextmanager
-async def _open(context: Context, settings: None) -> AsyncGenerator["SpreadsheetResources"]:
+async def _open(
+    context: Context, settings: "TargetSettings"
+) -> AsyncGenerator["SpreadsheetResources"]:
+    from adapters.database.foreign import ForeignDatabases
     from workers.spreadsheets.resources import spreadsheet_resources
 
-    yield spreadsheet_resources(context.resources.database)
+    database = context.resources.database
+    async with ForeignDatabases(database, settings.databases) as databases:
+        yield spreadsheet_resources(database, databases, settings.webhooks)
+
+
+def _named_probes(own: "SpreadsheetResources") -> Mapping[Dependency, "NamedProbe"]:
+    return {Dependency.TARGET: own.databases.probe}
 
 
 def _open_rows(own: "SpreadsheetResources") -> "OpenRows":
@@ -59,6 +74,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
     )
     from activities.spreadsheets.review import SpreadsheetReview
     from activities.spreadsheets.rows import (
+        SpreadsheetFiles,
         SpreadsheetReports,
         SpreadsheetRows,
         SpreadsheetUndoSteps,
@@ -75,6 +91,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
         SpreadsheetReview(store, blobs, types, scratch),
         SpreadsheetRows(store, blobs, types, scratch),
         SpreadsheetReports(store, blobs, common.reports, scratch),
+        SpreadsheetFiles(store, blobs, types, scratch, own.receivers),
         SpreadsheetUndoSteps(store),
         SpreadsheetRetentionSteps(store, blobs),
         SpreadsheetNotifications(common.notices, common.policies),
@@ -149,6 +166,7 @@ SPREADSHEETS = Pipeline(
     workflows=_workflows,
     settings=_settings,
     open=_open,
+    named_probes=_named_probes,
     activities=activities,
     own_states=tuple(SpreadsheetState),
     open_rows=_open_rows,

@@ -36,6 +36,7 @@ from workers.spreadsheets.settings import SpreadsheetSettings
 from workers.spreadsheets.upload_form import NewContext, Upload, problems_of
 from workers.spreadsheets.uploads import SpreadsheetUploads
 from workflows.shared.contracts import Contract
+from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.edits import Edits
 from workflows.spreadsheets.fields import SkippedRow
 from workflows.spreadsheets.mappings import (
@@ -359,11 +360,15 @@ class SpreadsheetService(SpreadsheetQueries):
         """What an undo would do now, and the first rows that it would leave alone and why.
 
         Raises:
-            WrongState: It has not ended, was a dry run, is too old or undone already.
+            WrongState: It has not ended, was a dry run, is too old or undone already; or its rows
+                are not in docflow's own tables.
         """
         row = await self._undone_by(who, uuid)
         _refuse_undo(row, datetime.now(UTC), self.settings.patience.undo_within)
-        return await self._store.preview_undo(uuid)
+        try:
+            return await self._store.preview_undo(uuid)
+        except RuleViolation as error:
+            raise WrongState(str(error)) from error
 
     async def _undone_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
         """The import, whether or not its rows are still kept, for a caller who may change it."""

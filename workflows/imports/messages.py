@@ -219,6 +219,11 @@ class FileMessage(Message):
     encoding: Encoding | None = None
     """Text encoding or code page; found out when absent."""
 
+    @property
+    def document_name(self) -> str:
+        """What the user calls the file; the last part of its blob's name when that is not said."""
+        return self.filename or self.blob_name.rpartition("/")[2]
+
 
 HeaderName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 

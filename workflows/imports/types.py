@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 from workflows.imports.messages import DeclaredMessage, DocumentType, Strategy, TableMessage
 from workflows.imports.runs import Handler, TypeInfo
 from workflows.shared.declared_fields import DeclaredRule, field_spec
-from workflows.shared.declared_types import DeclaredType
+from workflows.shared.declared_types import DeclaredType, RowCheck
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import FieldSpec
 
@@ -33,6 +33,7 @@ class TableSpec:
         declared: The declaration that it is made of.
         period: The fields of which the second must not be a day before the first.
         needed: A document fills this field in some row, unless its message says otherwise.
+        checks: What checks its rows beside rules; those that the declaration names.
     """
 
     table: str
@@ -43,6 +44,7 @@ class TableSpec:
     period: tuple[str, str] | None = None
     needed: str | None = None
     declared: DeclaredType | None = None
+    checks: tuple[RowCheck, ...] = ()
 
     @property
     def natural_key(self) -> tuple[str, ...]:

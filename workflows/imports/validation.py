@@ -46,7 +46,7 @@ from workflows.shared.cells import (
 )
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import NULL, Flaw, PackedLines, PackedRows, text_of, transpose
-from workflows.shared.declared_types import OTHER, broken_rules
+from workflows.shared.declared_types import OTHER, broken_rules, failed_checks
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.left_out import RowSorter, odd_keys
@@ -455,9 +455,12 @@ class RowValidator:
             values[SECTION] = self._sections.paths(rows, values, keyless, aside)
         self._check_period(values, lines, problems)
         declared = self._spec.declared
-        for i, name, reason in broken_rules(declared, values) if declared is not None else ():
-            cell = source[name][1][i] if name in source else None
-            problems[i].append(self._problem(lines[i], name, cell, Flaw(reason)))
+        if declared is not None:
+            self._note(broken_rules(declared, values), source, lines, problems)
+            scope = dict(zip(self._spec.scope, self._scope, strict=True))
+            wrong = {*problems, *aside}
+            found = failed_checks(declared, self._spec.checks, values, scope, wrong)
+            self._note(found, source, lines, problems)
         if 0 < self._place.width < longest:
             self._check_width(rows, source, values, problems)
         again = self._refuse_again(columns, source, values, lines, problems)
@@ -469,6 +472,18 @@ class RowValidator:
         if self._keeps_others:
             values[OTHER] = [self._kept(cells) for cells in every]
         return self._part(rows, lines, values, problems, aside)
+
+    def _note(
+        self,
+        wrong: Iterable[tuple[int, str, str]],
+        source: Source,
+        lines: Sequence[int],
+        problems: Problems,
+    ) -> None:
+        """Take down what is wrong with rows: index, field and reason."""
+        for i, name, reason in wrong:
+            cell = source[name][1][i] if name in source else None
+            problems[i].append(self._problem(lines[i], name, cell, Flaw(reason)))
 
     def _kept(self, cells: Sequence[Cell]) -> str | None:
         """The cells of a row that mean no field, by header, as JSON.

@@ -53,6 +53,7 @@ Kind = Literal[
     "date",
     "time",
     "duration",
+    "place",
     "timestamp",
     "boolean",
     "choice",
@@ -73,6 +74,7 @@ money      a decimal that may stand with a currency sign; `currency` says which 
 date       a day
 time       a time of day
 duration   hours:minutes:seconds; kept as milliseconds
+place      a place of a list of results: `3`, `3.`, `=3`, `T5`, `2nd`, `12/345`
 timestamp  a date with a time of day; `zone` says of which clock, if the cell does not
 boolean    yes or no, in several languages
 choice     one of `choices`
@@ -93,6 +95,7 @@ _COLUMN_KINDS: Final[Mapping[str, ColumnKind]] = MappingProxyType(
         "date": ColumnKind.DATE,
         "time": ColumnKind.TIME,
         "duration": ColumnKind.DURATION,
+        "place": ColumnKind.PLACE,
         "timestamp": ColumnKind.TIMESTAMP,
         "boolean": ColumnKind.BOOLEAN,
         "choice": ColumnKind.CHOICE,
@@ -105,7 +108,7 @@ _COLUMN_KINDS: Final[Mapping[str, ColumnKind]] = MappingProxyType(
     }
 )
 NUMBER_KINDS: Final = frozenset({"integer", "decimal", "money"})
-_BOUNDED: Final = NUMBER_KINDS | {"date", "duration"}
+_BOUNDED: Final = NUMBER_KINDS | {"date", "duration", "place"}
 _WRITTEN: Final = frozenset({"text", "code", "email"})
 KEY_KINDS: Final = frozenset(
     {"code", "text", "integer", "date", "choice", "email", "country", "sequence", "section"}
@@ -116,6 +119,7 @@ _ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "choices": frozenset({"choice"}),
         "currency": frozenset({"money"}),
         "zone": frozenset({"timestamp"}),
+        "past": frozenset({"date"}),
         "to": frozenset({"reference"}),
         "table": frozenset({"reference"}),
         "row_key": frozenset({"reference"}),
@@ -213,6 +217,10 @@ class DeclaredField(DeclaredPart):
     """Words that stand for a number or date: `today`, `dozen`."""
     part: Literal["first", "last"] | None = None
     """Which day of a month or year a date means that names no day."""
+    past: bool = False
+    """Years of two digits are years that have been, as of a date of birth."""
+    examples: tuple[Alias, ...] = Field(default=(), max_length=10)
+    """Cells that are right, for the template of uploads."""
 
     filled: bool = False
     """A blank cell is a problem, if the file has the column."""
@@ -283,6 +291,11 @@ class DeclaredField(DeclaredPart):
                 value_of("default", self, self.default)
             except ValueError as error:
                 raise Fault(str(error), "default") from error
+        for place, example in enumerate(self.examples):
+            try:
+                value_of("examples", self, example)
+            except ValueError as error:
+                raise Fault(str(error), "examples", place) from error
         return self
 
     def _check_reference(self) -> None:
@@ -321,15 +334,15 @@ Comparison = Literal["<", "<=", "=", ">=", ">"]
 class DeclaredRule(DeclaredPart):
     """What must hold of the fields of one row; exactly one of them."""
 
-    any_of: tuple[Name, ...] | None = Field(default=None, min_length=2)
+    any_of: tuple[str, ...] | None = Field(default=None, min_length=2)
     """At least one of these is filled."""
-    together: tuple[Name, ...] | None = Field(default=None, min_length=2)
+    together: tuple[str, ...] | None = Field(default=None, min_length=2)
     """All of these are filled, or none."""
-    compare: tuple[Name, Comparison, Name] | None = None
+    compare: tuple[str, Comparison, str] | None = None
     """The first stands so to the second, where both are filled: `[net, "<=", gross]`."""
-    required: Name | None = None
+    required: str | None = None
     """This is filled in rows in which `when` holds."""
-    when: dict[Name, str] | None = Field(default=None, min_length=1, max_length=10)
+    when: dict[str, str] | None = Field(default=None, min_length=1, max_length=10)
     """Field to the value that it has."""
     says: str | None = Field(default=None, max_length=200)
     """What is wrong, for the person who corrects the row."""
@@ -460,6 +473,8 @@ def field_spec(
         units=field.units,
         words=field.words,
         part=field.part,
+        past=field.past,
+        examples=field.examples,
         title=field.title or "",
         pattern=field.pattern,
         blanks=field.blanks,

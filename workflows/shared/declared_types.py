@@ -7,13 +7,14 @@ digest, and named by that digest in the input of each run that uses it.
 import hashlib
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     Field,
+    StringConstraints,
     field_validator,
     model_validator,
 )
@@ -22,7 +23,9 @@ from workflows.shared.conversion import Flaw
 from workflows.shared.declared_fields import (
     KEY_KINDS,
     MOST_FIELDS,
+    NAME_CHARACTERS,
     NUMBER_KINDS,
+    Alias,
     Days,
     DeclaredField,
     DeclaredPart,
@@ -46,6 +49,8 @@ STAGED: Final = "staged_"
 """What the names of tables begin with whose rows go in all at once."""
 OTHER: Final = "other"
 """JSON column of the cells that mean no field, where a type keeps them."""
+RowCheck = Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
+"""Takes the values of one row by field; gives each field that is wrong, with the reason."""
 
 
 def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType"]) -> None:
@@ -107,11 +112,13 @@ class DeclaredType(DeclaredPart):
     key: tuple[Name, ...] = Field(min_length=1, max_length=8)
     """Fields that complete the natural key of a row."""
     fields: dict[Name, DeclaredField] = Field(min_length=1, max_length=MOST_FIELDS)
-    period: tuple[Name, Name] | None = None
+    period: tuple[str, str] | None = None
     """Two dates of which the second is not before the first."""
-    needed: Name | None = None
+    needed: str | None = None
     """A field that is filled in some row of each file."""
     rules: tuple[DeclaredRule, ...] = Field(default=(), max_length=50)
+    checks: tuple[Name, ...] = Field(default=(), max_length=20)
+    """Checks of installed packages that each row must pass, by name."""
     unmapped: Literal["ignore", "refuse", "keep"] = "ignore"
     """What happens to columns that mean no field: they are named and not used, the file is refused,
     or their cells are kept in the JSON column `other`."""
@@ -160,8 +167,10 @@ class DeclaredType(DeclaredPart):
                 f"names that begin with {STAGED!r} are docflow's own; choose another one",
                 "name" if self.table is None else "table",
             )
-        if len(set(self.scope)) < len(self.scope):
-            raise Fault("lists a name twice; remove one of them", "scope")
+        for word in ("scope", "checks"):
+            listed: tuple[str, ...] = getattr(self, word)
+            if len(set(listed)) < len(listed):
+                raise Fault("lists a name twice; remove one of them", word)
         for name in self.scope:
             if name in known:
                 raise Fault(
@@ -212,7 +221,7 @@ class DeclaredType(DeclaredPart):
                     "is part of the key; write 'required: true', or a 'default' for blank cells",
                     *("fields", name),
                 )
-        if self.fields[self.key[0]].kind == "sequence":
+        if self.key and self.fields[self.key[0]].kind == "sequence":
             raise Fault("a sequence numbers rows of the same key; name a field before it", "key")
         for name, field in self.fields.items():
             if field.kind in ("sequence", "section"):
@@ -344,6 +353,47 @@ class DeclaredType(DeclaredPart):
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
 
+_Capitals = Annotated[
+    str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=NAME_CHARACTERS)
+]
+"""What programs call a type about people or its field: `FIRST_NAME`."""
+
+
+class PeopleField(DeclaredField):
+    """One column of a type about people."""
+
+    column: Name | None = None
+    """Where its values go; its name in small letters when absent."""
+    either: _Capitals | None = None
+    """A row or file with this other field can do without."""
+    beside: dict[Alias, _Capitals] = Field(default_factory=dict)
+    """Headers that mean it only in the company of another field."""
+    instead: tuple[Alias, ...] = ()
+    """Headers that mean it where neither it nor `either` has a column of its own."""
+    stands_in: tuple[_Capitals, ...] = ()
+    """Fields in whose cells it may stand: a status in the place of a rank."""
+
+
+class PeopleType(DeclaredType):
+    """A type of docflow's own about people, whose special code is a hook.
+
+    Its rows are found by the person that they are about, within the scope.
+    """
+
+    name: _Capitals
+    key: tuple[Name, ...] = ()
+    fields: dict[_Capitals, PeopleField]  # pyright: ignore[reportIncompatibleVariableOverride]
+    hook: Literal["people"] | None = None
+    """Who finds the person of each row, by the fields of PERSON; they come before its own."""
+    custom_lists: bool = False
+    """Rows have choices of the custom lists of the organisation."""
+
+    @property
+    def natural_key(self) -> tuple[str, ...]:
+        """Columns that name a row."""
+        return (*self.scope, "person_key" if self.hook is None else "person_id")
+
+
 OWN_COLUMNS: Final = frozenset(
     {
         *("ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"),
@@ -395,6 +445,40 @@ def broken_rules(
             if (wrong := _broken(rule, cells, wanted)) is not None:
                 name, reason = wrong
                 yield row, name, rule.says or reason
+
+
+def failed_checks(
+    declared: DeclaredType,
+    checks: Sequence[RowCheck],
+    values: Mapping[str, Sequence[Any]],
+    scope: Mapping[str, str],
+    aside: Collection[int],
+) -> Iterator[tuple[int, str, str]]:
+    """What checks say is wrong with rows.
+
+    A check sees the scope and every field of its row, None for a blank, and no other row.
+
+    Args:
+        declared: The type.
+        checks: What it checks rows with.
+        values: As for `broken_rules`; a row with a `Flaw` is not checked.
+        scope: What all rows share.
+        aside: Rows that are not checked.
+
+    Yields:
+        Index of the row, the field that is shown with it, and the reason.
+    """
+    if not checks:
+        return
+    count = max(map(len, values.values()), default=0)
+    columns = [values.get(name) or (None,) * count for name in declared.fields]
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        if row in aside or any(isinstance(cell, Flaw) for cell in cells):
+            continue
+        seen = MappingProxyType({**scope, **dict(zip(declared.fields, cells, strict=True))})
+        for check in checks:
+            for name, reason in check(seen):
+                yield row, name, reason
 
 
 def _broken(

@@ -16,6 +16,7 @@ from workflows.spreadsheets.runs import (
     AnalysisInput,
     CollectInput,
     Finishing,
+    HandOverInput,
     Processed,
     ProcessInput,
     ReportInput,
@@ -26,6 +27,7 @@ from workflows.spreadsheets.runs import (
 from workflows.spreadsheets.state import SpreadsheetRun
 from workflows.spreadsheets.steps import (
     SpreadsheetAnalysis,
+    SpreadsheetFiles,
     SpreadsheetLifecycle,
     SpreadsheetReports,
     SpreadsheetRows,
@@ -98,6 +100,16 @@ class SpreadsheetSteps:
                 columns=run.now.columns,
             ),
             summary="error report",
+            **policies.LONG,
+        )
+
+    async def hand_over(self, report: BlobRef | None) -> BlobRef:
+        """Write the accepted rows into a file, and tell who loads them."""
+        run = self._run
+        return await workflow.execute_activity_method(
+            SpreadsheetFiles.hand_over,
+            HandOverInput(order=run.order, counts=run.now.counts, report=report),
+            summary="hand rows over",
             **policies.LONG,
         )
 

@@ -42,7 +42,7 @@ class Preview:
     """What a person sees of a file before columns are mapped."""
 
     format: str
-    """`csv`, `xlsx`, `xls` or `ods`."""
+    """`csv`, `xlsx`, `xls` or `ods`, or the name of the reader of a package."""
     sheets: Sequence[str]
     rows: Sequence[tuple[int, Sequence[str]]]
     """The first 20 rows from the header on: line, and cells as text."""

@@ -226,6 +226,8 @@ class Processed(Contract):
     parked: int = 0
     """Rows that wait for a value."""
     cells: CellSummary = CellSummary()
+    hands_over: bool = False
+    """Once no row waits, the accepted rows become a file."""
 
 
 class StatusRecord(Contract):
@@ -286,6 +288,14 @@ class Finishing(Contract):
     record: StatusRecord
 
 
+class HandOverInput(Contract):
+    """Input of `spreadsheets.hand_over`."""
+
+    order: SpreadsheetInput
+    counts: RowCounts
+    report: BlobRef | None = None
+
+
 class ReportInput(Contract):
     """Input of `spreadsheets.write_report`."""
 
@@ -321,6 +331,8 @@ class SpreadsheetProgress(Contract):
     values_confirmed: bool = False
     cells: CellSummary = CellSummary()
     counts: RowCounts = RowCounts()
+    hands_over: bool = False
+    """The accepted rows become a file at the end."""
     round: int = 0
     waiting_since: datetime | None = None
     touched: datetime | None = None

@@ -72,6 +72,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
         self._pauses.is_busy = lambda: self._review.is_busy
         self._answers = SpreadsheetAnswers(self._run, self._staging, self._review)
         self._report: BlobRef | None = None
+        self._file: BlobRef | None = None
 
     @workflow.run
     async def run(
@@ -89,7 +90,8 @@ class SpreadsheetImport(Parkable, retry=Answer):
             )
         if not is_complete:
             return await self._cancelled()
-        return await self._close(SpreadsheetState.COMPLETED)
+        reason = None if self._file is None else f"the accepted rows are in {self._file.name}"
+        return await self._close(SpreadsheetState.COMPLETED, reason=reason)
 
     async def _import(self) -> None:
         run = self._run
@@ -102,6 +104,10 @@ class SpreadsheetImport(Parkable, retry=Answer):
             await self._process()
         if run.now.counts.error or (run.now.staged and run.now.staged.skipped_rows):
             self._report = await self._pauses.do("write the error report", self._steps.report)
+        if run.now.hands_over:
+            self._file = await self._pauses.do(
+                "hand the rows over", lambda: self._steps.hand_over(self._report)
+            )
 
     async def _analyse(self) -> None:
         run = self._run
@@ -154,6 +160,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
         processed = await self._pauses.do("process rows", lambda: self._steps.process(work))
         run.set(counts=processed.counts, cells=processed.cells, round=work.round + 1)
         run.set(skip_values=False, collected=True, values_confirmed=False)
+        run.set(hands_over=processed.hands_over)
         if processed.parked:
             await self._pauses.move(SpreadsheetState.CELL_MAPPING)
 

@@ -20,6 +20,7 @@ from workflows.spreadsheets.runs import (
     ExpiredInput,
     ExpiredPage,
     Finishing,
+    HandOverInput,
     Processed,
     ProcessInput,
     PurgeInput,
@@ -107,6 +108,13 @@ class SpreadsheetRows:
 
     @activity.defn(name="spreadsheets.process")
     async def process(self, work: ProcessInput) -> Processed: ...
+
+
+class SpreadsheetFiles:
+    """Hands accepted rows over."""
+
+    @activity.defn(name="spreadsheets.hand_over")
+    async def hand_over(self, work: HandOverInput) -> BlobRef: ...
 
 
 class SpreadsheetReports:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from activities.spreadsheets.entities import ImportContext
 from adapters.types.references import Referred
 from workflows.shared.cells import Cell
+from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.fields import KEYS, CustomList, TargetRows, TargetStrategy
@@ -197,6 +198,11 @@ class SheetType:
         if self.declared is None or self.context is not None:
             return ()
         return self.declared.scope
+
+    @property
+    def target(self) -> DeclaredTarget | None:
+        """Where rows go, if that is no table of docflow's."""
+        return None if self.declared is None else self.declared.target
 
     @property
     def row_keys(self) -> frozenset[str]:

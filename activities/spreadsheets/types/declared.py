@@ -27,10 +27,12 @@ from workflows.spreadsheets.fields import TargetStrategy
 
 ORGANISATION: Final = "organisation_id"
 """The part of a scope that an upload has of itself."""
-_CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
+CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
     {
         "event_id": ContextSpec("events", "Event"),
         "custom_list_id": ContextSpec("custom_lists", "Custom list"),
+        "membership_period_id": ContextSpec("membership_periods", "Membership period"),
+        "race_id": ContextSpec("races", "Race"),
     }
 )
 """What the rows of such a scope belong to."""
@@ -59,7 +61,7 @@ def declared_sheet(
         return [_SEPARATOR.join(map(str, row)) for row in zip(*columns, strict=True)]
 
     def check(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
-        yield from _faults(declared, rows)
+        yield from faults(declared, rows)
 
     return SheetType(
         name=declared.name,
@@ -117,7 +119,7 @@ def club_sheet(declared: DeclaredType) -> SheetType:
     (owner,) = declared.scope
     made: dict[str, Maker] = {owner: organisation if owner == ORGANISATION else context_ids}
     target = Target(table, declared.natural_key, made=MappingProxyType(made))
-    return replace(sheet, context=_CONTEXTS.get(owner), targets=(target,))
+    return replace(sheet, context=CONTEXTS.get(owner), targets=(target,))
 
 
 def _made(declared: DeclaredType, fields: Sequence[FieldSpec]) -> Mapping[str, Maker]:
@@ -143,12 +145,14 @@ def _of_rows(name: str, blank: Any) -> Maker:
     return lambda rows, context: rows[name] if name in rows else [blank] * len(rows)
 
 
-def _faults(declared: DeclaredType, rows: SheetRows) -> Iterator[Fault]:
-    values = {name: rows[name] for name in declared.fields if name in rows}
+def faults(declared: DeclaredType, rows: SheetRows) -> Iterator[Fault]:
+    """What is wrong with rows by the rules and the period of a type."""
+    values = {name: rows[name] for name in declared.fields}
     for row, name, reason in broken_rules(declared, values):
         yield Fault(row, name, reason)
     if declared.period is not None:
         first, last = declared.period
+        title = declared.fields[first].title or first
         for row, (begin, end) in enumerate(zip(rows[first], rows[last], strict=True)):
             if begin is not None and end is not None and end < begin:
-                yield Fault(row, last, f"is before {first} {begin.isoformat()}")
+                yield Fault(row, last, f"is before {title} {begin.isoformat()}")

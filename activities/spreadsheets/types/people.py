@@ -1,6 +1,7 @@
-"""What import types whose rows are people have in common."""
+"""The hook of types whose rows are about people: who a row is about, and what its names mean."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -9,166 +10,91 @@ from activities.spreadsheets.types.base import (
     Cells,
     Fault,
     SheetRows,
+    SheetType,
     Target,
     context_ids,
     organisation,
 )
-from workflows.shared.fields import ColumnKind, FieldSpec
+from activities.spreadsheets.types.declared import CONTEXTS, faults
+from adapters.types.files import people_types
+from workflows.shared.cells import is_blank, is_filled
+from workflows.shared.declared_fields import field_spec
+from workflows.shared.declared_types import PeopleType
+from workflows.shared.fields import ColumnKind, FieldSpec, normalise
 from workflows.spreadsheets.names import given_and_family, stored_name
 from workflows.spreadsheets.people import IDENTITY, PERSON, PERSONS_TABLE, Identity, identity_of
 
-FIRST_NAME: Final = FieldSpec(
-    "FIRST_NAME",
-    title="First name",
-    target="persons.first_name",
-    required=True,
-    either="LAST_NAME",
-    aliases=(
-        *("given name", "forename", "christian name", "fname", "first", "participant first name"),
-        *("Vorname", "Vornamen", "Rufname", "Vorname Teilnehmer"),
-    ),
-    examples=("Anna", "Jean-Luc"),
-)
-LAST_NAME: Final = FieldSpec(
-    "LAST_NAME",
-    title="Last name",
-    target="persons.last_name",
-    required=True,
-    either="FIRST_NAME",
-    aliases=(
-        *("surname", "family name", "lname", "last", "participant last name"),
-        *("Nachname", "Familienname", "Zuname", "Nachname Teilnehmer"),
-    ),
-    beside=MappingProxyType({"Name": "FIRST_NAME"}),
-    instead=(
-        *("Name", "Full name", "Name, first name", "Last name, first name", "Surname, first name"),
-        *("Athlete", "Athlete name", "Competitor", "Participant name", "Runner name"),
-        *("Member name", "Nachname, Vorname", "Name, Vorname", "Name Vorname", "Vorname Name"),
-        *("Vor- und Nachname", "Vor- und Zuname", "Vorname Nachname", "Nachname Vorname"),
-        *("Athlet", "Teilnehmer", "Teilnehmername", "L\u00e4ufer", "Sportler", "Nom"),
-    ),
-    examples=("Schmidt", "O'Neill"),
-)
-EMAIL: Final = FieldSpec(
-    "EMAIL",
-    ColumnKind.MAIL,
-    title="Email",
-    target="persons.email",
-    aliases=(
-        *("e-mail address", "mail", "mail address", "email id", "contact email"),
-        *("E-Mail-Adresse", "Mailadresse", "elektronische Post"),
-    ),
-    examples=("anna.schmidt@example.org",),
-)
-BIRTHDATE: Final = FieldSpec(
-    "BIRTHDATE",
-    ColumnKind.DATE,
-    title="Date of birth",
-    target="persons.birthdate",
-    aliases=(
-        *("dob", "birthday", "birth day", "born", "born on", "date birth"),
-        *("Geburtsdatum", "Geb.-Datum", "Geburtstag", "geboren", "geboren am", "geb.", "geb. am"),
-    ),
-    examples=("1990-05-31", "31.05.1990"),
-    past=True,
-)
-GENDER: Final = FieldSpec(
-    "GENDER",
-    ColumnKind.CHOICE,
-    title="Gender",
-    target="persons.gender",
-    aliases=("sex", "m/f", "f/m", "m/w", "w/m", "m/w/d", "w/m/d", "Geschlecht"),
-    examples=("female", "m", "divers"),
-    choices=MappingProxyType(
-        {
-            "female": (
-                "f",
-                "fem",
-                "woman",
-                "women",
-                "girl",
-                "w",
-                "weiblich",
-                "Frau",
-                "Damen",
-                "Dame",
-            ),
-            "male": ("m", "man", "men", "boy", "männlich", "maennlich", "Mann", "Herr", "Herren"),
-            "diverse": ("d", "x", "other", "non-binary", "nonbinary", "divers", "andere"),
-        }
-    ),
-)
-PHONE: Final = FieldSpec(
-    "PHONE",
-    ColumnKind.CODE,
-    title="Phone",
-    target="persons.phone",
-    aliases=(
-        *("phone number", "telephone", "telephone number", "mobile", "mobile phone", "cell"),
-        *("cell phone", "tel", "Telefon", "Telefonnummer", "Tel.-Nr.", "Handy", "Handynummer"),
-        *("Mobil", "Mobilnummer", "Mobiltelefon", "Rufnummer"),
-    ),
-    examples=("+49 30 901820",),
-)
-STREET: Final = FieldSpec(
-    "STREET",
-    title="Street",
-    target="persons.street",
-    aliases=(
-        *("address", "street address", "address line 1", "street and number"),
-        *("Straße", "Strasse", "Str.", "Straße Nr.", "Straße und Hausnummer", "Anschrift"),
-        "Adresse",
-    ),
-    examples=("Hauptstraße 12",),
-)
-POSTCODE: Final = FieldSpec(
-    "POSTCODE",
-    ColumnKind.CODE,
-    title="Postcode",
-    target="persons.postcode",
-    aliases=("post code", "postal code", "zip", "zip code", "PLZ", "Postleitzahl"),
-    examples=("10115", "SW1A 1AA"),
-)
-CITY: Final = FieldSpec(
-    "CITY",
-    title="City",
-    target="persons.city",
-    aliases=("town", "place of residence", "Ort", "Stadt", "Wohnort"),
-    examples=("Berlin",),
-)
-COUNTRY: Final = FieldSpec(
-    "ID_COUNTRY",
-    ColumnKind.ENTITY,
-    title="Country",
-    target="persons.country_id",
-    aliases=(
-        *("nation", "nationality", "country code", "country of residence", "nat", "noc", "ioc"),
-        *("Land", "Staat", "Ländercode", "Länderkürzel", "Nationalität", "Staatsangehörigkeit"),
-    ),
-    examples=("Germany", "DE", "GER", "Deutschland"),
-    resolver="countries",
-)
-CLUB: Final = FieldSpec(
-    "CLUB",
-    title="Club",
-    target="persons.club",
-    aliases=("club name", "association", "Verein", "Vereinsname", "Sportverein", "Klub"),
-    examples=("SC Charlottenburg",),
-)
-
-PERSON_FIELDS: Final = (
-    *(FIRST_NAME, LAST_NAME, EMAIL, BIRTHDATE, GENDER, PHONE),
-    *(STREET, POSTCODE, CITY, COUNTRY, CLUB),
-)
-IDENTIFYING: Final = frozenset(field.name for field in (FIRST_NAME, LAST_NAME, EMAIL, BIRTHDATE))
+FIRST_NAME: Final = "FIRST_NAME"
+LAST_NAME: Final = "LAST_NAME"
+EMAIL: Final = "EMAIL"
+BIRTHDATE: Final = "BIRTHDATE"
+IDENTIFYING: Final = frozenset({FIRST_NAME, LAST_NAME, EMAIL, BIRTHDATE})
 """Fields that distinguish people."""
+
+
+def people_sheet(declared: PeopleType) -> SheetType:
+    """How uploads of a type about people are read, and what their rows become.
+
+    Args:
+        declared: The type, with a hook.
+    """
+    table = declared.table_name
+    (owner,) = declared.scope
+    own = tuple(_fields(declared))
+    standing = [(each, places) for each in own if (places := declared.fields[each.name].stands_in)]
+
+    def check(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
+        yield from check_person(rows, context)
+        yield from faults(declared, rows)
+
+    def arrange(cells: Cells, context: ImportContext) -> Cells:
+        arranged = arrange_person(cells)
+        for field, places in standing:
+            arranged = _moved(arranged, field, places)
+        return arranged
+
+    return SheetType(
+        name=declared.name,
+        title=declared.title,
+        context=CONTEXTS[owner],
+        fields=(*_fields(people_types()["PERSON"]), *own),
+        targets=(
+            PERSONS,
+            Target(
+                table,
+                declared.natural_key,
+                made=MappingProxyType({owner: context_ids}),
+                references=MappingProxyType({"person_id": PERSONS.table}),
+            ),
+        ),
+        main=table,
+        keys=person_keys,
+        check=check,
+        arrange=arrange,
+        custom_lists=table if declared.custom_lists else None,
+    )
+
+
+def _fields(declared: PeopleType) -> Iterator[FieldSpec]:
+    for name, field in declared.fields.items():
+        resolver = field.to or field.table
+        yield replace(
+            field_spec(name, field),
+            kind=field.column_kind if resolver is None else ColumnKind.ENTITY,
+            target=f"{declared.table_name}.{field.column or name.lower()}",
+            either=field.either,
+            beside=field.beside,
+            instead=field.instead,
+            resolver=resolver,
+            creates=field.to is not None,
+        )
 
 
 def identities(rows: SheetRows) -> Sequence[Identity | None]:
     """Who each row is about; None: it names no one."""
     if IDENTITY in rows:
         return rows[IDENTITY]
-    columns = (rows[each.name] for each in (LAST_NAME, FIRST_NAME, EMAIL, BIRTHDATE))
+    columns = (rows[each] for each in (LAST_NAME, FIRST_NAME, EMAIL, BIRTHDATE))
     return [identity_of(*who) for who in zip(*columns, strict=True)]
 
 
@@ -209,40 +135,52 @@ PERSONS: Final = Target(
 )
 
 
-def of_person(table: str, context: str) -> Target:
-    """What a person has once in an event, period or race.
-
-    Args:
-        table: Where it goes.
-        context: Column of the event, period or race.
-    """
-    return Target(
-        table,
-        (context, "person_id"),
-        made=MappingProxyType({context: context_ids}),
-        references=MappingProxyType({"person_id": PERSONS.table}),
-    )
-
-
 def check_person(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
     """A birth date lies in the past."""
-    for row, day in enumerate(rows[BIRTHDATE.name]):
+    for row, day in enumerate(rows[BIRTHDATE]):
         if day is not None and day > context.today:
-            yield Fault(row, BIRTHDATE.name, "is in the future")
+            yield Fault(row, BIRTHDATE, "is in the future")
 
 
-def arrange_person(cells: Cells, context: ImportContext) -> Cells:
+def arrange_person(cells: Cells) -> Cells:
     """Read the names of people as one list writes them.
 
     A list without a column of first names may write `Ferreira, Jo\u00e3o` in one column.
     """
     arranged = dict(cells)
-    if LAST_NAME.name in cells and FIRST_NAME.name not in cells:
-        both = list(map(given_and_family, cells[LAST_NAME.name]))
-        arranged[LAST_NAME.name] = [family for _, family in both]
+    if LAST_NAME in cells and FIRST_NAME not in cells:
+        both = list(map(given_and_family, cells[LAST_NAME]))
+        arranged[LAST_NAME] = [family for _, family in both]
         if any(given is not None for given, _ in both):
-            arranged[FIRST_NAME.name] = [given for given, _ in both]
-    for name in (FIRST_NAME.name, LAST_NAME.name):
+            arranged[FIRST_NAME] = [given for given, _ in both]
+    for name in (FIRST_NAME, LAST_NAME):
         if name in arranged:
             arranged[name] = list(map(stored_name, arranged[name]))
+    return arranged
+
+
+def _moved(cells: Cells, field: FieldSpec, places: Sequence[str]) -> Cells:
+    """Move what stands in the place of another field, unless the row has another value of it."""
+
+    def choice(cell: str) -> str | None:
+        return None if is_blank(cell) else field.choice_of.get(normalise(cell))
+
+    held = [name for name in places if name in cells]
+    texts = dict.fromkeys(cell for name in held for cell in cells[name] if isinstance(cell, str))
+    known = {text: found for text in texts if (found := choice(text)) is not None}
+    if not known:
+        return cells
+    arranged = dict(cells)
+    chosen = list(cells.get(field.name, (None,) * len(cells[held[0]])))
+    for name in held:
+        column = list(cells[name])
+        for row, cell in enumerate(column):
+            if not isinstance(cell, str) or cell not in known:
+                continue
+            if not is_filled(chosen[row]):
+                chosen[row] = known[cell]
+            if choice(str(chosen[row])) == known[cell]:
+                column[row] = None
+        arranged[name] = column
+    arranged[field.name] = chosen
     return arranged

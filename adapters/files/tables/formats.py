@@ -12,6 +12,7 @@ from adapters.files.formats import (
     format_by_head,
     format_of,
 )
+from adapters.files.tables.custom import CustomFormat, custom_format
 from adapters.ports.errors import UnreadableDocument
 
 
@@ -31,6 +32,8 @@ _READ: Final = {
     Format.ODS: TableFormat.ODS,
     Format.PLAIN: TableFormat.TEXT,
 }
+_BOOKS: Final = frozenset({Format.XLSX, Format.XLS, Format.ODS})
+"""What is read as such, whatever the file is called."""
 _ADVICE: Final = "send a table as XLSX, XLS, ODS or CSV"
 _LOCKED: Final = "is protected by a password; remove it and send again"
 _REASONS: Final = {
@@ -45,12 +48,12 @@ _REASONS: Final = {
 }
 
 
-def table_format(content: Content, filename: str | None = None) -> TableFormat:
+def table_format(content: Content, filename: str | None = None) -> TableFormat | CustomFormat:
     """Find out a table's format.
 
     Args:
-        content: The file; in memory it is no package, which `is_container` tells.
-        filename: The name its owner knows it by, for the message.
+        content: The file; in memory it is no package and of no custom format.
+        filename: The name its owner knows it by, for the message and for formats of packages.
 
     Raises:
         UnreadableDocument: It is not a table; the message says what it seems to be.
@@ -61,6 +64,8 @@ def table_format(content: Content, filename: str | None = None) -> TableFormat:
     found = format_of(content) if isinstance(content, Path) else format_by_head(head)
     if found is None:
         raise ValueError("packages are read from files")
+    if found not in _BOOKS and (custom := custom_format(filename)) is not None:
+        return custom
     if (kind := _READ.get(found)) is not None:
         return kind
     raise _refused(found, filename)
@@ -73,13 +78,15 @@ def refuse_head(head: bytes, filename: str | None = None) -> None:
 
     Args:
         head: The first `HEAD_BYTES` of the file, or all of a shorter one.
-        filename: The name its owner knows it by, for the message.
+        filename: The name its owner knows it by, for the message and for formats of packages.
 
     Raises:
         UnreadableDocument: It is not a table; the message says what it seems to be.
     """
     if not head:
         raise UnreadableDocument(f"{_named(filename)} is empty; upload it again")
+    if custom_format(filename) is not None:
+        return
     found = format_by_head(head)
     if found is not None and found not in _READ:
         raise _refused(found, filename)

@@ -5,6 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from adapters.files.encodings import Content
+from adapters.files.tables.custom import (
+    CustomFormat,
+    custom_sheets,
+    open_custom,
+    open_custom_book,
+)
 from adapters.files.tables.delimited import open_delimited
 from adapters.files.tables.formats import TableFormat, table_format
 from adapters.files.tables.legacy import legacy_sheets, open_legacy, open_legacy_book
@@ -21,7 +27,7 @@ def open_table(
     encoding: str | None = None,
     delimiter: str | None = None,
 ) -> Generator[Table]:
-    """Open a table; the name is used in messages only.
+    """Open a table; the name is used in messages, and finds the format if a package reads it.
 
     Args:
         path: The file.
@@ -42,6 +48,8 @@ def open_table(
             opened = open_legacy(path, kind, sheet)
         case TableFormat.TEXT:
             opened = open_delimited(path, encoding, delimiter)
+        case CustomFormat():
+            opened = open_custom(path, kind, sheet)
     with opened as table:
         yield table
 
@@ -50,10 +58,10 @@ def open_table(
 def open_workbook(
     content: Content, *, filename: str | None = None, encoding: str | None = None
 ) -> Generator[Book]:
-    """Open a file with all of its tables; the name is used in messages only.
+    """Open a file with all of its tables; the name is used as by `open_table`.
 
     Args:
-        content: The file; a text may be in memory.
+        content: The file; a text that docflow reads itself may be in memory.
         filename: The name its owner knows it by.
         encoding: Encoding of a text file; found out when absent.
 
@@ -69,6 +77,8 @@ def open_workbook(
     if kind is TableFormat.XLSX:
         with open_xlsx_book(content) as book:
             yield book
+    elif isinstance(kind, CustomFormat):
+        yield open_custom_book(content, kind)
     else:
         yield open_legacy_book(content, kind)
 
@@ -78,7 +88,7 @@ def sheets_of(path: Path, *, filename: str | None = None) -> Sequence[str]:
 
     Args:
         path: The file.
-        filename: The name its owner knows it by, for messages.
+        filename: The name its owner knows it by, for messages and for formats of packages.
 
     Raises:
         UnreadableDocument: No table can be read from it; the message says why.
@@ -91,4 +101,6 @@ def sheets_of(path: Path, *, filename: str | None = None) -> Sequence[str]:
             sheets = legacy_sheets(path, kind)
         case TableFormat.TEXT:
             return ()
+        case CustomFormat():
+            return custom_sheets(path, kind)
     return [sheet.name for sheet in sheets]

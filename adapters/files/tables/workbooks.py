@@ -406,6 +406,7 @@ def write_parquet(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
         ColumnKind.DECIMAL: (_fixed, DataType.utf8(), DataType.decimal128(20, 6)),
         ColumnKind.MONEY: (_fixed, DataType.utf8(), DataType.decimal128(20, 6)),
         ColumnKind.INTEGER: (int, DataType.int64(), DataType.int64()),
+        ColumnKind.PLACE: (int, DataType.int64(), DataType.int64()),
         ColumnKind.BOOLEAN: (bool, DataType.bool(), DataType.bool()),
         ColumnKind.TIME: (_microseconds, DataType.int64(), DataType.time64("us")),
         ColumnKind.DATE: (_days, DataType.int32(), DataType.date32()),

@@ -16,7 +16,12 @@ from activities.spreadsheets.lifecycle import (
     SpreadsheetRetentionSteps,
 )
 from activities.spreadsheets.review import SpreadsheetReview
-from activities.spreadsheets.rows import SpreadsheetReports, SpreadsheetRows, SpreadsheetUndoSteps
+from activities.spreadsheets.rows import (
+    SpreadsheetFiles,
+    SpreadsheetReports,
+    SpreadsheetRows,
+    SpreadsheetUndoSteps,
+)
 from activities.spreadsheets.staging import SpreadsheetStaging
 from activities.spreadsheets.values import SpreadsheetValues
 from tests.support.scripted import ScriptedActivities, scripted
@@ -65,6 +70,7 @@ CLASSES = (
     SpreadsheetReview,
     SpreadsheetRows,
     SpreadsheetReports,
+    SpreadsheetFiles,
     SpreadsheetNotifications,
     Dependencies,
     NotificationSending,
@@ -138,6 +144,7 @@ class ScriptedSpreadsheet(ScriptedActivities):
         fails: Failures of the next calls, by name.
         held: Activities that do not end before the name is taken away.
         wrong: Rows with a problem when they are reviewed; each change corrects one.
+        file: What the accepted rows become; None: their type has a table.
     """
 
     def __init__(
@@ -150,7 +157,9 @@ class ScriptedSpreadsheet(ScriptedActivities):
         fails: Mapping[str, Iterable[BaseException]] | None = None,
         held: Iterable[str] = (),
         wrong: int = 0,
+        file: str | None = None,
     ) -> None:
+        self._file = file
         self._wrong = wrong
         self._columns = tuple(columns)
         self._values = values
@@ -176,6 +185,7 @@ class ScriptedSpreadsheet(ScriptedActivities):
                 "check_review": self._check,
                 "change_review": self._change,
                 "process": self._process,
+                "hand_over": BlobRef(name=file or "none", size=3),
                 "write_report": BlobRef(name="spreadsheets/x/report.xlsx", size=3),
             },
             fails=fails,
@@ -257,7 +267,8 @@ class ScriptedSpreadsheet(ScriptedActivities):
         self._rounds += 1
         cells = self._find(self._late.pop(0) if self._late else ())
         counts = COUNTS.model_copy(update={"error": self._errors})
-        return Processed(counts=counts, parked=len(self._open), cells=cells)
+        is_file = self._file is not None
+        return Processed(counts=counts, parked=len(self._open), cells=cells, hands_over=is_file)
 
     def _summary(self) -> CellSummary:
         first = tuple(

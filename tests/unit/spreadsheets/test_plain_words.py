@@ -2,9 +2,11 @@
 
 import pytest
 
-from activities.spreadsheets.types.result import TYPE
+from activities.spreadsheets.sheet_types import discover
 from workflows.spreadsheets import decisions
 from workflows.spreadsheets.mappings import FieldMetadata
+
+RESULT = discover()["RESULT"]
 
 
 def test_records_and_columns_have_words() -> None:
@@ -12,7 +14,7 @@ def test_records_and_columns_have_words() -> None:
     assert decisions.record_title("parking_spaces") == "Parking spaces"
     titles = [decisions.column_title(each) for each in ("person_key", "category_id", "bib")]
     assert titles == ["Person", "Category", "Bib"]
-    fields = decisions.column_titles(TYPE.fields)
+    fields = decisions.column_titles(RESULT.fields)
     assert fields["race_results", "finish_time_ms"].title == "Finish time"
 
 
@@ -21,7 +23,7 @@ def test_records_and_columns_have_words() -> None:
     [("5025500", "1:23:45.500"), ("90061000", "25:01:01"), (None, None), ("soon", "soon")],
 )
 def test_times_are_written_as_people_do(stored: str | None, shown: str | None) -> None:
-    field = decisions.column_titles(TYPE.fields)["race_results", "finish_time_ms"]
+    field = decisions.column_titles(RESULT.fields)["race_results", "finish_time_ms"]
     assert decisions.shown_value(field, stored) == shown
     assert decisions.shown_value(None, stored) == stored
 

@@ -1,13 +1,9 @@
 """The import types: complete, unambiguous, and of one mind with the tables they fill."""
 
-import runpy
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-import activities.spreadsheets.types as package
-from activities.spreadsheets import sheet_types
 from activities.spreadsheets.sheet_types import SheetTypes, discover
 from activities.spreadsheets.types.base import SheetType, Target
 from activities.spreadsheets.types.people import PERSONS
@@ -26,18 +22,6 @@ every_type = pytest.mark.parametrize("sheet_type", TYPES, ids=lambda each: each.
 
 def test_the_three_types_are_found() -> None:
     assert set(discover()) == {"EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"}
-
-
-def test_a_file_is_all_that_a_type_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "referee.py").write_text(
-        "from activities.spreadsheets.types.base import FieldSpec, SheetType, Target\n"
-        "TYPE = SheetType('REFEREE', 'Referees', None,\n"
-        "    (FieldSpec('LICENCE', title='Licence', target='referees.licence', required=True),),\n"
-        "    (Target('referees', ('licence',)),), 'referees', lambda rows: rows['LICENCE'])\n"
-    )
-    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    found = runpy.run_path(sheet_types.__file__)["discover"]()
-    assert found.keys() - discover().keys() == {"REFEREE"}
 
 
 async def test_an_unknown_type_is_refused_with_those_there_are() -> None:

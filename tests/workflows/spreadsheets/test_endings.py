@@ -76,10 +76,10 @@ async def test_damage_that_shows_while_a_person_maps_fails_at_once(
 
 
 @pytest.mark.parametrize(
-    "step", ["begin", "analyse", "stage", "collect_values", "process", "write_report"]
+    "step", ["begin", "analyse", "stage", "collect_values", "process", "write_report", "hand_over"]
 )
 async def test_a_failed_step_parks_and_resumes(spreadsheets: SpreadsheetRuns, step: str) -> None:
-    script = ScriptedSpreadsheet(fails={step: [transient()]}, errors=1)
+    script = ScriptedSpreadsheet(fails={step: [transient()]}, errors=1, file="accepted/x.csv")
     async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         status = await status_when(handle, lambda s: s.reason is not None)
         assert status.reason == "the database is unavailable"
@@ -88,6 +88,8 @@ async def test_a_failed_step_parks_and_resumes(spreadsheets: SpreadsheetRuns, st
         result = await handle.result()
     assert result.state is S.COMPLETED
     assert result.report is not None
+    assert result.reason == "the accepted rows are in accepted/x.csv"
+    assert [work.report for work in script.received["hand_over"]][-1] == result.report
     assert script.calls.count(step) == 2
     records = [*script.records, *(each.record for each in script.finished)]
     retries = [line for each in records for line in each.trail if line.kind == "retry"]

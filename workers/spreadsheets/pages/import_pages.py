@@ -521,9 +521,13 @@ class ImportPage:
     async def _context(
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, view_request: ViewRequest
     ) -> dict[str, Any]:
-        titles = {each.name: each.title for each in await self._service.types()}
+        types = {each.name: each for each in await self._service.types()}
+        titles = {name: each.title for name, each in types.items()}
+        newest = types.get(row.import_type)
+        digest = None if newest is None or newest.declared is None else newest.declared.digest
         context: dict[str, Any] = {
             "row": row,
+            "is_superseded": None not in (digest, row.type_digest) and digest != row.type_digest,
             "title": labels.type_title(row.import_type, titles),
             "panel": panel,
             "problem": view_request.alert,

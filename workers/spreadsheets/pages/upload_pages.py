@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from activities.spreadsheets.types.declared import ORGANISATION
+from adapters.files.tables.custom import installed_readers
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.renderer import (
     gettext,
@@ -179,6 +180,7 @@ class UploadPages:
             given=given or {},
             problem=alert,
             limit=limit,
+            suffixes=sorted(installed_readers().found),
             too_large=Alert(
                 gettext("The file is too large"),
                 gettext(

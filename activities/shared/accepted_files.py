@@ -3,7 +3,7 @@
 import hashlib
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -13,21 +13,22 @@ from typing import Any, Final, cast
 
 from temporalio import activity
 
-from activities.imports.store import SqlImportStore
 from activities.shared.failures import WorkerThread, from_thread
 from activities.shared.scratch import scratch_folder
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import Denied, NotYet, PortError, Throttled, Unavailable
 from adapters.signed_webhook import SignedWebhook
-from workflows.imports.messages import encoded, workflow_id
-from workflows.imports.runs import Counts, TaskKey
-from workflows.imports.types import TableSpec
 from workflows.shared.contracts import BlobRef
-from workflows.shared.declared_types import OTHER
+from workflows.shared.declared_fields import DeclaredTarget
+from workflows.shared.declared_types import OTHER, DeclaredType
 from workflows.shared.fields import ColumnKind, FieldSpec
 
 _EVENT: Final = "rows.accepted"
 _LONGEST_PAUSE: Final = 600.0
+
+
+Pages = AsyncGenerator[tuple[Sequence[str], Sequence[Sequence[Any]]]]
+"""Accepted rows, a page at a time: names of their values, and the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,71 +36,68 @@ class Accepted:
     """What an import hands over as a file.
 
     Attributes:
-        key: The import.
-        spec: Its type, whose target is a file.
+        run: The import, as its receiver knows it.
+        place: Of the file in the blob store, without its ending; the same for every attempt.
+        declared: Its type, whose target is a file.
+        fields: How each field of the type is read.
         scope: Values that all rows share.
         identity: Of the document and the message.
+        about: Further facts for the receiver.
     """
 
-    key: TaskKey
-    spec: TableSpec
+    run: str
+    place: str
+    declared: DeclaredType
+    fields: Sequence[FieldSpec]
     scope: Mapping[str, str]
     identity: str
+    about: Mapping[str, Any]
+
+    @property
+    def target(self) -> DeclaredTarget:
+        """What the type says of the file."""
+        assert self.declared.target is not None
+        return self.declared.target
 
     @property
     def format(self) -> str:
         """Of the file."""
-        declared = self.spec.declared
-        assert declared is not None
-        assert declared.target is not None
-        return str(declared.target.file)
+        return str(self.target.file)
 
     @property
     def name(self) -> str:
-        """Of the file in the blob store; the same for every attempt."""
-        return file_name(self.key, self.format)
+        """Of the file in the blob store."""
+        return f"{self.place}.{self.format}"
 
     @property
-    def fields(self) -> Sequence[FieldSpec]:
+    def columns(self) -> Sequence[FieldSpec]:
         """Columns of the file: the scope, every field, and what means none if it is kept."""
-        shared = [FieldSpec(name, ColumnKind.TEXT) for name in self.spec.scope]
-        kept = [FieldSpec(OTHER, ColumnKind.TEXT)] if self.spec.unmapped == "keep" else []
-        return [*shared, *self.spec.fields, *kept]
-
-
-def file_name(key: TaskKey, format: str) -> str:
-    """Where the accepted rows of an import are in the blob store."""
-    return f"accepted/{encoded(key.project_id)}/{encoded(key.task_id)}.{format}"
+        shared = [FieldSpec(name, ColumnKind.TEXT) for name in self.declared.scope]
+        is_kept = self.declared.unmapped == "keep"
+        return [*shared, *self.fields, *([FieldSpec(OTHER, ColumnKind.TEXT)] if is_kept else [])]
 
 
 class AcceptedFiles:
     """Writes accepted rows into files, and tells receivers of them.
 
     Args:
-        store: Has the rows.
         blobs: Where files go.
         scratch: Folder for temporary files.
         receivers: Name of each to who it is; None: no receiver is notified, as in a dry run.
     """
 
     def __init__(
-        self,
-        store: SqlImportStore,
-        blobs: Blobs,
-        scratch: Path,
-        receivers: Mapping[str, SignedWebhook] | None,
+        self, blobs: Blobs, scratch: Path, receivers: Mapping[str, SignedWebhook] | None
     ) -> None:
-        self._store = store
         self._blobs = blobs
         self._scratch = scratch
         self._receivers = receivers
 
-    async def write(self, accepted: Accepted) -> tuple[BlobRef, int]:
-        """Write the staged rows into the file; which it is, and how many they are.
+    async def write(self, accepted: Accepted, pages: Pages) -> tuple[BlobRef, int]:
+        """Write rows into the file; which it is, and how many they are.
 
         A second run writes the same bytes to the same place.
         """
-        pages = self._store.staged(accepted.key, accepted.spec.table)
         with scratch_folder(self._scratch) as folder:
             path = folder / "accepted"
             stopped = threading.Event()
@@ -112,7 +110,7 @@ class AcceptedFiles:
             return await self._blobs.upload(path, accepted.name), count
 
     async def tell(
-        self, accepted: Accepted, file: BlobRef, counts: Counts, report: BlobRef | None
+        self, accepted: Accepted, file: BlobRef, counts: Mapping[str, int], report: BlobRef | None
     ) -> None:
         """Tell the receiver of the type; the id of the message is that of the work.
 
@@ -120,10 +118,7 @@ class AcceptedFiles:
             NotYet: The receiver does not answer, or asks for a pause.
             Denied: It refuses the message, or the settings do not name it.
         """
-        declared = accepted.spec.declared
-        assert declared is not None
-        assert declared.target is not None
-        name = declared.target.webhook
+        name = accepted.target.webhook
         if name is None or self._receivers is None:
             return
         if name not in self._receivers:
@@ -131,24 +126,25 @@ class AcceptedFiles:
                 f"DOCFLOW_TYPE_WEBHOOKS has no {name!r}, which the type names as its webhook; "
                 "add it, restart the workers, and retry"
             )
-        run = workflow_id(accepted.key.project_id, accepted.key.task_id)
         body = {
             "type": _EVENT,
             "data": {
-                "import_id": run,
-                "project_id": accepted.key.project_id,
-                "task_id": accepted.key.task_id,
-                "document_type": declared.name,
-                "type_digest": declared.digest,
+                "import_id": accepted.run,
+                **accepted.about,
+                "document_type": accepted.declared.name,
+                "type_digest": accepted.declared.digest,
                 "scope": dict(accepted.scope),
                 "format": accepted.format,
                 "file": _reference(file),
-                "counts": {"accepted": counts.created, "rejected": counts.rejected},
+                "counts": dict(counts),
                 # Its bytes have a time in them, and are written again when the import ends.
                 "report": None if report is None else report.name,
             },
         }
-        id = "msg_" + hashlib.sha256(f"{run}\n{accepted.identity}".encode()).hexdigest()[:32]
+        id = (
+            "msg_"
+            + hashlib.sha256(f"{accepted.run}\n{accepted.identity}".encode()).hexdigest()[:32]
+        )
         try:
             await self._receivers[name].post(id, json.dumps(body, ensure_ascii=False).encode())
         except Throttled as error:
@@ -171,13 +167,11 @@ def _reference(blob: BlobRef) -> Mapping[str, Any]:
     return {"name": blob.name, "size": blob.size, "sha256": blob.sha256}
 
 
-async def _placed(
-    pages: AsyncIterator[tuple[Sequence[str], Sequence[Sequence[Any]]]], accepted: Accepted
-) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
+async def _placed(pages: Pages, accepted: Accepted) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
     """Rows with a value for each column of the file."""
     async for columns, rows in pages:
         places = {name: place for place, name in enumerate(columns)}
-        wanted = [places.get(field.name) for field in accepted.fields]
+        wanted = [places.get(field.name) for field in accepted.columns]
         yield [tuple(None if place is None else row[place] for place in wanted) for row in rows]
 
 
@@ -186,16 +180,16 @@ def _write(accepted: Accepted, rows: Iterator[tuple[Any, ...]], path: Path) -> i
 
     match accepted.format:
         case "parquet":
-            return write_parquet(accepted.fields, map(_flat, rows), path)
+            return write_parquet(accepted.columns, map(_flat, rows), path)
         case "csv":
             with path.open("wb") as file:
-                return write_csv(accepted.fields, map(_flat, rows), file)
+                return write_csv(accepted.columns, map(_flat, rows), file)
         case _:
             return _write_lines(accepted, rows, path)
 
 
 def _write_lines(accepted: Accepted, rows: Iterator[tuple[Any, ...]], path: Path) -> int:
-    names, count = [field.name for field in accepted.fields], 0
+    names, count = [field.name for field in accepted.columns], 0
     with path.open("w", encoding="utf-8", newline="") as file:
         for count, row in enumerate(rows, 1):  # noqa: B007 - the last one is their number
             values = {name: _plain(value) for name, value in zip(names, row, strict=True)}

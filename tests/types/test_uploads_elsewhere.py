@@ -1,0 +1,182 @@
+"""Uploads whose rows go into a table of a team, or into a file."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.exceptions import ApplicationError
+
+from activities.spreadsheets.rows import SpreadsheetFiles
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from adapters.http import signature
+from adapters.signed_webhook import SignedWebhook
+from adapters.types.files import read_type
+from tests.support.imports.activities import Killed, environment
+from tests.support.spreadsheets.activities import NOW, SpreadsheetSetup, StagedSpreadsheet
+from tests.support.webhook import receiving
+from tests.types.conftest import Erp, Installation, tools
+from tests.types.test_accepted_files import SECRET
+from tests.types.test_uploads import undone, uploaded
+from workflows.shared.errors import RuleViolation
+from workflows.spreadsheets.runs import HandOverInput, RowCounts
+
+ROWS = "tool_no,name,price,amount\nT-1,Wrench,149.90,\nT-2,Stand,38,4\nT-3,Bomb,1,1\n"
+AFTER = [("T-1", "Wrench", "149.90", 2), ("T-2", "Stand", "38.00", 4)]
+
+
+@pytest_asyncio.fixture
+async def sheets(erp: Erp, tmp_path: Path) -> SpreadsheetSetup:
+    database = erp.installation.database
+    await erp.installation.types.apply(tools())
+    store, types = SqlSpreadsheetStore(database, erp.targets), SheetTypes(database)
+    return SpreadsheetSetup(tmp_path, database, store, types=types)
+
+
+async def stored(erp: Erp) -> list[tuple[object, ...]]:
+    return await erp.sql(
+        'SELECT article_no, name, price::text, amount FROM stock."Tools" ORDER BY 1'
+    )
+
+
+async def test_an_upload_changes_a_table_of_a_team_and_is_undone(
+    erp: Erp,
+    sheets: SpreadsheetSetup,
+) -> None:
+    await erp.sql(
+        'INSERT INTO stock."Tools" (article_no, name, price, amount)'
+        " VALUES ('T-1', 'Key', 149.9, 2)"
+    )
+    before = await stored(erp)
+    sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    done = await sheet.process()
+    # The blank amount leaves what is there; their trigger refuses the last row.
+    assert done.counts == RowCounts(created=1, updated=1, error=1)
+    assert await stored(erp) == AFTER
+    [(line, message)] = await refused(sheets)
+    assert (line, message) == (4, "no bombs here")
+    assert await differences(sheets) == [("name", "Key", "Wrench")]
+    again = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    assert (await again.process()).counts == RowCounts(skipped=2, error=1)
+    for each in (again, sheet):
+        await each.finish()
+    result = await undone(sheet)
+    assert (result.counts.deleted, result.counts.restored) == (1, 1)
+    assert await stored(erp) == before
+    assert await erp.sql("SELECT run FROM stock.docflow_progress WHERE run NOT LIKE '%undo%'") == []
+
+
+async def refused(sheets: SpreadsheetSetup) -> list[tuple[object, ...]]:
+    rows = await sheets.select("spreadsheet_results", "line message")
+    return [row for row in rows if row[1] and "up to date" not in row[1]]
+
+
+async def differences(sheets: SpreadsheetSetup) -> list[tuple[object, ...]]:
+    return await sheets.select("spreadsheet_differences", "column_name before after")
+
+
+async def test_an_undo_leaves_rows_that_a_team_has_changed(
+    erp: Erp,
+    sheets: SpreadsheetSetup,
+) -> None:
+    sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    await sheet.process()
+    await sheet.finish()
+    with pytest.raises(RuleViolation, match="there is no preview"):
+        await sheets.store.preview_undo(sheet.order.uuid)
+    await erp.sql("UPDATE stock.\"Tools\" SET price = 1 WHERE article_no = 'T-2'")
+    result = await undone(sheet)
+    assert (result.counts.deleted, result.counts.left_alone) == (1, 1)
+    assert result.problems == ("row 3: tools T-2 was changed since",)
+    await erp.sql("UPDATE stock.\"Tools\" SET price = 38 WHERE article_no = 'T-2'")
+    later = NOW + timedelta(days=1)
+    assert (await undone(sheet, later)).counts.deleted == 2
+    assert await stored(erp) == []
+
+
+async def test_a_dry_run_writes_nothing_there(erp: Erp, sheets: SpreadsheetSetup) -> None:
+    sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    dry = StagedSpreadsheet(
+        sheets, sheet.order.model_copy(update={"dry_run": True}), sheet.analysis, sheet.staged
+    )
+    assert (await dry.process()).counts == RowCounts(created=2, error=1)
+    assert await stored(erp) == []
+    assert await erp.sql("SELECT run FROM stock.docflow_progress") == []
+
+
+async def test_a_kill_between_both_commits_writes_rows_once(
+    erp: Erp,
+    sheets: SpreadsheetSetup,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    write = erp.targets.write
+
+    async def killed(*args: object, **named: object) -> None:
+        await write(*args, **named)  # type: ignore[arg-type]
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(erp.targets, "write", killed)
+        with pytest.raises(Killed):
+            await sheet.process()
+    assert await stored(erp) == [("T-1", "Wrench", "149.90", None), ("T-2", "Stand", "38.00", 4)]
+    done = await sheet.process()
+    assert done.counts == RowCounts(created=2, error=1)
+    await sheet.finish()
+    assert (await undone(sheet)).counts.deleted == 2
+    assert await stored(erp) == []
+
+
+READINGS = """
+name: readings
+title: Readings
+key: [meter]
+unmapped: keep
+target: {file: jsonl, webhook: loader}
+fields:
+  meter: {kind: code, required: true}
+  day: {kind: date}
+  value: {kind: decimal, minimum: 0}
+"""
+
+
+async def test_an_upload_becomes_a_file_and_a_signed_call(
+    installation: Installation, tmp_path: Path
+) -> None:
+    declared = read_type(READINGS, "readings.yaml")
+    await installation.types.apply(declared)
+    database = installation.database
+    store, types = SqlSpreadsheetStore(database), SheetTypes(database)
+    sheets = SpreadsheetSetup(tmp_path, database, store, types=types)
+    text = "meter,day,value,Note\nM-1,2025-01-02,1.50,=x\nM-2,,-1,\nM-3,,,\n"
+    sheet = await uploaded(sheets, declared, text, project_id="P1")
+    done = await sheet.process()
+    assert done.counts == RowCounts(created=2, error=1)
+    assert done.hands_over
+    async with receiving() as receiver:
+        receivers = {"loader": SignedWebhook(receiver.url, (SECRET,))}
+        files = SpreadsheetFiles(store, sheets.blobs, types, sheets.scratch, receivers)
+        work = HandOverInput(order=sheet.order, counts=done.counts)
+        file = await environment().run(files.hand_over, work)
+        again = await environment().run(files.hand_over, work)
+        assert (again.name, again.size) == (file.name, file.size)
+    await sheet.finish()
+    path = tmp_path / "file"
+    await sheets.blobs.download(file.name, path)
+    empty = {"project_id": "P1", "day": None, "value": None, "other": None}
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+        {**empty, "meter": "M-1", "day": "2025-01-02", "value": "1.5", "other": {"Note": "=x"}},
+        {**empty, "meter": "M-3"},
+    ]
+    [(_, headers, body)] = receiver.requests
+    told = json.loads(body)["data"]
+    assert told["import_id"] == f"spreadsheet/{sheet.order.uuid}"
+    assert told["counts"] == {"accepted": 2, "rejected": 1}
+    assert told["file"] == {"name": file.name, "size": file.size, "sha256": file.sha256}
+    given = (headers["webhook-id"], int(headers["webhook-timestamp"]))
+    assert headers["webhook-signature"] == signature(SECRET, *given, body)
+    with pytest.raises(ApplicationError, match="went into a file"):
+        await undone(sheet)
