@@ -189,7 +189,7 @@ async def test_open_runs_keep_the_version_of_a_changed_type(site: Site) -> None:
         async with asyncio.timeout(60):
             done = await run.result()
         assert done.counts == Counts(created=1)
-        assert str(done.reason).startswith("The type orders has changed; this import kept its ver")
+        assert str(done.reason).startswith("The type orders has changed since; this import kept ")
     newest = await site.sent("orders", "O3", b"number,supplier,price\n3,S-1,1.50\n")
     done = await newest.result()
     assert (done.counts, done.reason) == (Counts(created=1), None)

@@ -11,14 +11,17 @@ import duckdb
 import pytest
 import xlsxwriter
 
+from activities.spreadsheets.rows import SpreadsheetFiles
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
+from tests.support.imports.activities import environment
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.spreadsheets.activities import SpreadsheetSetup
 from tests.types.conftest import FILES, Erp
 from workflows.imports.runs import TaskKey
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import DeclaredType
+from workflows.spreadsheets.runs import HandOverInput
 
 Outcome = tuple[list[str], list[Problem]]
 
@@ -123,6 +126,8 @@ CELLS: Final = (
     ("queue", "yours"),
     ("queue", "file"),
     ("upload", "own"),
+    ("upload", "yours"),
+    ("upload", "file"),
 )
 """Doors and the targets behind them."""
 COLUMNS: Final = {
@@ -225,7 +230,7 @@ async def sent(erp: Erp, declared: DeclaredType, content: bytes, trade: Trade) -
 async def uploaded(erp: Erp, declared: DeclaredType, content: bytes, trade: Trade) -> Outcome:
     """The rows and refusals of an upload."""
     database, folder = erp.installation.database, erp.installation.ports.folder
-    store = SqlSpreadsheetStore(database)
+    store = SqlSpreadsheetStore(database, erp.targets)
     sheets = SpreadsheetSetup(folder, database, store, types=SheetTypes(database))
     scope = {"project_id": "P1", **(trade.scope or {})}
     sheet = await sheets.prepare(
@@ -237,7 +242,11 @@ async def uploaded(erp: Erp, declared: DeclaredType, content: bytes, trade: Trad
         filename="file",
     )
     assert (await sheet.collect()).open == 0
-    await sheet.process()
+    done = await sheet.process()
+    if done.hands_over:
+        files = SpreadsheetFiles(store, sheets.blobs, sheets.types, sheets.scratch, {})
+        work = HandOverInput(order=sheet.order, counts=done.counts)
+        await environment().run(files.hand_over, work)
     pages = store.errors(sheet.order.uuid)
     problems = [each async for page in pages for _, row in page for each in row]
     return await rows_of(erp, declared, sheets.blobs), problems
