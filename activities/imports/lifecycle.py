@@ -248,7 +248,8 @@ class SmallTables:
         if SECTION in chunk.columns and any(code_columns(chunk, [SECTION])[0]):
             # Whether its lines are stored without their sections is looked up by the usual step.
             return None
-        return SmallTable(message, spec, chunk, note_of(reading))
+        note = note_of(reading, await self._store.types.superseded(spec))
+        return SmallTable(message, spec, chunk, note)
 
 
 def _is_simple(message: AnyTableMessage, plan: ImportPlan) -> bool:

@@ -694,8 +694,8 @@ class RowImports:
         count = mark.problem_count
         if reading is not None:
             stored = await self._stored_among_left_out(load, reading)
-            is_superseded = await self._store.types.is_superseded(load.spec)
-            note = _note(load, mark, reading, stored, is_superseded=is_superseded)
+            superseded = await self._store.types.superseded(load.spec)
+            note = _note(load, mark, reading, stored, superseded)
         if mark.counts.rejected and reading is not None:
             problems = await first_problems(self._store, load.key)
         if reading is not None:
@@ -768,15 +768,9 @@ def _note(
     mark: LoadMark,
     reading: TableReader,
     stored: Sequence[str],
-    *,
-    is_superseded: bool,
+    superseded: Sequence[str],
 ) -> str | None:
-    sentences: list[str] = []
-    if is_superseded and load.spec.declared is not None:
-        sentences.append(
-            f"The type {load.spec.declared.name} has changed since; this import kept version "
-            f"{load.spec.declared.digest[:12]}."
-        )
+    sentences = [*superseded]
     rejected = mark.counts.rejected
     if load.file is not None:
         if mark.finished and not load.held_back(mark):

@@ -403,7 +403,10 @@ class SqlImportStore:
         A name that several rows have means all of their keys.
         """
         declared = None if referred.table is None else target_of(referred.table)
-        if declared is not None:
+        if declared is not None and declared.target is not None:
+            if declared.target.file is not None:
+                # Rows of the document itself; no others are kept.
+                return {}
             found = await self._targets.known(declared, scope, (referred.key,), values)
             return {str(value): (str(value),) for (value,) in found}
         async with self._database.reading() as connection:

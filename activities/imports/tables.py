@@ -1,6 +1,6 @@
 """Which table a document type fills, of docflow's own types and of declared ones."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from types import MappingProxyType
@@ -108,12 +108,18 @@ class TableTypes:
         declared = await self._declared(message, facts.type_digest)
         return _checked(_declared_table(declared, self._schema), declared)
 
-    async def is_superseded(self, spec: TableSpec) -> bool:
-        """Whether another version of a declared type is in force by now."""
-        if spec.declared is None:
-            return False
-        newest = (await self._types.in_force()).get(spec.declared.name)
-        return newest is not None and newest.digest != spec.declared.digest
+    async def superseded(self, spec: TableSpec) -> Sequence[str]:
+        """A sentence for the note, if another version of a declared type is in force by now."""
+        declared = spec.declared
+        if declared is None or declared.name in builtin_types():
+            return ()
+        newest = (await self._types.in_force()).get(declared.name)
+        if newest is None or newest.digest == declared.digest:
+            return ()
+        return (
+            f"The type {declared.name} has changed since; this import kept version "
+            f"{declared.digest[:12]}.",
+        )
 
     async def referred(self, spec: TableSpec) -> Mapping[str, Referred]:
         """What the references of a table refer to, by field.

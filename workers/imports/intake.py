@@ -1,7 +1,7 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -33,6 +33,7 @@ from workflows.imports.document_import import DocumentImport
 from workflows.imports.findings import foreign_blob
 from workflows.imports.messages import (
     BulkMessage,
+    DeclaredMessage,
     DeleteMessage,
     FileMessage,
     ImportMessage,
@@ -42,6 +43,7 @@ from workflows.imports.messages import (
 from workflows.imports.runs import TASK_QUEUE, ImportInput
 from workflows.shared import attributes
 from workflows.shared.contracts import MEMO, Origin, digest_of
+from workflows.shared.declared_types import DeclaredType
 
 logger = logging.getLogger(__name__)
 
@@ -82,29 +84,34 @@ class ImportIntake:
         """
         warn_of_deliveries(self._queue, message_id, delivery_count)
         try:
-            message = read_message(raw, await self._declared(raw))
+            types = await self._declared(raw)
+            message = read_message(raw, types)
             if (refused := foreign_blob(message, self._prefixes)) is not None:
                 raise RefusedMessage(INVALID_MESSAGE, refused)
-            return await self._start(message, message_id)
+            return await self._start(message, message_id, types)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
         except PortError as error:
             logger.warning("message %r: its type cannot be looked up: %s", message_id, error)
             return Abandon(f"its type cannot be looked up: {error}")
 
-    async def _declared(self, raw: bytes) -> Collection[str]:
+    async def _declared(self, raw: bytes) -> Mapping[str, DeclaredType]:
         """The declared types, if the message is about none of docflow's own."""
         if self._types is None or not is_of_another_type(raw):
-            return ()
-        return (await self._types.in_force()).keys()
+            return {}
+        return await self._types.in_force()
 
     async def ready(self) -> bool:
         """Whether Temporal and the record of rejected messages answer."""
         return await both_answer(self._client, self._rejected)
 
-    async def _start(self, message: ImportMessage, message_id: str | None) -> Verdict:
+    async def _start(
+        self, message: ImportMessage, message_id: str | None, types: Mapping[str, DeclaredType]
+    ) -> Verdict:
         workflow_id = message.workflow_id
+        # Of the message as it was sent, whatever version of its type is in force.
         origin = Origin(queue=self._queue, message_id=message_id, digest=digest_of(message))
+        message = _with_version(message, types)
         try:
             if await self._is_started(message, origin, WorkflowIDReusePolicy.REJECT_DUPLICATE):
                 return Settle(workflow_id)
@@ -155,6 +162,16 @@ class ImportIntake:
         except WorkflowAlreadyStartedError:
             return False
         return True
+
+
+def _with_version(message: ImportMessage, types: Mapping[str, DeclaredType]) -> ImportMessage:
+    """The message with the version of its type that is in force: its run keeps that one."""
+    if not isinstance(message, DeclaredMessage) or message.type_digest is not None:
+        return message
+    declared = types.get(message.document_type)
+    return (
+        message if declared is None else message.model_copy(update={"type_digest": declared.digest})
+    )
 
 
 def summary(message: ImportMessage) -> str:

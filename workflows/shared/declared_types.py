@@ -81,7 +81,8 @@ def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType
                 f"{declared.name}: {name} refers to {field.to}, whose rows belong to "
                 f"{lacking[0]}; add it to 'scope'"
             )
-        if target.target is not None and target.target.file is not None:
+        is_file = target.target is not None and target.target.file is not None
+        if is_file and target.name != declared.name:
             raise RuleViolation(
                 f"{declared.name}: {name} refers to {field.to}, whose rows go into files: docflow "
                 "cannot look them up there"

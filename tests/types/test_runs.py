@@ -1,0 +1,195 @@
+"""Runs of declared types on a real worker: rows go to their targets, and versions stay."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import asyncpg
+import pytest
+import pytest_asyncio
+from temporalio.client import Client, WorkflowHandle
+from temporalio.testing import WorkflowEnvironment
+
+from adapters.database.engine import Database
+from adapters.http import signature
+from adapters.types.store import SqlDeclaredTypes
+from stack.temporal import TUNING, temporal_binary
+from tests.support.cli import run_docflow_in_thread
+from tests.support.dev_server import started
+from tests.support.fresh_database import DATABASES, fresh_url
+from tests.support.memory.rejected import MemoryRejectedMessages
+from tests.support.waiting import eventually
+from tests.support.webhook import Receiver, receiving
+from workers.imports.intake import ImportIntake
+from workers.imports.register import IMPORTS
+from workers.shared.cli.context import CliContext
+from workers.shared.plugin import docflow_plugin
+from workers.shared.register import Context
+from workers.shared.resources import open_resources
+from workers.shared.services.bodies import Settle
+from workers.shared.worker_factory import build_worker
+from workflows.imports.document_import import DocumentImport
+from workflows.imports.runs import Counts, ImportResult, ImportState
+from workflows.shared import attributes
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SECRET = b"a secret of thirty-two characters"
+STOCK = """
+name: stock
+title: Stock
+key: [article]
+target: {database: erp, table: stock}
+fields:
+  article: {kind: code, required: true}
+  amount: {kind: integer}
+"""
+READINGS = """
+name: readings
+title: Readings
+key: [meter]
+target: {file: jsonl, webhook: loader}
+fields:
+  meter: {kind: code, required: true}
+  value: {kind: decimal}
+"""
+SUPPLIERS = """
+name: suppliers
+title: Suppliers
+key: [number]
+fields:
+  number: {kind: code, required: true}
+"""
+ORDERS = """
+name: orders
+title: Orders
+key: [number]
+fields:
+  number: {kind: code, required: true}
+  supplier: {kind: reference, to: suppliers}
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A worker of imports, and the places where rows go."""
+
+    settings: dict[str, str]
+    client: Client
+    database: Database
+    receiver: Receiver
+    folder: Path
+
+    async def docflow(self, *arguments: str) -> str:
+        """What a command prints."""
+        context = CliContext(self.settings)
+        done = await run_docflow_in_thread(*arguments, context=context)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    async def apply(self, *texts: str) -> None:
+        """Put types in force as a team does."""
+        for number, text in enumerate(texts):
+            (self.folder / f"{number}.yaml").write_text(text, encoding="utf-8")
+        await self.docflow("types", "apply", "--folder", str(self.folder))
+
+    async def sent(self, kind: str, task: str, content: bytes) -> WorkflowHandle[Any, ImportResult]:
+        """The run of a message."""
+        blob = Path(self.settings["DOCFLOW_BLOB_FOLDER"], "imports", "uploads", task)
+        blob.parent.mkdir(parents=True, exist_ok=True)
+        blob.write_bytes(content)
+        message = {"document_type": kind, "project_id": "P1", "task_id": task}
+        body = json.dumps({**message, "blob_name": f"uploads/{task}", "filename": f"{task}.csv"})
+        intake = ImportIntake(
+            *(self.client, MemoryRejectedMessages()),
+            queue="import-queue",
+            types=SqlDeclaredTypes(self.database),
+        )
+        verdict = await intake.accept(body.encode(), 0, None)
+        assert isinstance(verdict, Settle), verdict
+        return self.client.get_workflow_handle_for(DocumentImport.run, f"import/P1/{task}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    start = partial(
+        WorkflowEnvironment.start_local,
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=[w for value in TUNING for w in ("--dynamic-config-value", value)],
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    with DATABASES.empty() as erp, pytest.MonkeyPatch.context() as patch:
+        async with receiving() as receiver, await started(start) as temporal:
+            client = temporal.client
+            patch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
+            loader = {"url": receiver.url, "secret": f"whsec_{base64.b64encode(SECRET).decode()}"}
+            settings = {
+                "DATABASE_URL": fresh_url(),
+                "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+                "DOCFLOW_SCRATCH": str(folder / "scratch"),
+                "DOCFLOW_TYPE_DATABASES": json.dumps({"erp": erp}),
+                "DOCFLOW_TYPE_WEBHOOKS": json.dumps({"loader": loader}),
+                "USER": "ada",
+            }
+            async with open_resources(settings) as resources:
+                own = IMPORTS.open(Context(settings, client, resources), IMPORTS.settings(settings))
+                async with own as opened, build_worker(client, IMPORTS, resources, opened):
+                    yield Site(settings, client, resources.database, receiver, folder)
+
+
+async def test_a_message_fills_a_table_of_a_team_and_a_file(site: Site) -> None:
+    erp = json.loads(site.settings["DOCFLOW_TYPE_DATABASES"])["erp"]
+    connection = await cast("Any", asyncpg).connect(erp)
+    try:
+        await connection.execute(
+            "CREATE TABLE stock (project_id text, article text, amount int CHECK (amount >= 0),"
+            " PRIMARY KEY (project_id, article))"
+        )
+        await site.apply(STOCK, READINGS)
+        run = await site.sent("stock", "S1", b"article,amount\nA-1,4\nA-2,-1\nA-3,2\n")
+        done = await run.result()
+        assert (done.state, done.counts) == (ImportState.COMPLETED, Counts(created=2, rejected=1))
+        assert "stock_amount_check" in done.problems[0].reason
+        rows = await connection.fetch("SELECT article, amount FROM stock ORDER BY article")
+        assert [tuple(row) for row in rows] == [("A-1", 4), ("A-3", 2)]
+    finally:
+        await connection.close()
+    run = await site.sent("readings", "R1", b"meter,value\nM-1,1.50\nM-2,x\n")
+    done = await run.result()
+    assert done.counts == Counts(created=1, rejected=1)
+    [(_, headers, body)] = site.receiver.requests
+    told = json.loads(body)["data"]
+    given = (headers["webhook-id"], int(headers["webhook-timestamp"]))
+    assert headers["webhook-signature"] == signature(SECRET, *given, body)
+    file = Path(site.settings["DOCFLOW_BLOB_FOLDER"], "imports", told["file"]["name"])
+    row = {"project_id": "P1", "meter": "M-1", "value": "1.5"}
+    assert [json.loads(line) for line in file.read_text().splitlines()] == [row]
+
+
+async def test_open_runs_keep_the_version_of_a_changed_type(site: Site) -> None:
+    await site.apply(SUPPLIERS, ORDERS)
+    runs = [await site.sent("orders", f"O{n}", b"number,supplier\n%d,S-1\n" % n) for n in range(3)]
+    for run in runs:
+
+        async def parked(run: WorkflowHandle[Any, ImportResult] = run) -> bool:
+            return (await run.query(DocumentImport.status)).state == ImportState.PARKED
+
+        await eventually(parked, seconds=60, pause=0.1)
+    await site.apply(SUPPLIERS, ORDERS + "  price: {kind: money, required: true}\n")
+    await (await site.sent("suppliers", "U1", b"number\nS-1\n")).result()
+    for number, run in enumerate(runs):
+        await site.docflow("retry", f"import/P1/O{number}")
+        async with asyncio.timeout(60):
+            done = await run.result()
+        assert done.counts == Counts(created=1)
+        assert str(done.reason).startswith("The type orders has changed since; this import kept ")
+    newest = await site.sent("orders", "O3", b"number,supplier,price\n3,S-1,1.50\n")
+    done = await newest.result()
+    assert (done.counts, done.reason) == (Counts(created=1), None)
