@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import xlsxwriter
 
-from tests.support.gateway import GOOD, HEADER, Stack, import_in, token
+from tests.support.gateway import GOOD, HEADER, Stack, import_in, page_of, token
 from tests.support.waiting import eventually
 from workers.shared.gateway.pages.site import COOKIE
 
@@ -35,7 +35,7 @@ async def test_another_sheet_is_asked_about_and_columns_without_a_field_are_list
         assert answer["leftOutSheets"] == ["Walkers"]
         async with stack.browser("") as browser:
             browser.cookies.set(COOKIE, token("anna"))
-            page = (await browser.get(f"/imports/{uuid}")).text
+            page = await page_of(browser, uuid)
         listed = page.split('id="left-out"')[1].split("</div>")[0]
         assert "Shoe size" in listed and "Walkers" in listed
         layout = await anna.put(f"/api/imports/{uuid}/layout", json={"noHeader": True})
@@ -53,7 +53,7 @@ async def test_a_table_above_the_header_is_asked_about(stack: Stack) -> None:
             anna, "COLUMN_MAPPING", rows.encode(), filename="two.csv", autoStart="true"
         )
         browser.cookies.set(COOKIE, token("anna"))
-        page = (await browser.get(f"/imports/{uuid}")).text
+        page = await page_of(browser, uuid)
         layout = await anna.put(f"/api/imports/{uuid}/layout", json={"headerLine": 1})
         assert layout.status_code == 202, layout.text
         assert layout.json()["leftOutLines"] == []
@@ -104,14 +104,7 @@ async def test_a_row_that_is_taken_for_headers_is_asked_about(stack: Stack) -> N
     async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
         uuid = await import_in(anna, "COLUMN_MAPPING", rows.encode(), filename="headless.csv")
         browser.cookies.set(COOKIE, token("anna"))
-        before = ""
-
-        async def rows_are_read() -> bool:
-            nonlocal before
-            before = (await browser.get(f"/imports/{uuid}")).text
-            return "docflow is reading the file" not in before
-
-        await eventually(rows_are_read)
+        before = await page_of(browser, uuid)
         layout = await anna.put(f"/api/imports/{uuid}/layout", json={"noHeader": True})
         assert layout.status_code == 202, layout.text
         after = (await browser.get(f"/imports/{uuid}")).text

@@ -228,6 +228,19 @@ async def until(browser: httpx.AsyncClient, uuid: str, state: str) -> dict[str, 
     return status
 
 
+async def page_of(browser: httpx.AsyncClient, uuid: str) -> str:
+    """The page of an import that waits for a person, once the top of its file is read."""
+    page = ""
+
+    async def is_read() -> bool:
+        nonlocal page
+        page = (await browser.get(f"/imports/{uuid}")).text
+        return "docflow is reading the file" not in page
+
+    await eventually(is_read)
+    return page
+
+
 def uploaded_files(stack: Stack) -> set[str]:
     """Names of the blobs that were uploaded, without those that runs make of them."""
     folder = stack.resources.scratch.parent / "blobs"
