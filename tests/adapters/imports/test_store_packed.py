@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from activities.imports import column_table
-from activities.imports.rows import CodeSpelling
+from activities.imports.references import CodeSpelling
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
 from activities.imports.tables import own_tables
