@@ -1,6 +1,7 @@
 """Rows of declared types go into tables of the teams that declared them."""
 
 import asyncio
+import json
 import re
 import signal
 import sys
@@ -21,10 +22,12 @@ from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.types import target_images
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
+from adapters.types.tables import STAGED, register_table
 from adapters.types.targets import TargetTables
 from tests.support.imports.activities import Killed, message_of
+from tests.support.webhook import receiving
 from tests.types.conftest import TOOLS, Erp, tools
-from tests.types.dying_writer import CHUNKS, ROWS, STOCK, written
+from tests.types.dying_writer import CHUNKS, ROWS, imported, stock
 from workers.imports.rehearsal import rehearsed
 from workflows.imports.runs import Closing, Counts, ImportState, TaskKey
 from workflows.shared.errors import PERMANENT, UNAVAILABLE, RuleViolation
@@ -338,26 +341,80 @@ async def test_rows_of_their_table_are_exported_with_their_kinds(erp: Erp) -> No
     ]
 
 
-@pytest.mark.parametrize("last", range(1, CHUNKS + 1))
-async def test_a_process_killed_at_any_chunk_writes_each_row_once(erp: Erp, last: int) -> None:
-    database = erp.installation.database
-    await erp.sql(
-        "CREATE TABLE stock (project_id text, article text, amount int CHECK (amount >= 0),"
-        " PRIMARY KEY (project_id, article)); CREATE TABLE seen (article text);"
-        "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN INSERT INTO seen VALUES (NEW.article); RETURN NEW; END $$;"
-        "CREATE TRIGGER see AFTER INSERT OR UPDATE ON stock FOR EACH ROW EXECUTE FUNCTION see()"
-    )
-    await erp.installation.types.apply(STOCK)
-    url = database.engine.url.render_as_string(hide_password=False)
-    command = ("-m", "tests.types.dying_writer", url, erp.url, str(last))
+async def killed(erp: Erp, kind: str, step: str, last: int, hook: str) -> None:
+    """Import in a process of its own, until it dies behind a step."""
+    url = erp.installation.database.engine.url.render_as_string(hide_password=False)
+    folder = str(erp.installation.ports.folder)
+    command = ("-m", "tests.types.dying_writer", url, erp.url, hook, folder, kind, step, str(last))
     dying = await asyncio.create_subprocess_exec(sys.executable, *command)
     assert await dying.wait() == -signal.SIGKILL
-    mark = await written(erp.installation.store)
-    rows = CHUNKS * (ROWS - 1)
-    assert mark.counts == Counts(created=rows, rejected=CHUNKS)
-    assert await erp.sql("SELECT count(*), count(DISTINCT article) FROM seen") == [(rows, rows)]
+
+
+KILLS = [
+    *(("merge", "write", chunk) for chunk in range(1, CHUNKS + 1)),
+    *((kind, "stage", chunk) for kind in ("replace", "append") for chunk in range(1, CHUNKS + 1)),
+    *((kind, "write", 1) for kind in ("replace", "append")),
+]
+
+
+@pytest.mark.parametrize(("strategy", "step", "last"), KILLS)
+async def test_a_process_killed_at_any_chunk_writes_each_row_once(
+    erp: Erp, strategy: str, step: str, last: int
+) -> None:
+    await erp.sql(
+        "CREATE TABLE stock (project_id text, article text, amount int CHECK (amount >= 0),"
+        " PRIMARY KEY (project_id, article)); CREATE TABLE seen (change text, article text);"
+        "INSERT INTO stock VALUES ('P1', 'OLD'), ('P2', 'OLD');"
+        "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN INSERT INTO seen SELECT TG_OP, coalesce(NEW.article, OLD.article); "
+        "RETURN NULL; END $$;"
+        "CREATE TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON stock FOR EACH ROW"
+        " EXECUTE FUNCTION see()"
+    )
+    await erp.installation.types.apply(stock(strategy))
+    await killed(erp, strategy, step, last, "http://127.0.0.1:1")
+    done, _ = await imported(
+        erp.installation.store, erp.installation.ports.folder, strategy, "http://127.0.0.1:1"
+    )
+    refused = CHUNKS if strategy == "merge" else 0
+    rows, gone = CHUNKS * ROWS - refused, int(strategy == "replace")
+    assert done.counts == Counts(created=rows, rejected=refused, deleted=gone)
+    seen = await erp.sql("SELECT change, count(*), count(DISTINCT article) FROM seen GROUP BY 1")
+    deleted = [("DELETE", 1, 1)] if gone else []
+    assert sorted(seen) == [*deleted, ("INSERT", rows, rows)]
+    assert await erp.sql("SELECT count(*) FROM stock") == [(rows + 2 - gone,)]
     assert await erp.sql("SELECT run FROM public.docflow_progress") == []
     images = select(func.count()).select_from(target_images)
-    async with database.reading() as connection:
-        assert await connection.scalar(images) == CHUNKS
+    async with erp.installation.database.reading() as connection:
+        assert await connection.scalar(images) == (CHUNKS if strategy == "merge" else 1)
+
+
+@pytest.mark.parametrize(
+    ("step", "last"),
+    [
+        *(("stage", chunk) for chunk in range(1, CHUNKS + 1)),
+        # The document is the first one.
+        *(("upload", 2), ("tell", 1), ("hand_over", 1)),
+    ],
+)
+async def test_a_process_killed_at_any_chunk_hands_each_row_over_once(
+    erp: Erp, step: str, last: int
+) -> None:
+    declared = stock("file")
+    await erp.installation.types.apply(declared)
+    async with receiving() as receiver:
+        await killed(erp, "file", step, last, receiver.url)
+        done, blobs = await imported(
+            erp.installation.store, erp.installation.ports.folder, "file", receiver.url
+        )
+    assert done.counts == Counts(created=CHUNKS * (ROWS - 1), rejected=CHUNKS)
+    path = erp.installation.ports.folder / "accepted"
+    await blobs.download("accepted/P1/T1.jsonl", path)
+    articles = [json.loads(line)["article"] for line in path.read_text().splitlines()]
+    refused = range(ROWS - 1, CHUNKS * ROWS, ROWS)
+    assert articles == [f"A-{n}" for n in range(CHUNKS * ROWS) if n not in refused]
+    # A second call is the first one again.
+    assert len(receiver.requests) == (2 if step == "tell" else 1)
+    assert len({(each[1]["webhook-id"], each[2]) for each in receiver.requests}) == 1
+    async with erp.installation.database.reading() as connection:
+        assert (await connection.execute(STAGED[register_table(declared)].select())).all() == []
