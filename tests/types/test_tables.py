@@ -1,6 +1,9 @@
 """Types are put in force: their tables are made and widened, and nothing is lost unasked."""
 
 import asyncio
+import os
+import sys
+from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect
@@ -110,6 +113,36 @@ async def test_two_that_apply_at_once_take_turns(installation: Installation) -> 
     assert all("lose the values of maker" in str(each) for each in refused)
     assert "maker" in await columns(installation, "tools")
     assert (await installation.types.in_force())["tools"] == second
+
+
+async def test_processes_that_apply_two_types_at_once_take_turns(
+    installation: Installation, tmp_path: Path
+) -> None:
+    url = installation.database.engine.url.render_as_string(hide_password=False)
+
+    async def applied(name: str) -> str:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        text = FIRST.replace("name: tools", f"name: {name}")
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+        applying = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "workers.shared.cli", "types", "apply", "--folder", folder),
+            env={**os.environ, "DATABASE_URL": url},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await applying.communicate()
+        assert applying.returncode == 0, said
+        return said.decode()
+
+    # Each makes the schema, unless the other one has.
+    for said in await asyncio.gather(applied("left"), applied("right")):
+        assert "is in force now" in said
+    assert set(await installation.types.in_force()) == {"left", "right"}
+    tables = ("left", "right", "staged_left", "staged_right")
+    assert await installation.database_tables(*tables) == {*tables}
+    for said in await asyncio.gather(applied("left"), applied("right")):
+        assert "CREATE" not in said
 
 
 async def test_a_table_belongs_to_one_type_and_stays_its_table(
