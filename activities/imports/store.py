@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 from uuid import uuid4
 
+from pydantic_core import to_json
 from sqlalchemy import (
     delete,
     insert,
@@ -25,7 +26,7 @@ from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.errors import unstorable
-from adapters.database.foreign import ForeignDatabases
+from adapters.database.foreign import ForeignDatabases, Step
 from adapters.database.foreign_rows import Refused, Written, pack_images
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.imports import (
@@ -239,14 +240,16 @@ class SqlImportStore:
             refused = unstorable(batch)
             good = batch.take([n for n in range(len(batch)) if n not in refused])
             identity, *_ = chunk.header or load.mark.header
-            step = f"{identity[:_IDENTITY]}/{load.mark.cursor}-{chunk.cursor}"
+            name = f"{identity[:_IDENTITY]}/{load.mark.cursor}"
+            content = to_json([batch.columns, list(good.lines), list(good.rows)])
+            step = Step(str(load.token), name, content)
 
             async def pages() -> AsyncIterator[tuple[Sequence[Any], Sequence[int]]]:
                 if good.rows:
                     yield good.rows, good.lines
 
             written = await self._targets.write(
-                declared, str(load.token), step, batch.columns, pages(), strategy.value, {}
+                declared, step, batch.columns, pages(), strategy.value, {}
             )
             for each in written.refused:
                 place = places[each.place]
@@ -275,9 +278,10 @@ class SqlImportStore:
                     async for batch, _ in upserts.staged_pages(connection, opened, table):
                         yield batch.rows, batch.lines
 
-            step = f"{load.mark.header[0][:_IDENTITY]}/all"
+            # The staged rows are the same at every attempt.
+            step = Step(str(load.token), f"{load.mark.header[0][:_IDENTITY]}/all")
             written = await self._targets.write(
-                declared, str(load.token), step, columns, pages(), strategy.value, scope
+                declared, step, columns, pages(), strategy.value, scope
             )
             await upserts.refuse_staged(connection, load, table, written.refused)
             await _keep_images(connection, key, declared, written)

@@ -6,7 +6,7 @@ from itertools import compress, count, groupby
 from operator import ne
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 from sqlalchemy import Table, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,12 +21,15 @@ from activities.spreadsheets.row_images import (
 )
 from adapters.database.bulk import engine as bulk
 from adapters.database.engine import Database
+from adapters.database.foreign import Step
 from adapters.database.foreign_rows import Image, Refused, Written
 from adapters.database.models.spreadsheets import spreadsheet_imports, spreadsheet_journal
 from adapters.types.store import known_table
+from adapters.types.tables import refuse_other_kinds
 from adapters.types.targets import TargetTables
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import OTHER, DeclaredType
+from workflows.spreadsheets.fields import SheetChunk, SheetMark
 
 
 def run_name(uuid: str) -> str:
@@ -35,9 +38,30 @@ def run_name(uuid: str) -> str:
 
 
 async def type_elsewhere(connection: AsyncConnection, opened: LockedImport) -> DeclaredType | None:
-    """The type of an import, if its rows go elsewhere; its table is known from here on."""
+    """The type of an import, if its rows go elsewhere; its table is known from here on.
+
+    Raises:
+        RuleViolation: The table has columns of other kinds than this version of the type.
+    """
     declared = await known_table(connection, opened.row.import_type, opened.row.type_digest)
-    return None if declared is None or declared.target is None else declared
+    if declared is None:
+        return None
+    if declared.target is None:
+        await refuse_other_kinds(connection, declared)
+        return None
+    return declared
+
+
+def step_of(uuid: str, chunk: SheetChunk, incoming: Incoming) -> Step:
+    """What a chunk does in a table of a team, by its place in the import."""
+    content = to_json([incoming.columns, list(incoming.origins), list(incoming.rows)])
+    return Step(run_name(uuid), f"{chunk.round}/{chunk.number}", content)
+
+
+def is_noted(mark: SheetMark, step: str) -> bool:
+    """Whether docflow has noted a step of `step_of`."""
+    round, _, number = step.partition("/")
+    return (int(round), int(number)) < (mark.round, mark.chunk)
 
 
 @dataclass
@@ -66,7 +90,7 @@ async def meet_there(
     declared: DeclaredType,
     incoming: Incoming,
     lines: Sequence[int],
-    work: tuple[str, str],
+    step: Step,
     *,
     strategy: str,
     dry_run: bool,
@@ -78,7 +102,7 @@ async def meet_there(
         declared: The type.
         incoming: The rows.
         lines: Line of each source row of the chunk.
-        work: The run and its step; a step is done once.
+        step: Is done once.
         strategy: How rows meet those that are there.
         dry_run: Find out only.
     """
@@ -86,9 +110,8 @@ async def meet_there(
     async def pages() -> AsyncIterator[tuple[Sequence[Any], Sequence[int]]]:
         yield incoming.rows, range(len(incoming.rows))
 
-    run, step = work
     written = await targets.write(
-        *(declared, run, step, incoming.columns, pages(), strategy),
+        *(declared, step, incoming.columns, pages(), strategy),
         scope={},
         blanks_keep=True,
         dry=dry_run,

@@ -582,9 +582,9 @@ async def _write_elsewhere(
     if declared.target is None or declared.target.table is None:
         met = elsewhere.put_aside(incoming, chunk.lines)
     else:
-        work = (elsewhere.run_name(uuid), f"{chunk.round}/{chunk.number}-{chunk.cursor}")
+        step = elsewhere.step_of(uuid, chunk, incoming)
         met = await elsewhere.meet_there(
-            *(targets, declared, incoming, chunk.lines, work),
+            *(targets, declared, incoming, chunk.lines, step),
             strategy=target.strategy,
             dry_run=dry_run,
         )

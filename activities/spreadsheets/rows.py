@@ -379,6 +379,7 @@ class SpreadsheetUndoSteps:
             refusal = await self._store.begin_undo(order)
             if refusal is not None:
                 raise RuleViolation(refusal)
+            await self._store.settle(order.uuid)
             chunks = 0
             while await self._store.undo_chunk(order.uuid):
                 chunks += 1

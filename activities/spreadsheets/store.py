@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import date, datetime
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import delete, select
@@ -490,10 +491,30 @@ class SqlSpreadsheetStore:
         async with self._targets.turns, self._database.transaction() as connection:
             return await undo_store.undo_chunk(connection, uuid, self._targets)
 
+    async def settle(self, uuid: str) -> None:
+        """Take back what went into a table of a team and was never noted, because a worker died.
+
+        Nothing happens if docflow's own tables have the rows, or the import has not ended.
+        """
+        async with self._targets.turns, self._database.transaction() as connection:
+            opened = await lock_known(connection, uuid)
+            declared = await elsewhere.type_elsewhere(connection, opened)
+            if declared is None or declared.target is None or not opened.ended:
+                return
+            if declared.target.table is not None and not opened.row.dry_run:
+                run, mark = elsewhere.run_name(uuid), opened.mark
+                await self._targets.settle(declared, run, partial(elsewhere.is_noted, mark))
+
     async def end_undo(self, uuid: str) -> UndoResult:
         """Mark an import as undone; what was done and what was left alone."""
         async with self._database.transaction() as connection:
-            return await undo_store.end_undo(connection, uuid)
+            done = await undo_store.end_undo(connection, uuid)
+            declared = await elsewhere.type_elsewhere(
+                connection, await lock_known(connection, uuid)
+            )
+        if declared is not None:
+            await self.forget_steps(uuid, declared)
+        return done
 
     async def expired(self, order: RetentionInput, now: datetime) -> ExpiredPage:
         """Imports that are due for purging, the oldest first; never one that is PROCESSING."""

@@ -331,11 +331,9 @@ async def _refusal_of_type(connection: AsyncConnection, opened: LockedImport) ->
     is_file = declared is not None and declared.target is not None and declared.target.file
     if not (is_file and opened.ended):
         return None
-    if opened.row.journal_purged_at is None:
-        return "the rows of this import were not handed over: there is nothing to take back"
     return (
-        "the rows of this import went into a file; docflow cannot take them back. Ask whoever "
-        "loads the file"
+        "the rows of this import go into a file; docflow cannot take them back. If it has called, "
+        "ask whoever loads the file"
     )
 
 

@@ -7,6 +7,7 @@ A crash between their transaction and docflow's doubles nothing: the result of a
 the side table `docflow_progress`, written in the transaction that writes the rows.
 """
 
+import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -26,9 +27,11 @@ SIDE: Final = "docflow_progress"
 _CONNECTIONS: Final = 6
 _SESSION: Final = (
     "SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true),"
-    " set_config('IntervalStyle', 'postgres', true), set_config('bytea_output', 'hex', true)"
+    " set_config('IntervalStyle', 'postgres', true), set_config('bytea_output', 'hex', true),"
+    " set_config('lock_timeout', '10s', true)"
 )
-"""So that texts of values mean the same in every session."""
+"""So that texts of values mean the same in every session, and that a lock there is waited for by
+another attempt: docflow holds locks of its own meanwhile."""
 _TABLE: Final = """
 SELECT c.oid::bigint AS oid, c.relkind::text AS kind, EXISTS (
     SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 7 = 7
@@ -111,6 +114,8 @@ class ForeignColumn:
             return f"({text} ~ '^[+-]?0[0-9]' OR {number} IS DISTINCT FROM {kept})"
         if self.category == "S" and self.is_domain:
             return f"({text} IS DISTINCT FROM {text}::{self.cast_to}::text)"
+        if self.category in "DT":
+            return f"({text}::{self.cast_to} IS DISTINCT FROM {text}::{self.written})"
         return None
 
     def is_same(self, stored: str, text: str) -> str:
@@ -141,7 +146,7 @@ class ForeignColumn:
         if kind in ("date", "time", "timestamp"):
             taken = {"date": ("date", "timestamp"), "time": ("time",)}.get(kind, ())
             return None if self.base in taken else "the kinds do not fit"
-        return "the kinds do not fit" if self.category in "BDT" else None
+        return "the kinds do not fit" if self.category in "ABDGTV" else None
 
 
 @dataclass(frozen=True)
@@ -336,24 +341,40 @@ async def has_side_table(connection: AsyncConnection, schema: str) -> bool:
     return bool(await rows_of(connection, _TABLE, schema, SIDE))
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of some work in their database.
+
+    Attributes:
+        run: The work; nobody else has this name.
+        name: Of the part.
+        digest: Of what is to be done: an attempt that does something else is another one.
+    """
+
+    run: str
+    name: str
+    digest: bytes = b""
+
+
 async def once(
     connection: AsyncConnection,
     schema: str,
-    run: str,
-    step: str,
+    step: Step,
     act: Callable[[], Awaitable[bytes]],
+    undo: Callable[[bytes], Awaitable[None]] | None = None,
 ) -> bytes:
     """Do a step once, in the transaction of the connection, and remember its result.
 
-    A second call returns what the first one did, and does nothing. A concurrent one waits.
-    Results of other steps of the run are forgotten: docflow has them when the next step begins.
+    A second call returns what the first one did, and does nothing; if it is to do something else,
+    what the first one did is taken back first. A concurrent one waits. Results of other steps of
+    the run are forgotten: docflow has them when the next step begins.
 
     Args:
         connection: In a transaction of their database.
         schema: Of the side table.
-        run: The work; nobody else has this name.
-        step: Part of it.
+        step: What is done once.
         act: Does it, on the connection.
+        undo: Takes back a result; None: the step does the same each time.
 
     Raises:
         Denied: There is no side table.
@@ -367,22 +388,36 @@ async def once(
     began = await rows_of(
         connection,
         f"INSERT INTO {side} (run, step) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING run",
-        run,
-        step,
+        step.run,
+        step.name,
     )
+    mark = hashlib.sha256(step.digest).digest()
     if not began:
         query = f"SELECT result FROM {side} WHERE run = $1 AND step = $2"
-        return bytes((await rows_of(connection, query, run, step))[0][0])
+        done = bytes((await rows_of(connection, query, step.run, step.name))[0][0])
+        if undo is None or done.startswith(mark):
+            return done[len(mark) :]
+        await undo(done[len(mark) :])
     result = await act()
     await connection.exec_driver_sql(
-        f"UPDATE {side} SET result = $3 WHERE run = $1 AND step = $2", (run, step, result)
+        f"UPDATE {side} SET result = $3 WHERE run = $1 AND step = $2",
+        (step.run, step.name, mark + result),
     )
     await connection.exec_driver_sql(
-        f"DELETE FROM {side} WHERE run = $1 AND step <> $2", (run, step)
+        f"DELETE FROM {side} WHERE run = $1 AND step <> $2", (step.run, step.name)
     )
     return result
 
 
+async def remembered(connection: AsyncConnection, schema: str, run: str) -> Sequence[Any]:
+    """Steps of a run that the side table remembers: name and result of each."""
+    query = f"SELECT step, result FROM {quoted(schema)}.{SIDE} WHERE run = $1"
+    found = await rows_of(connection, query, run)
+    return [(step, bytes(result)[hashlib.sha256().digest_size :]) for step, result in found]
+
+
 async def forget(connection: AsyncConnection, schema: str, run: str) -> None:
-    """Remove what the side table remembers of a run that has ended."""
-    await connection.exec_driver_sql(f"DELETE FROM {quoted(schema)}.{SIDE} WHERE run = $1", (run,))
+    """Remove what the side table remembers of a run that has ended, and of its undo."""
+    await connection.exec_driver_sql(
+        f"DELETE FROM {quoted(schema)}.{SIDE} WHERE run = $1 OR starts_with(run, $1 || '/')", (run,)
+    )

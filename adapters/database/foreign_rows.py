@@ -190,7 +190,9 @@ class _Suppressed(Exception):
 
 
 _SUPPRESSED: Final = "the table did not take the row: a trigger, rule or policy of it keeps it out"
+_TWICE: Final = "has the key of an earlier row, as the table compares keys; remove one of them"
 _THERE: Final = "there is a row of this key already; strategy 'append' changes none"
+_CHANGED: Final = "was changed since"
 _MISSING: Final = "there is no row of this key to update; strategy 'update_only' creates none"
 
 
@@ -229,6 +231,7 @@ class RowWriter:
         self._columns = [table.columns[name] for name in columns]
         self._values = [name for name in columns if name not in key]
         self._blanks_keep = blanks_keep
+        self._written = set[Texts]()
 
     async def write(self, rows: Sequence[Sequence[Any]]) -> Written:
         """Write rows; those that their server refuses are part of the result.
@@ -270,6 +273,7 @@ class RowWriter:
                     continue
                 break
             done.add(taken)
+            self._written |= {image.key for image in taken.images}
             return set()
         assert failed is not None
         if len(rows) > 1:
@@ -286,6 +290,9 @@ class RowWriter:
     async def _take(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
         rows = await self._kept(rows, done)
         there = await self._there(rows)
+        twice = {place for place, each in there.items() if each.key in self._written}
+        done.refused += [Refused(place, None, _TWICE) for place in sorted(twice)]
+        rows = [row for row in rows if row[0] not in twice]
         new = [row for row in rows if row[0] not in there]
         if self._strategy == "update_only":
             done.refused += [Refused(place, None, _MISSING) for place, _ in new]
@@ -409,8 +416,8 @@ class RowWriter:
         if len(changed) != len(rows):
             raise _Suppressed
         width = len(self._key)
-        done.updated += len(changed)
-        done.images += [
+        # Their table may have made of a value what it held before.
+        made = [
             Image(
                 tuple(rest[:width]),
                 tuple(self._values),
@@ -419,7 +426,11 @@ class RowWriter:
                 place,
             )
             for place, *rest in changed
+            if there[place].values != tuple(rest[width:])
         ]
+        done.updated += len(made)
+        done.unchanged += len(changed) - len(made)
+        done.images += made
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,22 +531,22 @@ async def take_back(
     for image in reversed(images):
         try:
             async with connection.begin_nested():
-                is_done = await _take_back(connection, table, key, image)
+                conflict = await _take_back(connection, table, key, image)
         except sqlalchemy.exc.DBAPIError as error:
             if not is_refusal(error):
                 raise
-            done.conflicts.append((image.key, _refused(0, error).reason))
-            continue
-        if is_done:
+            conflict = _refused(0, error).reason
+        if conflict is None:
             done.restored += 1
         else:
-            done.conflicts.append((image.key, "was changed since"))
+            done.conflicts.append((image.key, conflict))
     return done
 
 
 async def _take_back(
     connection: AsyncConnection, table: ForeignTable, key: Sequence[str], image: Image
-) -> bool:
+) -> str | None:
+    """Undo one change; why it stays."""
     sql, columns = table.sql, table.columns
     if image.after is None:
         assert image.before is not None
@@ -547,13 +558,17 @@ async def _take_back(
             f"INSERT INTO {sql} ({names}) OVERRIDING SYSTEM VALUE SELECT {values}"
             " ON CONFLICT DO NOTHING RETURNING 1"
         )
-        return bool(await rows_of(connection, query, *image.before))
-    known = [*zip(key, image.key, strict=True), *zip(image.columns, image.after, strict=True)]
-    as_left = " AND ".join(
-        f"{quoted(name)}::text IS NOT DISTINCT FROM ${n}::text"
-        for n, (name, _) in enumerate(known, 1)
+        return None if await rows_of(connection, query, *image.before) else _CHANGED
+    # By the key alone at first, so that an index finds the row.
+    its_key = " AND ".join(
+        f"{quoted(name)} = {columns[name].value(f'${n}::text')}" for n, name in enumerate(key, 1)
     )
-    given: list[Any] = [value for _, value in known]
+    values = "".join(
+        f" AND {quoted(name)}::text IS NOT DISTINCT FROM ${n}::text"
+        for n, name in enumerate(image.columns, len(key) + 1)
+    )
+    as_left = its_key + values
+    given: list[Any] = [*image.key, *image.after]
     if image.before is None:
         query = f"DELETE FROM {sql} WHERE {as_left} RETURNING 1"
     else:
@@ -563,7 +578,12 @@ async def _take_back(
         )
         query = f"UPDATE {sql} SET {sets} WHERE {as_left} RETURNING 1"
         given += image.before
-    return bool(await rows_of(connection, query, *given))
+    if await rows_of(connection, query, *given):
+        return None
+    if await rows_of(connection, f"SELECT 1 FROM {sql} WHERE {its_key}", *image.key):
+        return _CHANGED
+    # Of a row that the import made nothing is left to do.
+    return None if image.before is None else "was deleted since"
 
 
 async def known(
@@ -575,13 +595,15 @@ async def known(
 ) -> Sequence[tuple[str | None, ...]]:
     """Texts of some columns in rows of a scope whose first of these is one of some texts."""
     first = table.columns[columns[0]]
+    is_text = first.category == "S" and not first.is_domain
+    sought = quoted(first.name) if is_text else f"{quoted(first.name)}::text"
     bounds = "".join(
         f" AND {quoted(name)} = {table.columns[name].value(f'${n}::text')}"
         for n, name in enumerate(scope, 2)
     )
     query = (
         f"SELECT {', '.join(f'{quoted(name)}::text' for name in columns)} FROM {table.sql}"
-        f" WHERE {quoted(first.name)}::text = ANY ($1::text[]){bounds}"
+        f" WHERE {sought} = ANY ($1::text[]){bounds}"
     )
     given = [text_of_value(value, table.columns[name]) for name, value in scope.items()]
     return [tuple(row) for row in await rows_of(connection, query, [*firsts], *given)]

@@ -65,7 +65,9 @@ def _guarded(name: str, declared: DeclaredType) -> RowCheck:
 
     def guarded(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         try:
-            found = [_problem(each, declared) for each in islice(check(values), MOST_PROBLEMS)]
+            found = [
+                _problem(each, declared) for each in islice(check(values) or (), MOST_PROBLEMS)
+            ]
         except Exception as error:
             # Code of others, which may raise anything.
             key = ", ".join(f"{field} {values[field]}" for field in declared.key)

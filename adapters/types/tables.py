@@ -131,6 +131,28 @@ async def columns_of(connection: AsyncConnection, schema: str, name: str) -> Seq
     return (await connection.execute(query, named)).scalars().all()
 
 
+async def refuse_other_kinds(connection: AsyncConnection, declared: DeclaredType) -> None:
+    """See that columns are of the kinds that a version knows them with.
+
+    Raises:
+        RuleViolation: One is not, because the type has changed since.
+    """
+    query = text(
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+        " WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped"
+    )
+    named = {"name": f"{_quoted(SCHEMA)}.{_quoted(declared.table_name)}"}
+    found = {name: kind for name, kind in await connection.execute(query, named)}
+    for name, field in declared.fields.items():
+        known = type_of(field).casefold().replace(" ", "")
+        if name in found and found[name].replace(" ", "") != known:
+            raise RuleViolation(
+                f"the column {name} of {SCHEMA}.{declared.table_name} is {found[name]} since the "
+                f"type {declared.name} has changed, and this import knows it as a {field.kind}; "
+                "cancel it, and upload the file again"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One statement that leads a table to a declaration.

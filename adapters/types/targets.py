@@ -1,7 +1,7 @@
 """Rows of declared types in tables of the teams that declared them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database import foreign, foreign_rows
-from adapters.database.foreign import ForeignColumn, ForeignDatabases, ForeignTable
+from adapters.database.foreign import ForeignColumn, ForeignDatabases, ForeignTable, Step
 from adapters.database.foreign_rows import Image, RowWriter, TakenBack, Written
 from adapters.ports.errors import Denied
 from adapters.types.tables import Change
@@ -150,8 +150,7 @@ class TargetTables:
     async def write(
         self,
         declared: DeclaredType,
-        run: str,
-        step: str,
+        step: Step,
         names: Sequence[str],
         pages: AsyncIterator[tuple[Sequence[Sequence[Any]], Sequence[int]]],
         strategy: str,
@@ -162,10 +161,12 @@ class TargetTables:
     ) -> Written:
         """Write rows, once for each step of a run, in one transaction.
 
+        If an earlier attempt, of which docflow knows nothing, wrote other rows in this step, these
+        are taken back first.
+
         Args:
             declared: Their type.
-            run: Of whom; nobody else has this name.
-            step: Part of it.
+            step: Part of a run, with the digest of its rows.
             names: What the rows have values for.
             pages: The rows, and the line of each; not read if the step was done before.
             strategy: How they meet rows that are there; `replace` also removes what the scope
@@ -209,13 +210,35 @@ class TargetTables:
                     done.add(gone, (), fields)
                 return done.packed()
 
-            packed = await foreign.once(connection, target.schema_name, run, step, act)
+            async def undo(packed: bytes) -> None:
+                images = Written.unpacked(packed).images
+                await foreign_rows.take_back(connection, table, key, images)
+
+            packed = await foreign.once(connection, target.schema_name, step, act, undo)
         return Written.unpacked(packed)
 
     async def forget(self, declared: DeclaredType, run: str) -> None:
         """Remove what their side table remembers of a run, once docflow has it."""
         target = target_in(declared)
         async with self._databases.transaction(target.database) as connection:
+            await foreign.forget(connection, target.schema_name, run)
+
+    async def settle(
+        self, declared: DeclaredType, run: str, is_known: Callable[[str], bool]
+    ) -> None:
+        """Take back what an attempt wrote that died before docflow could note it.
+
+        Args:
+            declared: The type.
+            run: Of whom.
+            is_known: Whether docflow has noted a step.
+        """
+        key, target = key_columns(declared), target_in(declared)
+        async with self._opened(declared) as (connection, table):
+            for name, packed in await foreign.remembered(connection, target.schema_name, run):
+                if not is_known(name):
+                    images = Written.unpacked(packed).images
+                    await foreign_rows.take_back(connection, table, key, images)
             await foreign.forget(connection, target.schema_name, run)
 
     async def take_back(
@@ -228,7 +251,7 @@ class TargetTables:
             async def act() -> bytes:
                 return (await foreign_rows.take_back(connection, table, key, images)).packed()
 
-            packed = await foreign.once(connection, target.schema_name, run, step, act)
+            packed = await foreign.once(connection, target.schema_name, Step(run, step), act)
         return TakenBack.unpacked(packed)
 
     async def known(

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets.row_store import KEPT, UNKNOWN_ROW, UP_TO_DATE
 from activities.spreadsheets.sheet_types import SheetTypes
@@ -339,3 +340,45 @@ async def test_rows_against_the_strategy_are_explained(
         (3, "SKIPPED", UP_TO_DATE),
         (4, *new),
     ]
+
+
+KEPT = """
+name: stand
+title: Stand
+key: [nr]
+unmapped: keep
+fields:
+  nr: {kind: code, required: true}
+  name: {}
+  fee: {kind: FEE}
+"""
+
+
+async def test_further_files_add_to_kept_columns_and_are_undone(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    declared = read_type(KEPT.replace("FEE", "money"), "stand.yaml")
+    await installation.types.apply(declared)
+    before = await uploaded(sheets, declared, "nr;name;Farbe\n1;A;rot\n", project_id="P1")
+    await before.process()
+    await before.finish()
+    sheet = await uploaded(sheets, declared, "nr;name;Ort\n1;B;Ulm\n", project_id="P1")
+    assert (await sheet.process()).counts == RowCounts(updated=1)
+    await sheet.finish()
+    rows = [("1", "B", {"Farbe": "rot", "Ort": "Ulm"})]
+    assert await installation.rows(declared, "nr", "name", "other") == rows
+    assert (await undone(sheet)).counts.restored == 1
+    assert await installation.rows(declared, "nr", "name", "other") == [
+        ("1", "A", {"Farbe": "rot"})
+    ]
+
+
+async def test_an_upload_fails_if_a_column_has_another_kind_by_now(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    declared = read_type(KEPT.replace("FEE", "money"), "stand.yaml")
+    await installation.types.apply(declared)
+    sheet = await uploaded(sheets, declared, "nr;name;fee\n1;A;1,50\n", project_id="P1")
+    await installation.types.apply(read_type(KEPT.replace("FEE", "text"), "stand.yaml"))
+    with pytest.raises(ApplicationError, match=r"fee of docflow_types\.stand is text since"):
+        await sheet.process()

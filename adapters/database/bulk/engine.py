@@ -260,11 +260,16 @@ async def find(
     before = 1 + len(identity_of(table))
     for place in json_places(table, columns):
         found = [
-            (*row[:at], row[at] and canonical_json(json.loads(row[at])), *row[at + 1 :])
+            (*row[:at], row[at] and canonical_json(_object(row[at])), *row[at + 1 :])
             for row in map(tuple, found)
             for at in (before + place,)
         ]
     return found
+
+
+def _object(stored: Any) -> Any:
+    """An object in a column of JSON: a connection may have been taught to read it, or not."""
+    return json.loads(stored) if isinstance(stored, str) else stored
 
 
 def json_places(table: Table, columns: Sequence[str]) -> Sequence[int]:
