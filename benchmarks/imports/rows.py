@@ -9,9 +9,13 @@ from typing import Any, cast
 
 import asyncpg
 
+from adapters.database.engine import open_database
 from adapters.database.schema import upgrade
+from adapters.types.files import builtin_types
+from adapters.types.store import SqlDeclaredTypes
 from benchmarks.children import measured
 from benchmarks.imports import workload
+from benchmarks.imports.load import DECLARED
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from stack.postgres import postgres_server
 
@@ -21,6 +25,7 @@ LARGE_TEXT_ROWS = 5_000_000
 """About 500 MB."""
 RAW_SHARE = 0.5
 UPSERT_SHARE = 0.7
+DECLARED_SHARE = 0.95
 MEMORY = 300e6
 
 _WRITERS: dict[str, Callable[[Path, int], None]] = {
@@ -51,6 +56,7 @@ async def compare(folder: Path, rounds: int) -> Table:
         (
             *("file", "docflow s", "upsert s", "raw s", "docflow rows/s"),
             *("of the upsert", "of the raw write", "CPU s", "of the upsert's CPU", "peak MB"),
+            *("declared s", "CPU s of declared", "declared of docflow's CPU"),
         ),
     )
     of_upsert: list[float] = []
@@ -58,14 +64,15 @@ async def compare(folder: Path, rounds: int) -> Table:
     peaks: list[float] = []
     with postgres_server(durable=True) as postgres:
         await upgrade(postgres)
+        await _declare(postgres)
         for suffix, write in _WRITERS.items():
             master = folder / f"mto.{suffix}"
             write(master, ROWS)
-            ways = {"raw": Runs(), "upsert": Runs(), "product": Runs()}
+            ways = {"raw": Runs(), "upsert": Runs(), "product": Runs(), "declared": Runs()}
             for number in range(rounds):
                 for how, runs in ways.items():
                     runs.add(await _run(how, folder, postgres, master, number))
-            raw, upsert, ours = ways.values()
+            raw, upsert, ours, declared = ways.values()
             of_upsert.append(_share(ours.seconds, upsert.seconds))
             of_raw.append(_share(ours.seconds, raw.seconds))
             peaks.append(max(ours.peaks))
@@ -78,8 +85,13 @@ async def compare(folder: Path, rounds: int) -> Table:
                 spread(ours.cpu, 2),
                 f"{_share(ours.cpu, upsert.cpu):.0%}",
                 f"{max(ours.peaks) / 1e6:.0f}",
+                spread(declared.seconds, 2),
+                spread(declared.cpu, 2),
+                f"{_share(declared.cpu, ours.cpu):.0%}",
             )
     table.notes += [
+        "declared: the same rows for a type that a team declares with the same fields; the last "
+        f"column says how near its CPU is to docflow's own type (at least {DECLARED_SHARE:.0%})",
         "CPU is that of the loading process, without PostgreSQL's server: beside other work it "
         "says more than seconds do",
         "the slowest reaches "
@@ -104,6 +116,7 @@ async def large(folder: Path) -> Table:
     peaks: list[float] = []
     with postgres_server(durable=True) as postgres:
         await upgrade(postgres)
+        await _declare(postgres)
         for suffix, rows in (("csv", LARGE_TEXT_ROWS), ("xlsx", LARGE_WORKBOOK_ROWS)):
             master = folder / f"large.{suffix}"
             _WRITERS[suffix](master, rows)
@@ -133,18 +146,26 @@ async def _run(how: str, folder: Path, url: str, master: Path, number: int) -> A
         "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
     }
-    if how != "product":
+    if how not in ("product", "declared"):
         return await measured("imports.load", how, str(master), environment=environment)
     container = folder / "blobs" / "imports"
     container.mkdir(parents=True, exist_ok=True)
-    file = container / f"{master.stem}-{number}{master.suffix}"
+    file = container / f"{how}-{master.stem}-{number}{master.suffix}"
     shutil.copyfile(master, file)
     return await measured("imports.load", how, str(file), environment=environment)
+
+
+async def _declare(url: str) -> None:
+    """Put a copy of the type of take-offs in force."""
+    own = builtin_types()["mto"].model_copy(update={"name": DECLARED, "table": None})
+    async with open_database(url) as database:
+        await SqlDeclaredTypes(database).apply(own)
 
 
 async def _empty(url: str) -> None:
     connection = cast(Any, await asyncpg.connect(url))
     try:
-        await connection.execute("TRUNCATE mto_lines, import_tasks, import_progress")
+        tables = f"mto_lines, import_tasks, import_progress, docflow_types.{DECLARED}"
+        await connection.execute(f"TRUNCATE {tables}")
     finally:
         await connection.close()
