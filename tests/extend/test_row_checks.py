@@ -154,8 +154,8 @@ def fails(values: Mapping[str, Any]) -> Any:
     raise KeyError("rate")
 
 
-def returns_nothing(values: Mapping[str, Any]) -> Any:
-    pass
+def returns_a_number(values: Mapping[str, Any]) -> Any:
+    return 1
 
 
 def names_no_field(values: Mapping[str, Any]) -> Any:
@@ -174,7 +174,7 @@ def changes_values(values: Any) -> Any:
     ("check", "said"),
     [
         (fails, "KeyError: 'rate'"),
-        (returns_nothing, "TypeError: 'NoneType' object is not iterable"),
+        (returns_a_number, "TypeError: 'int' object is not iterable"),
         (names_no_field, "ValueError: it names the field 'weight', which readings does not have"),
         (gives_no_text, "TypeError: the reason None is no text"),
         (changes_values, "TypeError: 'mappingproxy' object does not support item assignment"),

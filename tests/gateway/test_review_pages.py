@@ -6,7 +6,7 @@ from html import unescape
 import httpx
 import pytest
 
-from tests.support.gateway import HEADER, Stack, import_in, sheet, token, until
+from tests.support.gateway import HEADER, Stack, import_in, page_of, sheet, token, until
 from tests.support.waiting import eventually
 from workers.shared.gateway.pages.site import COOKIE
 
@@ -20,7 +20,7 @@ async def test_a_required_column_is_made_in_the_review(stack: Stack) -> None:
         browser.cookies.set(COOKIE, token("ruth"))
         uuid = await import_in(api, "COLUMN_MAPPING", sheet(*ROWS), review="true")
         page = f"/imports/{uuid}"
-        shown = (await browser.get(page)).text
+        shown = await page_of(browser, uuid)
         assert "Make them in the review" in shown
         await _send(browser, f"{page}/columns", shown, do="incomplete")
         await eventually(lambda: _shows(browser, page, "Nothing is written yet"))
