@@ -25,7 +25,6 @@ from adapters.database.foreign import Step
 from adapters.database.foreign_rows import Image, Refused, Written
 from adapters.database.models.spreadsheets import spreadsheet_imports, spreadsheet_journal
 from adapters.types.store import known_table
-from adapters.types.tables import refuse_other_kinds
 from adapters.types.targets import TargetTables
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import OTHER, DeclaredType
@@ -37,19 +36,15 @@ def run_name(uuid: str) -> str:
     return f"spreadsheet/{uuid}"
 
 
-async def type_elsewhere(connection: AsyncConnection, opened: LockedImport) -> DeclaredType | None:
-    """The type of an import, if its rows go elsewhere; its table is known from here on.
+def undo_name(uuid: str, attempt: int) -> str:
+    """What an attempt to undo an import is called in tables of teams."""
+    return f"{run_name(uuid)}/undo {attempt}"
 
-    Raises:
-        RuleViolation: The table has columns of other kinds than this version of the type.
-    """
+
+async def type_elsewhere(connection: AsyncConnection, opened: LockedImport) -> DeclaredType | None:
+    """The type of an import, if its rows go elsewhere; its table is known from here on."""
     declared = await known_table(connection, opened.row.import_type, opened.row.type_digest)
-    if declared is None:
-        return None
-    if declared.target is None:
-        await refuse_other_kinds(connection, declared)
-        return None
-    return declared
+    return None if declared is None or declared.target is None else declared
 
 
 def step_of(uuid: str, chunk: SheetChunk, incoming: Incoming) -> Step:

@@ -56,6 +56,8 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_results,
 )
 from adapters.database.records import clean, dump_problems
+from adapters.types.store import known_table
+from adapters.types.tables import refuse_other_kinds
 from adapters.types.targets import TargetTables
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import DeclaredType
@@ -488,9 +490,12 @@ async def write_chunk(
     await bulk.expect_lookups(connection)
     faults = await find_faults(connection, chunk)
     run = opened.row.workflow_id
-    if (declared := await elsewhere.type_elsewhere(connection, opened)) is not None:
+    declared = await known_table(connection, opened.row.import_type, opened.row.type_digest)
+    if declared is not None and declared.target is not None:
         done = await _write_elsewhere(targets, declared, chunk, faults, uuid, dry_run=dry_run)
     else:
+        if declared is not None:
+            await refuse_other_kinds(connection, declared)
         done = await _write_targets(connection, chunk, faults, run, dry_run=dry_run)
     await _keep_differences(connection, opened, done.images)
     if not dry_run:

@@ -429,12 +429,13 @@ class SqlSpreadsheetStore:
             )
 
     async def forget_steps(self, uuid: str, declared: DeclaredType) -> None:
-        """Remove what a table of a team remembers of an import, once docflow has it.
+        """Remove what a table of a team remembers of an import, once docflow has it."""
+        await self._forget(declared, elsewhere.run_name(uuid))
 
-        A row that stays there is of no use, and does no harm.
-        """
+    async def _forget(self, declared: DeclaredType, run: str) -> None:
+        """A row that stays there is of no use, and does no harm."""
         with suppress(PortError):
-            await self._targets.forget(declared, elsewhere.run_name(uuid))
+            await self._targets.forget(declared, run)
 
     def accepted(self, uuid: str) -> Pages:
         """Rows that were put aside for a file, in the order in which they were accepted."""
@@ -509,11 +510,11 @@ class SqlSpreadsheetStore:
         """Mark an import as undone; what was done and what was left alone."""
         async with self._database.transaction() as connection:
             done = await undo_store.end_undo(connection, uuid)
-            declared = await elsewhere.type_elsewhere(
-                connection, await lock_known(connection, uuid)
-            )
+            opened = await lock_known(connection, uuid)
+            declared = await elsewhere.type_elsewhere(connection, opened)
         if declared is not None:
-            await self.forget_steps(uuid, declared)
+            name = elsewhere.undo_name(uuid, opened.row.undo_attempts or 1)
+            await self._forget(declared, name)
         return done
 
     async def expired(self, order: RetentionInput, now: datetime) -> ExpiredPage:

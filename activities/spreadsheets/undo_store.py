@@ -436,10 +436,7 @@ async def _next_chunk(
     declared = await elsewhere.type_elsewhere(connection, opened)
     images = unpack(chunk.images)
     if declared is not None and targets is not None:
-        step = (
-            f"{elsewhere.run_name(opened.row.uuid)}/undo {attempt}",
-            f"{chunk.round}/{chunk.chunk}",
-        )
+        step = (elsewhere.undo_name(opened.row.uuid, attempt), f"{chunk.round}/{chunk.chunk}")
         done = await take_back_there(targets, declared, step, images)
     else:
         await bulk.expect_lookups(connection)

@@ -416,8 +416,8 @@ async def remembered(connection: AsyncConnection, schema: str, run: str) -> Sequ
     return [(step, bytes(result)[hashlib.sha256().digest_size :]) for step, result in found]
 
 
-async def forget(connection: AsyncConnection, schema: str, run: str) -> None:
-    """Remove what the side table remembers of a run that has ended, and of its undo."""
+async def forget(connection: AsyncConnection, schema: str, *runs: str) -> None:
+    """Remove what the side table remembers of runs that have ended."""
     await connection.exec_driver_sql(
-        f"DELETE FROM {quoted(schema)}.{SIDE} WHERE run = $1 OR starts_with(run, $1 || '/')", (run,)
+        f"DELETE FROM {quoted(schema)}.{SIDE} WHERE run = ANY ($1::text[])", ([*runs],)
     )

@@ -217,11 +217,11 @@ class TargetTables:
             packed = await foreign.once(connection, target.schema_name, step, act, undo)
         return Written.unpacked(packed)
 
-    async def forget(self, declared: DeclaredType, run: str) -> None:
-        """Remove what their side table remembers of a run, once docflow has it."""
+    async def forget(self, declared: DeclaredType, *runs: str) -> None:
+        """Remove what their side table remembers of runs, once docflow has it."""
         target = target_in(declared)
         async with self._databases.transaction(target.database) as connection:
-            await foreign.forget(connection, target.schema_name, run)
+            await foreign.forget(connection, target.schema_name, *runs)
 
     async def settle(
         self, declared: DeclaredType, run: str, is_known: Callable[[str], bool]

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets import row_store
+from activities.spreadsheets import row_store, undo_store
 from activities.spreadsheets.rows import SpreadsheetFiles
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
@@ -23,7 +23,7 @@ from tests.types.conftest import Erp, Installation, tools
 from tests.types.test_accepted_files import SECRET
 from tests.types.test_uploads import undone, uploaded
 from workflows.shared.errors import RuleViolation
-from workflows.spreadsheets.mappings import SpreadsheetState
+from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import HandOverInput, RowCounts
 
 ROWS = "tool_no,name,price,amount\nT-1,Wrench,149.90,\nT-2,Stand,38,4\nT-3,Bomb,1,1\n"
@@ -162,6 +162,27 @@ async def test_an_undo_takes_back_what_docflow_could_not_note(
     await undone(sheet)
     assert await stored(erp) == []
     assert await erp.sql("SELECT run FROM stock.docflow_progress") == []
+
+
+async def test_a_kill_between_both_commits_of_an_undo_takes_rows_back_once(
+    erp: Erp, sheets: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.sql(
+        'INSERT INTO stock."Tools" (article_no, name, price, amount)'
+        " VALUES ('T-1', 'Key', 149.9, 2)"
+    )
+    before = await stored(erp)
+    sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    await sheet.process()
+    await sheet.finish()
+    with monkeypatch.context() as patched:
+        patched.setattr(undo_store, "_report", AsyncMock(side_effect=Killed))
+        with pytest.raises(Killed):
+            await undone(sheet)
+    assert await stored(erp) == before
+    done = await undone(sheet)
+    assert (done.state, done.counts.left_alone) == (UndoState.UNDONE, 0)
+    assert (done.counts.deleted, done.counts.restored) == (1, 1)
 
 
 ODD = """
