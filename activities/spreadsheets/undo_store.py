@@ -333,7 +333,7 @@ async def _refusal_of_type(connection: AsyncConnection, opened: LockedImport) ->
         return None
     return (
         "the rows of this import go into a file; docflow cannot take them back. If it has called, "
-        "ask whoever loads the file"
+        "ask the receiver of the file"
     )
 
 
