@@ -27,7 +27,7 @@ _SHOWN: Final = 40
 _LISTED: Final = 10
 _READING: Final = (
     *("choices", "minimum", "maximum", "pattern", "max_length", "words", "currency", "zone"),
-    "kind",
+    *("clock", "kind"),
 )
 """Words of a field that say which values it has."""
 _OF_TYPE: Final = ("strategy", "left_out", "unmapped", "may_import", "checks", "target")

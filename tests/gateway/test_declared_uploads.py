@@ -45,6 +45,9 @@ async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
             ["tool", "price"],
         )
         assert (await tom.get("/api/import-types/tools/template")).status_code == 200
+        creating = (await tom.get("/openapi.json")).json()["paths"]["/api/imports"]["post"]
+        form = creating["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
+        assert "tools" in form["importType"]["enum"]
         refused = await made(tom, **{"scope.site": ""})
         assert refused.status_code == 422
         assert "scope.site: Hand tools needs it" in refused.json()["detail"]

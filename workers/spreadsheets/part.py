@@ -1,11 +1,13 @@
 """What the gateway serves of spreadsheets."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.views import SqlSpreadsheetViews
+from adapters.ports.errors import PortError
 from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.pages.renderer import N_, MenuEntry
 from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
@@ -70,8 +72,19 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
     def type_titles() -> Mapping[str, str]:
         return {each.name: each.title for each in discover().values()}
 
+    async def describe(document: dict[str, Any]) -> None:
+        # Without the database, the document is as good as it was when it was written.
+        with suppress(PortError):
+            named = {each.name: each.title for each in await service.types()}
+            form = document["paths"]["/api/imports"]["post"]["requestBody"]["content"]
+            kind = form["multipart/form-data"]["schema"]["properties"]["importType"]
+            kind["enum"] = [*named]
+            kind["examples"] = [*named][:3]
+            kind["description"] = "; ".join(f"{name}: {title}" for name, title in named.items())
+
     return GatewayPart(
         service=service,
+        describe=describe,
         description=_DESCRIPTION,
         routers=(
             api.router,

@@ -41,6 +41,7 @@ from workflows.shared.notations import (
     decide,
     exact,
     hours_of,
+    is_short_clock,
     number_notations,
     plain_cells,
     read_date,
@@ -477,6 +478,12 @@ def _place(field: FieldSpec, cell: Cell, notation: Written) -> int:
 
 
 def _duration(field: FieldSpec, cell: Cell, hours: Written) -> int:
+    if isinstance(cell, str) and field.clock != "mm:ss" and is_short_clock(cell):
+        if field.clock is None:
+            raise Unreadable(
+                "may be hours and minutes, or minutes and seconds; write it as 01:23:45"
+            )
+        return read_duration(f"{cell.strip()}:00")
     if isinstance(cell, str):
         refuse_unclear(cell, hours if isinstance(hours, int) else None)
     return read_duration(cell_text(cell) if cell is None else cell)

@@ -73,7 +73,7 @@ decimal    an exact number with up to 14 digits before and 6 behind the decimal 
 money      a decimal that may stand with a currency sign; `currency` says which one
 date       a day
 time       a time of day
-duration   hours:minutes:seconds; kept as milliseconds
+duration   hours:minutes:seconds; kept as milliseconds. `clock` says what two numbers are
 place      a place of a list of results: `3`, `3.`, `=3`, `T5`, `2nd`, `12/345`
 timestamp  a date with a time of day; `zone` says of which clock, if the cell does not
 boolean    yes or no, in several languages
@@ -119,6 +119,7 @@ _ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "choices": frozenset({"choice"}),
         "currency": frozenset({"money"}),
         "zone": frozenset({"timestamp"}),
+        "clock": frozenset({"duration"}),
         "past": frozenset({"date"}),
         "to": frozenset({"reference"}),
         "table": frozenset({"reference"}),
@@ -200,6 +201,9 @@ class DeclaredField(DeclaredPart):
     """Texts that count as a blank cell, beside those that always do."""
     currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] | None = None
     zone: str | None = Field(default=None, max_length=64)
+    clock: Literal["hh:mm", "mm:ss"] | None = None
+    """What two numbers with a colon are, such as `1:30`; a cell that says so is rejected when
+    absent."""
     to: Name | None = None
     """The declared type that it refers to, by that type's key."""
     table: Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$")] | (
@@ -480,6 +484,7 @@ def field_spec(
         blanks=field.blanks,
         currency=field.currency,
         zone=field.zone,
+        clock=field.clock,
     )
 
 

@@ -149,6 +149,7 @@ class FieldSpec:
         currency: Code of the currency of its amounts; None: a sign beside one says nothing.
         zone: Name of the zone of its local times; None: they have none, and no offset either.
         unknown: What happens to a value that names no row, of a field with a resolver.
+        clock: What two numbers with a colon are, of a duration; None: a cell must not say so.
     """
 
     name: str
@@ -178,6 +179,7 @@ class FieldSpec:
     currency: str | None = None
     zone: str | None = None
     unknown: Literal["ask", "create", "refuse"] = "ask"
+    clock: Literal["hh:mm", "mm:ss"] | None = "mm:ss"
 
     def __post_init__(self) -> None:
         if (self.kind is ColumnKind.ENTITY) != (self.resolver is not None):

@@ -304,6 +304,12 @@ def hours_of(cells: Sequence[Cell]) -> int | None:
     return max((int(each[1]) for each in found if each and each[1] is not None), default=None)
 
 
+def is_short_clock(text: str) -> bool:
+    """Whether a time is two numbers with a colon: hours and minutes, or minutes and seconds."""
+    parts = _CLOCK.fullmatch(text.strip())
+    return parts is not None and parts[1] is None and parts[4] is None
+
+
 def refuse_unclear(text: str, hours: int | None) -> None:
     """Refuse a time of a column that may be read in two ways.
 

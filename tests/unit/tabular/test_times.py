@@ -1,6 +1,8 @@
 """Mail addresses, lengths of time, and columns of dates."""
 
+from dataclasses import replace
 from datetime import date, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -84,6 +86,28 @@ def test_what_is_no_length_of_time(cell: Cell, reason: str) -> None:
     assert refused
     assert isinstance(flaw, Flaw)
     assert reason in flaw.reason
+
+
+@pytest.mark.parametrize(
+    ("clock", "cells", "seconds"),
+    [
+        ("hh:mm", ["0:15", " 1:30 ", "0:15:20", "2h"], [900, 5400, 920, 7200]),
+        ("mm:ss", ["0:15", "90:30"], [15, 5430]),
+        (None, ["0:15:20", "15.5"], [920, 15.5]),
+    ],
+)
+def test_two_numbers_are_what_the_field_says(
+    clock: Any, cells: list[Cell], seconds: list[float]
+) -> None:
+    field = replace(TIME, clock=clock)
+    found = [1000 * each for each in seconds]
+    assert read_cells(field, cells, None) == (found, False)
+
+
+def test_two_numbers_are_refused_if_nobody_says_what_they_are() -> None:
+    (flaw,), _ = read_cells(replace(TIME, clock=None), ["1:30"], None)
+    assert isinstance(flaw, Flaw)
+    assert "may be hours and minutes, or minutes and seconds" in flaw.reason
 
 
 def test_true_is_not_one_second() -> None:

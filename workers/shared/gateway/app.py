@@ -1,7 +1,8 @@
 """The application: API, pages, health, and what surrounds every answer."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -50,6 +51,8 @@ class GatewayPart:
     )
     """Refusals of its own that say more than every problem does."""
     pages: PipelinePages | None = None
+    describe: Callable[[dict[str, Any]], Awaitable[None]] | None = None
+    """Adds to the OpenAPI document what an installation has declared."""
 
 
 def part_settings() -> Mapping[str, type[Settings]]:
@@ -105,6 +108,7 @@ def create_app(
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         middleware=_middleware(settings, uploads),
     )
     app.state.services = {name: part.service for name, part in parts.items()}
@@ -129,7 +133,7 @@ def create_app(
     site = open_site(own, tokens, settings)
     errors = ErrorPages(site, _first_parts(parts))
     handle_problems(app, problems, partial(refusal_of, importing=importing), errors.instead_of)
-    _describe(app)
+    _describe(app, parts)
     pages = pages_router(site, own, inbox, namespace=namespace)
     app.include_router(pages, include_in_schema=False)
     return app
@@ -184,8 +188,8 @@ def _health(readiness: Readiness) -> APIRouter:
     return router
 
 
-def _describe(app: FastAPI) -> None:
-    """Describe problems in the OpenAPI document."""
+def _describe(app: FastAPI, parts: Mapping[str, GatewayPart]) -> None:
+    """Serve the OpenAPI document, with problems and with what an installation has declared."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -205,3 +209,11 @@ def _describe(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = document
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def described() -> dict[str, Any]:
+        found = deepcopy(document())
+        for part in parts.values():
+            if part.describe is not None:
+                await part.describe(found)
+        return found
