@@ -11,7 +11,7 @@ from adapters.database.engine import Database
 from adapters.database.models.runs import runs
 from adapters.database.records import SqlOldRows
 from adapters.ports.records import OpenRow
-from workflows.shared.runs import ACCEPTED, RunFilter, RunRecord, RunState
+from workflows.shared.runs import ACCEPTED, RunFilter, RunRecord, RunState, Visible
 
 _FOUND: Final = 10
 _PREFIX: Final = 8
@@ -48,6 +48,12 @@ class SqlRuns:
             named = or_(named, and_(runs.c.key >= lower, runs.c.key < f"{lower}g"))
         query = select(runs).where(named).order_by(runs.c.changed_at.desc(), runs.c.id)
         return await self._found(query.limit(_FOUND))
+
+    async def get(self, id: str, visible: Visible) -> RunRecord | None:
+        """A run by its workflow id, or by that of the run that takes its answers."""
+        named = or_(runs.c.id == id, runs.c.answers_at == id)
+        query = select(runs).where(named, _is_visible(visible)).limit(1)
+        return next(iter(await self._found(query)), None)
 
     async def of(self, ids: Collection[str]) -> Mapping[str, RunRecord]:
         """Runs by the workflow id that takes their answers."""
@@ -135,6 +141,12 @@ def old_unbegun(database: Database) -> SqlOldRows:
     )
 
 
+def _is_visible(visible: Visible) -> ColumnElement[bool]:
+    is_shared = runs.c.pipeline.in_(sorted(visible.shared))
+    own = is_shared & runs.c.organisation_id.in_(sorted(visible.organisations))
+    return or_(own, ~is_shared) if visible.others else own
+
+
 def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if wanted.pipelines is not None:
@@ -143,6 +155,17 @@ def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
         state = wanted.state.lower()
         own = func.lower(runs.c.own_state)
         conditions.append((runs.c.state if state in tuple(RunState) else own) == state)
+    if wanted.visible is not None:
+        conditions.append(_is_visible(wanted.visible))
+    if wanted.needs_attention is not None:
+        conditions.append(runs.c.needs_attention.is_(wanted.needs_attention))
+    if wanted.owner is not None:
+        conditions.append(runs.c.owner == wanted.owner)
+    if wanted.text:
+        named = (column == wanted.text for column in (runs.c.id, runs.c.key, runs.c.short))
+        conditions.append(or_(runs.c.title.icontains(wanted.text, autoescape=True), *named))
+    if wanted.since is not None:
+        conditions.append(runs.c.changed_at >= wanted.since)
     if wanted.kind is not None:
         conditions.append(runs.c.kind == wanted.kind)
     if wanted.project is not None:

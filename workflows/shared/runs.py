@@ -73,16 +73,37 @@ class RunRecord(PlainRecord):
 
 
 @dataclass(frozen=True)
+class Visible:
+    """Which runs a person may see."""
+
+    organisations: Collection[int]
+    """Of the person."""
+    shared: Collection[str]
+    """Pipelines whose runs people see if they belong to their organisations."""
+    others: bool
+    """Runs of every other pipeline as well."""
+
+
+@dataclass(frozen=True)
 class RunFilter:
     """Which runs are listed."""
 
     limit: int
+    visible: Visible | None = None
+    """None: all."""
     pipelines: Collection[str] | None = None
     """None: all."""
     state: str | None = None
     """For people, or another one of a pipeline; in upper or lower case."""
     kind: str | None = None
     project: str | None = None
+    needs_attention: bool | None = None
+    owner: str | None = None
+    text: str | None = None
+    """A part of the file or subject, in upper or lower case; or the key, or a part of it that
+    people know."""
+    since: datetime | None = None
+    """Only those that changed then or later, UTC."""
     before: datetime | None = None
     """Only those that changed earlier, UTC."""
     behind: str | None = None

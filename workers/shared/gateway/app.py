@@ -25,11 +25,13 @@ from workers.shared.gateway.http.requests import refusal_of
 from workers.shared.gateway.pages.errors import ErrorPages
 from workers.shared.gateway.pages.inbox import open_site, pages_router
 from workers.shared.gateway.pages.site import PipelinePages
+from workers.shared.gateway.v1 import runs
 from workers.shared.health_server import live, readiness_answer
 from workers.shared.register import Audience, Context, load
 from workers.shared.services.errors import ServiceError
 from workers.shared.services.inbox import Inbox
 from workers.shared.services.readiness import Readiness
+from workers.shared.services.run_service import RunService
 from workers.shared.settings.base import Settings
 from workers.shared.settings.gateway import GatewaySettings
 
@@ -113,12 +115,14 @@ def create_app(
     )
     app.state.services = {name: part.service for name, part in parts.items()}
     app.state.inbox = inbox
+    app.state.runs = RunService(inbox.rows)
     app.state.tokens = tokens
     app.state.stopping = stopping
     for part in parts.values():
         for router in part.routers:
             app.include_router(router)
     app.include_router(inbox_api.router)
+    app.include_router(runs.router)
     app.include_router(_health(readiness))
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
     importing = {

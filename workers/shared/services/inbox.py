@@ -169,7 +169,7 @@ class Inbox:
 
     def __init__(self, client: Client, rows: "SqlRuns") -> None:
         self._client = client
-        self._rows = rows
+        self.rows = rows
 
     async def read(self, who: Identity, *, mine: bool = False) -> Sequence[InboxEntry]:
         """The runs that need attention and that this person may see; the longest wait first.
@@ -208,7 +208,7 @@ class Inbox:
         if not entries:
             return ()
         with suppress(PortError):
-            rows = await self._rows.of([each.workflow_id for each in entries])
+            rows = await self.rows.of([each.workflow_id for each in entries])
         return [
             replace(each, reason=row.reason, owner=row.owner) if row else each
             for each in entries

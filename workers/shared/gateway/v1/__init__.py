@@ -1,0 +1,1 @@
+"""The API of all pipelines, version 1."""
