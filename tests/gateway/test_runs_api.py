@@ -19,7 +19,7 @@ async def test_people_see_the_runs_of_their_organisations(stack: Stack) -> None:
         [run] = found["items"]
         assert (run["title"], run["pipeline"]) == ("1.csv", "spreadsheets")
         one = (await rose.get(f"/api/v1/runs/{run['id']}")).json()
-        assert one["answers"] == ["retry", "cancel"]
+        assert one["answers"] == ["retry", "cancel", "report"]
         for each in mine:
             await rose.delete(f"/api/imports/{each}")
     async with stack.browser(token("eve", 99)) as eve:
