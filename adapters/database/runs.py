@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, CursorResult, Select, and_, func, or_, sel
 from sqlalchemy.dialects.postgresql import insert
 
 from adapters.database.engine import Database
-from adapters.database.models.runs import runs
+from adapters.database.models.runs import COMPLETE, REVISION, runs
 from adapters.database.records import SqlOldRows
 from adapters.ports.records import OpenRow
-from workflows.shared.runs import ACCEPTED, RunFilter, RunRecord, RunState, Visible
+from workflows.shared.runs import ACCEPTED, RunChange, RunFilter, RunRecord, RunState, Visible
 
 _FOUND: Final = 10
 _PREFIX: Final = 8
@@ -55,6 +55,30 @@ class SqlRuns:
         query = select(runs).where(named, _is_visible(visible)).limit(1)
         return next(iter(await self._found(query)), None)
 
+    async def revision(self) -> int:
+        """The revision behind which further changes come."""
+        async with self._database.reading() as connection:
+            return (await connection.execute(select(COMPLETE))).scalar_one() - 1
+
+    async def changes(self, wanted: RunFilter, after: int) -> Sequence[RunChange]:
+        """Runs that have changed since a revision, the oldest change first.
+
+        All changes of a revision are given together, so that a reader can continue behind it.
+        A transaction that has not ended holds up what was changed after it began.
+        """
+        new = and_(runs.c.revision > after, runs.c.revision < COMPLETE)
+        query = select(runs).where(new, *_conditions(wanted)).order_by(runs.c.revision, runs.c.id)
+        last = query.with_only_columns(runs.c.revision).limit(1).offset(wanted.limit)
+        async with self._database.reading() as connection:
+            most = (await connection.execute(last)).scalar_one_or_none()
+            if most is not None:
+                query = query.where(runs.c.revision <= most)
+            rows = (await connection.execute(query)).mappings().all()
+        return [
+            RunChange(RunRecord.model_validate(dict(row)), cast("int", row["revision"]))
+            for row in rows
+        ]
+
     async def of(self, ids: Collection[str]) -> Mapping[str, RunRecord]:
         """Runs by the workflow id that takes their answers."""
         found = await self._found(select(runs).where(runs.c.answers_at.in_(list(ids))))
@@ -86,7 +110,9 @@ class SqlRuns:
     async def _change(self, condition: ColumnElement[bool], values: Mapping[str, Any]) -> None:
         # `changed_at` stays that of the row of its pipeline, by which a sweep closes it.
         async with self._database.transaction() as connection:
-            await connection.execute(update(runs).where(condition).values(**values))
+            await connection.execute(
+                update(runs).where(condition).values(**values, revision=REVISION)
+            )
 
     async def _found(self, query: Select[Any]) -> Sequence[RunRecord]:
         async with self._database.reading() as connection:
@@ -127,7 +153,13 @@ class AcceptedRows:
         closed = (
             update(runs)
             .where(own)
-            .values(state=str(RunState.CANCELLED), reason=reason, changed_at=now, ended_at=now)
+            .values(
+                state=str(RunState.CANCELLED),
+                reason=reason,
+                changed_at=now,
+                ended_at=now,
+                revision=REVISION,
+            )
         )
         async with self._database.transaction() as connection:
             done = await connection.execute(closed)
@@ -158,12 +190,16 @@ def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
     if wanted.visible is not None:
         conditions.append(_is_visible(wanted.visible))
     if wanted.needs_attention is not None:
-        conditions.append(runs.c.needs_attention.is_(wanted.needs_attention))
+        also = runs.c.answers_at.in_(list(wanted.attention_of))
+        needs = or_(runs.c.needs_attention, also) if wanted.attention_of else runs.c.needs_attention
+        conditions.append(needs if wanted.needs_attention else ~needs)
     if wanted.owner is not None:
         conditions.append(runs.c.owner == wanted.owner)
     if wanted.text:
         named = (column == wanted.text for column in (runs.c.id, runs.c.key, runs.c.short))
         conditions.append(or_(runs.c.title.icontains(wanted.text, autoescape=True), *named))
+    if wanted.id is not None:
+        conditions.append(or_(runs.c.id == wanted.id, runs.c.answers_at == wanted.id))
     if wanted.since is not None:
         conditions.append(runs.c.changed_at >= wanted.since)
     if wanted.kind is not None:

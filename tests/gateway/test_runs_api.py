@@ -1,27 +1,141 @@
 """Runs of all pipelines over `/api/v1/runs`."""
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
 import pytest
 
-from tests.support.gateway import Stack, import_in, token
+from tests.support.gateway import OURS, Stack, import_in, served, token
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+RUNS = "/api/v1/runs"
 
 
 async def test_people_see_the_runs_of_their_organisations(stack: Stack) -> None:
     async with stack.browser(token("rose")) as rose:
         mine = [await import_in(rose, "COLUMN_MAPPING", filename=f"{n}.csv") for n in range(3)]
-        page = (await rose.get("/api/v1/runs", params={"owner": "rose", "limit": 2})).json()
+        page = (await rose.get(RUNS, params={"owner": "rose", "limit": 2})).json()
         assert [each["key"] for each in page["items"]] == mine[:0:-1]
         rest = {"owner": "rose", "limit": 2, "cursor": page["next"]}
-        last = (await rose.get("/api/v1/runs", params=rest)).json()
+        last = (await rose.get(RUNS, params=rest)).json()
         assert ([each["key"] for each in last["items"]], last["next"]) == (mine[:1], None)
-        found = (await rose.get("/api/v1/runs", params={"text": "1.CSV", "owner": "rose"})).json()
+        found = (await rose.get(RUNS, params={"text": "1.CSV", "owner": "rose"})).json()
         [run] = found["items"]
         assert (run["title"], run["pipeline"]) == ("1.csv", "spreadsheets")
-        one = (await rose.get(f"/api/v1/runs/{run['id']}")).json()
-        assert one["answers"] == ["retry", "cancel", "report"]
+        one = (await rose.get(f"{RUNS}/{run['id']}")).json()
+        assert (one["answers"], one["has_report"]) == (["cancel"], False)
+        waiting = await rose.get(RUNS, params={"owner": "rose", "needs_attention": True})
+        assert len(waiting.json()["items"]) == 3
         for each in mine:
             await rose.delete(f"/api/imports/{each}")
     async with stack.browser(token("eve", 99)) as eve:
-        assert (await eve.get("/api/v1/runs")).json()["items"] == []
-        assert (await eve.get(f"/api/v1/runs/{run['id']}")).status_code == 404
+        assert (await eve.get(RUNS)).json()["items"] == []
+        for suffix in ("", "/timeline", "/events", "/report"):
+            assert (await eve.get(f"{RUNS}/{run['id']}{suffix}")).status_code == 404
+        assert (await eve.post(f"{RUNS}/{run['id']}/cancel")).status_code == 404
+
+
+async def test_an_answer_is_applied_and_told_by_the_timeline(stack: Stack) -> None:
+    async with (
+        stack.browser(token("rosa")) as rosa,
+        stack.browser(token("vic", OURS, "viewer")) as vic,
+    ):
+        uuid = await import_in(rosa, "COLUMN_MAPPING", filename="wrong.csv")
+        [run] = (await rosa.get(RUNS, params={"owner": "rosa"})).json()["items"]
+        address = f"{RUNS}/{run['id']}"
+        refused = {
+            "retry": await rosa.post(f"{address}/retry"),
+            "skip": await rosa.post(f"{address}/skip"),
+            "input": await rosa.post(f"{address}/cancel", json={"input": {}}),
+            "field": await rosa.post(f"{address}/cancel", json={"why": "no"}),
+            "verb": await rosa.post(f"{address}/explode"),
+            "viewer": await vic.post(f"{address}/cancel"),
+        }
+        statuses = {name: answer.status_code for name, answer in refused.items()}
+        assert statuses == {
+            **dict.fromkeys(("skip", "input", "field", "verb"), 422),
+            "retry": 409,
+            "viewer": 403,
+        }
+        assert "offered: retry, cancel, report" in refused["skip"].json()["detail"]
+        done = await rosa.post(f"{address}/cancel", json={"reason": "the wrong list"})
+        assert done.status_code == 200, done.text
+
+        async def is_cancelled() -> bool:
+            return (await rosa.get(address)).json()["state"] == "cancelled"
+
+        await eventually(is_cancelled)
+        told = (await rosa.get(f"{address}/timeline")).json()["items"]
+        assert [each["event"] for each in (told[0], told[-1])] == ["started", "ended"]
+        [answer] = [each for each in told if each["event"] == "answer"]
+        assert (answer["text"], answer["by"], answer["reason"]) == (
+            "cancel",
+            "rosa",
+            "the wrong list",
+        )
+        ended = await rosa.post(f"{address}/cancel")
+        assert ended.status_code == 409, ended.text
+        assert (await rosa.get(f"/api/imports/{uuid}")).json()["status"] == "CANCELLED"
+
+
+async def test_many_runs_are_counted_before_they_are_answered(stack: Stack) -> None:
+    async with stack.browser(token("ruth")) as ruth:
+        for number in range(3):
+            await import_in(ruth, "COLUMN_MAPPING", filename=f"many-{number}.csv")
+        order: dict[str, Any] = {
+            "answer": "cancel",
+            "runs": {"owner": "ruth"},
+            "reason": "sent again",
+        }
+        counted = (await ruth.post(f"{RUNS}/answers", json=order)).json()
+        assert (counted["dry_run"], len(counted["found"]), counted["failed"]) == (True, 3, {})
+        retried = {**order, "answer": "retry", "dry_run": False}
+        none = (await ruth.post(f"{RUNS}/answers", json=retried)).json()
+        assert (none["found"], len(none["left_out"])) == ([], 3)
+        done = (await ruth.post(f"{RUNS}/answers", json={**order, "dry_run": False})).json()
+        assert (sorted(done["found"]), done["failed"]) == (sorted(counted["found"]), {})
+
+        async def all_ended() -> bool:
+            found = await ruth.get(RUNS, params={"owner": "ruth", "state": "cancelled"})
+            return len(found.json()["items"]) == 3
+
+        await eventually(all_ended)
+
+
+async def test_changes_are_streamed_and_none_is_lost_after_a_break(stack: Stack) -> None:
+    async with served(stack.app) as address, stack.browser(token("rita"), address=address) as rita:
+        watched = {"owner": "rita"}
+        async with rita.stream("GET", "/api/v1/events", params=watched) as stream:
+            events = _events(stream)
+            uuid = await import_in(rita, "COLUMN_MAPPING", filename="live.csv")
+            first = await anext(events)
+            assert first[1]["title"] == "live.csv"
+        await rita.delete(f"/api/imports/{uuid}")
+        again = {"last-event-id": first[0]}
+        async with rita.stream("GET", "/api/v1/events", params=watched, headers=again) as stream:
+            assert stream.status_code == 200, await stream.aread()
+            states = set[str]()
+            async with asyncio.timeout(20):
+                async for _, run in _events(stream):
+                    states.add(run["own_state"])
+                    if run["ended_at"] is not None:
+                        break
+            assert "CANCELLED" in states
+        address_of_run = f"{RUNS}/{run['id']}/events"
+        async with rita.stream("GET", address_of_run, headers={"last-event-id": "0"}) as stream:
+            one = await anext(_events(stream))
+            assert one[1]["id"] == run["id"]
+
+
+async def _events(stream: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    event: dict[str, str] = {}
+    async for line in stream.aiter_lines():
+        name, _, value = line.partition(": ")
+        if name:
+            event[name] = value
+        elif "data" in event:
+            yield event.pop("id"), json.loads(event.pop("data"))

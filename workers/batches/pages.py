@@ -13,6 +13,7 @@ from activities.batches.store import SqlBatchStore
 from adapters.database.records import SqlLeases
 from workers.batches import labels
 from workers.batches.labels import remark
+from workers.batches.run_actions import ServedBatches
 from workers.batches.service import BatchOverview, BatchPage, BatchRuns, key_of
 from workers.batches.settings import read_timings
 from workers.shared.gateway.app import GatewayPart
@@ -246,6 +247,7 @@ def part_of(service: BatchOverview) -> GatewayPart:
 
     return GatewayPart(
         service=service,
+        runs=ServedBatches(service),
         pages=PipelinePages(
             routes=routes,
             templates=TEMPLATES,

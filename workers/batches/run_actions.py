@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from workers.shared.register import Run
-from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.errors import InvalidRequest, NotFound
 from workers.shared.services.run_actions import AnswerRequest, Report, RunActions
-from workflows.batches.events import ImportCancelled
+from workflows.batches.events import CancelMode, ImportCancelled
 from workflows.batches.names import BatchKey
 from workflows.batches.runs import BatchAnswer
+from workflows.shared.parking import Decision
+
+if TYPE_CHECKING:
+    from workers.batches.service import BatchOverview
+    from workers.shared.services.identity import Identity
 
 
 class BatchRunActions:
@@ -49,6 +54,29 @@ class BatchRunActions:
     ) -> AbstractAsyncContextManager[Report]:
         """No run offers one."""
         raise InvalidRequest(f"{run.workflow_id} has no report")
+
+
+class ServedBatches:
+    """What a gateway does to batches.
+
+    Args:
+        service: Of batches.
+    """
+
+    def __init__(self, service: "BatchOverview") -> None:
+        self._service = service
+
+    async def answer(self, who: "Identity", run: Run, request: AnswerRequest) -> None:
+        """`cancel` is an event of the case, the others are updates of the batch's run."""
+        key: BatchKey = run.key
+        if request.verb == "cancel":
+            await self._service.cancel(who, key, CancelMode.FULL, request.reason)
+        else:
+            await self._service.answer(who, key, Decision(request.verb), request.reason)
+
+    def report(self, who: "Identity", run: Run) -> AbstractAsyncContextManager[Report]:
+        """No run offers one."""
+        raise NotFound(f"{run.workflow_id} has no report")
 
 
 RUN_ACTIONS: Final[RunActions] = BatchRunActions()

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from activities.imports.views import SqlImportTasks
 from workers.imports import api
 from workers.imports.api import any_file, changes_of, take_file
-from workers.imports.run_actions import name_of
+from workers.imports.run_actions import ServedImports, name_of
 from workers.imports.runs import ImportRuns
 from workers.imports.service import LARGEST_FILE, ImportService, RunAnswer
 from workers.shared.gateway.app import GatewayPart
@@ -132,6 +132,7 @@ def part_of(service: ImportService) -> GatewayPart:
 
     return GatewayPart(
         service=service,
+        runs=ServedImports(service),
         description=_DESCRIPTION,
         routers=(api.router,),
         uploads=("/api/documents/files", "/documents/files"),

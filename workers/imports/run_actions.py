@@ -1,22 +1,26 @@
 """What can be done to import runs, by id."""
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from workers.imports.messages import read_message
-from workers.imports.service import CorrectedFile, ImportAnswers, RunAnswer
+from workers.imports.service import (
+    CorrectedFile,
+    ImportAnswers,
+    RunAnswer,
+    corrected,
+    report_of,
+)
 from workers.shared.register import Run
-from workers.shared.services.bodies import RefusedMessage
-from workers.shared.services.errors import InvalidRequest, NotFound, WrongState
 from workers.shared.services.known_runs import prefixes
 from workers.shared.services.run_actions import AnswerRequest, Report, RunActions
-from workflows.imports.messages import encoded, workflow_id
+from workflows.imports.messages import workflow_id
 from workflows.imports.runs import TaskKey
 
 if TYPE_CHECKING:
-    from activities.imports.views import ImportTaskRow
+    from workers.imports.service import ImportService
+    from workers.shared.services.identity import Identity
 
 
 class Named(Protocol):
@@ -57,7 +61,7 @@ class ImportRunActions:
             request.verb,
             request.by,
             request.reason,
-            _corrected(request.correction),
+            corrected(request.correction),
             request.changes,
         )
         opened = await runs.open_runs(environment)
@@ -78,34 +82,33 @@ class ImportRunActions:
 
         key, name = cast(TaskKey, run.key), self.name(run)
         async with access.open_imports(environment) as opened:
-            row = await opened.tasks.get(key.project_id, key.task_id)
-            if row is None:
-                raise NotFound(f"there is no import {name}; `docflow list` shows what there is")
-            if row.report is None:
-                why = _no_report(row)
-                raise WrongState(f"{name} has no report: {why}")
-            blob, count = row.report.name, row.problem_count
-            yield Report(
-                f"{encoded(key.task_id)}-problems.xlsx",
-                lambda target: opened.blobs.download(blob, target),
-                f"{count:,} problem{'' if count == 1 else 's'}; correct the rows and submit it as "
-                "a new task",
-            )
+            yield await report_of(opened.tasks, opened.blobs, key, name)
 
 
-def _no_report(row: "ImportTaskRow") -> str:
-    if row.problems_removed_at is not None:
-        return f"its time was over, and it was removed at {row.problems_removed_at:%Y-%m-%d}"
-    return "no row was rejected or left out" if row.problem_count == 0 else f"it is {row.state}"
+class ServedImports:
+    """What a gateway does to import runs.
 
+    Args:
+        service: Of imports.
+    """
 
-def _corrected(body: bytes | None) -> Any:
-    if body is None:
-        return None
-    try:
-        return read_message(body, declared=None)
-    except RefusedMessage as refused:
-        raise InvalidRequest(f"the corrected message: {refused.description}") from refused
+    def __init__(self, service: "ImportService") -> None:
+        self._service = service
+
+    async def answer(self, who: "Identity", run: Run, request: AnswerRequest) -> None:
+        """`retry` may carry a corrected message, or changes of it."""
+        answer = RunAnswer(
+            request.verb,
+            by=who.subject,
+            reason=request.reason,
+            message=corrected(request.correction),
+            changes=request.changes,
+        )
+        await self._service.answer(who, run.workflow_id, answer)
+
+    def report(self, who: "Identity", run: Run) -> AbstractAsyncContextManager[Report]:
+        """The spreadsheet of rejected rows."""
+        return self._service.report(who, run.workflow_id)
 
 
 RUN_ACTIONS: Final[RunActions] = ImportRunActions()

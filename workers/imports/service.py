@@ -1,16 +1,19 @@
 """Import runs for the gateway and for commands: where one stands, and answers of people to it."""
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from workers import catalogue
-from workers.imports.messages import upload_name
+from workers.imports.messages import read_message, upload_name
 from workers.shared.register import Run, recognise
+from workers.shared.services.bodies import RefusedMessage
 from workers.shared.services.errors import InvalidRequest, NotFound, Refused, WrongState
 from workers.shared.services.identity import Identity, require_operator
-from workflows.imports.messages import DocumentType, ImportMessage
+from workers.shared.services.run_actions import Report
+from workflows.imports.messages import DocumentType, ImportMessage, encoded
 from workflows.imports.runs import ImportState, ImportStatus, Retry, TaskKey
 from workflows.imports.types import REGISTRY
 from workflows.shared.contracts import Answer, BlobRef
@@ -111,6 +114,39 @@ class ImportAnswers:
         return stored
 
 
+async def report_of(tasks: "SqlImportTasks", blobs: "Blobs", key: TaskKey, name: str) -> Report:
+    """The spreadsheet of the rejected rows of an import, not yet fetched.
+
+    Args:
+        tasks: Status rows.
+        blobs: Where reports are.
+        key: The import.
+        name: Names it for people.
+
+    Raises:
+        NotFound: There is no such import.
+        WrongState: It has no report; the message says why.
+    """
+    row = await tasks.get(key.project_id, key.task_id)
+    if row is None:
+        raise NotFound(f"there is no import {name}; `docflow list` shows what there is")
+    if row.report is None:
+        raise WrongState(f"{name} has no report: {_no_report(row)}")
+    blob, count = row.report.name, row.problem_count
+    return Report(
+        f"{encoded(key.task_id)}-problems.xlsx",
+        lambda target: blobs.download(blob, target),
+        f"{count:,} problem{'' if count == 1 else 's'}; correct the rows and submit it as a new "
+        "task",
+    )
+
+
+def _no_report(row: "ImportTaskRow") -> str:
+    if row.problems_removed_at is not None:
+        return f"its time was over, and it was removed at {row.problems_removed_at:%Y-%m-%d}"
+    return "no row was rejected or left out" if row.problem_count == 0 else f"it is {row.state}"
+
+
 PIPELINE: Final = "imports"
 LARGEST_FILE: Final = 500_000_000
 """Bytes of a corrected document."""
@@ -167,6 +203,18 @@ class ImportService:
             raise InvalidRequest(f"there is no answer {answer.verb!r}; there are {known}")
         return await self.get(who, id, await self._answers.send(run, answer))
 
+    @asynccontextmanager
+    async def report(self, who: Identity, id: str) -> AsyncGenerator[Report]:
+        """The spreadsheet of rejected rows.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: There is no such import.
+            WrongState: It has no report; the message says why.
+        """
+        run = _run(who, id)
+        yield await report_of(self._tasks, self._blobs, run.key, id)
+
     async def retry_with(
         self,
         who: Identity,
@@ -187,3 +235,17 @@ def _run(who: Identity, id: str) -> Run:
     if run is None or run.pipeline.name != PIPELINE or not run.kind.answers:
         raise NotFound(f"{id!r} is not an import; its id reads import/PROJECT/TASK")
     return run
+
+
+def corrected(body: bytes | None) -> ImportMessage | None:
+    """The message that corrects an import; None: there is none.
+
+    Raises:
+        InvalidRequest: It is not one.
+    """
+    if body is None:
+        return None
+    try:
+        return read_message(body, declared=None)
+    except RefusedMessage as refused:
+        raise InvalidRequest(f"the corrected message: {refused.description}") from refused

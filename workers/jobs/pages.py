@@ -16,6 +16,7 @@ from activities.jobs.catalogue import Catalogue
 from workers.jobs import api, labels
 from workers.jobs.api import invalid_job
 from workers.jobs.factory import job_service
+from workers.jobs.run_actions import ServedJobs
 from workers.jobs.runs import JobDocument
 from workers.jobs.service import JobService, revision
 from workers.jobs.stac_api import stac_router
@@ -467,6 +468,7 @@ def part_of(service: JobService, scratch: Path, *further: APIRouter) -> GatewayP
         service=service,
         description=_DESCRIPTION,
         routers=(api.router, *further),
+        runs=ServedJobs(service),
         problems={InvalidJob: invalid_job},
         pages=PipelinePages(
             routes=routes,

@@ -25,6 +25,7 @@ from workers.spreadsheets.pages.import_pages import ImportListPage, ImportPage
 from workers.spreadsheets.pages.review import ReviewPages
 from workers.spreadsheets.pages.upload_pages import UploadPages
 from workers.spreadsheets.resources import spreadsheet_resources
+from workers.spreadsheets.run_actions import ServedSpreadsheets
 from workers.spreadsheets.runs import StillOpen
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.settings import SpreadsheetSettings
@@ -84,6 +85,7 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
 
     return GatewayPart(
         service=service,
+        runs=ServedSpreadsheets(service),
         describe=describe,
         description=_DESCRIPTION,
         routers=(

@@ -4,11 +4,15 @@ import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from workers.shared.register import Run
 from workers.shared.services.run_actions import AnswerRequest, Report, RunActions
-from workflows.spreadsheets.runs import Answer, undo_id, workflow_id
+from workflows.spreadsheets.runs import undo_id, workflow_id
+
+if TYPE_CHECKING:
+    from workers.shared.services.identity import Identity
+    from workers.spreadsheets.service import SpreadsheetService
 
 
 class SpreadsheetRunActions:
@@ -27,14 +31,12 @@ class SpreadsheetRunActions:
         self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
         """What is open afterwards."""
-        from workers.shared.services.runs import open_runs
         from workers.spreadsheets.access import open_access
 
         uuid: str = run.key
         if run.workflow_id == undo_id(uuid):
-            runs = await open_runs(environment)
-            answer = Answer(by=request.by or "operator", reason=request.reason)
-            await runs.update(run.workflow_id, request.verb, answer, type(None), self.pipeline)
+            async with open_access(environment, request.by) as access:
+                await access.service.retry_undo(access.who, uuid, request.reason)
             return {"workflow_id": run.workflow_id, "answer": request.verb}
         async with open_access(environment, request.by) as access:
             if request.verb == "cancel":
@@ -48,16 +50,54 @@ class SpreadsheetRunActions:
         """The rows that did not go in, with comments."""
         from workers.spreadsheets.access import open_access
 
-        async with open_access(environment, None) as access:
-            found = await access.service.report(access.who, run.key)
-        try:
-            yield Report(
-                found.filename,
-                lambda target: asyncio.to_thread(shutil.copyfile, found.path, target),
-                "correct the rows and submit it as a new import",
-            )
-        finally:
-            found.path.unlink(missing_ok=True)
+        async with (
+            open_access(environment, None) as access,
+            fetched(access.service, access.who, run.key) as report,
+        ):
+            yield report
+
+
+class ServedSpreadsheets:
+    """What a gateway does to imports of spreadsheets.
+
+    Args:
+        service: Of spreadsheets.
+    """
+
+    def __init__(self, service: "SpreadsheetService") -> None:
+        self._service = service
+
+    async def answer(self, who: "Identity", run: Run, request: AnswerRequest) -> None:
+        """`retry` and `cancel`; columns and values have answers of their own."""
+        uuid: str = run.key
+        if run.workflow_id == undo_id(uuid):
+            await self._service.retry_undo(who, uuid, request.reason)
+        elif request.verb == "cancel":
+            await self._service.cancel(who, uuid, request.reason)
+        else:
+            await self._service.retry(who, uuid, request.reason)
+
+    @asynccontextmanager
+    async def report(self, who: "Identity", run: Run) -> AsyncGenerator[Report]:
+        """The rows that did not go in, with comments."""
+        async with fetched(self._service, who, run.key) as report:
+            yield report
+
+
+@asynccontextmanager
+async def fetched(
+    service: "SpreadsheetService", who: "Identity", uuid: str
+) -> AsyncGenerator[Report]:
+    """The report of an import, on the local disk while it is used."""
+    found = await service.report(who, uuid)
+    try:
+        yield Report(
+            found.filename,
+            lambda target: asyncio.to_thread(shutil.copyfile, found.path, target),
+            "correct the rows and submit it as a new import",
+        )
+    finally:
+        found.path.unlink(missing_ok=True)
 
 
 RUN_ACTIONS: Final[RunActions] = SpreadsheetRunActions()

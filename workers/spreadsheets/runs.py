@@ -36,6 +36,7 @@ from workflows.shared.contracts import Contract
 from workflows.spreadsheets.mappings import FINAL, MappingsAnswer
 from workflows.spreadsheets.runs import (
     TASK_QUEUE,
+    Answer,
     SpreadsheetInput,
     UndoInput,
     status_label,
@@ -196,6 +197,16 @@ class SpreadsheetRuns:
                 static_summary="Undo of an import",
                 rpc_timeout=RPC_TIMEOUT,
             )
+
+    async def retry_undo(self, uuid: str, answer: Answer) -> None:
+        """Try the step again that an undo is parked at.
+
+        Raises:
+            NotFound: No undo of the import is open.
+            Refused: It is not parked.
+            TemporalUnavailable: Temporal or the run does not answer.
+        """
+        await self._runs.update(undo_id(uuid), "retry", answer, type(None), TASK_QUEUE)
 
     async def _update(
         self, row: SpreadsheetRow, name: str, answer: Contract, result: type[Contract]

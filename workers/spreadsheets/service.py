@@ -356,6 +356,16 @@ class SpreadsheetService(SpreadsheetQueries):
             raise WrongState(refusal)
         await self._runs.undo(order)
 
+    async def retry_undo(self, who: Identity, uuid: str, reason: str | None = None) -> None:
+        """Try the step again that the undo of an import is parked at.
+
+        Raises:
+            NotFound: No undo of it is open.
+            Refused: It is not parked.
+        """
+        await self._undone_by(who, uuid)
+        await self._runs.retry_undo(uuid, _order(Answer, by=who.subject, reason=reason))
+
     async def preview_undo(self, who: Identity, uuid: str) -> UndoPreview:
         """What an undo would do now, and the first rows that it would leave alone and why.
 

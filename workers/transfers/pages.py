@@ -24,6 +24,7 @@ from workers.shared.gateway.pages.site import (
 from workers.shared.register import Context
 from workers.shared.services.errors import NotFound, Refused, ServiceError
 from workers.shared.services.identity import Identity
+from workers.shared.services.run_actions import DefaultServedRuns
 from workers.transfers import api, labels
 from workers.transfers.factory import transfer_service
 from workers.transfers.redrive import Answered, ParkedGroups, Redrives
@@ -459,6 +460,7 @@ def part_of(
         service=service,
         description=_DESCRIPTION,
         routers=(api.router,),
+        runs=DefaultServedRuns(service.runs, correction="action"),
         pages=PipelinePages(
             routes=pages,
             templates=TEMPLATES,

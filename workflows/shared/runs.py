@@ -73,6 +73,15 @@ class RunRecord(PlainRecord):
 
 
 @dataclass(frozen=True)
+class RunChange:
+    """A run as it was after a change."""
+
+    run: RunRecord
+    revision: int
+    """Grows with each transaction that changes runs."""
+
+
+@dataclass(frozen=True)
 class Visible:
     """Which runs a person may see."""
 
@@ -98,10 +107,14 @@ class RunFilter:
     kind: str | None = None
     project: str | None = None
     needs_attention: bool | None = None
+    attention_of: Collection[str] = ()
+    """Workflow ids of runs that need attention although their rows do not say so."""
     owner: str | None = None
     text: str | None = None
     """A part of the file or subject, in upper or lower case; or the key, or a part of it that
     people know."""
+    id: str | None = None
+    """Only the run of this workflow id."""
     since: datetime | None = None
     """Only those that changed then or later, UTC."""
     before: datetime | None = None

@@ -24,6 +24,7 @@ from sqlalchemy import (
     cast,
     func,
     literal,
+    literal_column,
     null,
     text,
 )
@@ -32,6 +33,14 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from adapters.database.models.base import UtcDateTime, metadata
 from workflows.shared.runs import RunState
+
+REVISION: Final = literal_column("(pg_current_xact_id()::text)::bigint", BigInteger)
+"""Number of the transaction. Those that have all ended are read in its order: a reader that asks
+for what is behind a number, and below `COMPLETE`, misses no change."""
+COMPLETE: Final = literal_column(
+    "(pg_snapshot_xmin(pg_current_snapshot())::text)::bigint", BigInteger
+)
+"""Number of the oldest transaction that may still change something."""
 
 runs = Table(
     "runs",
@@ -56,7 +65,9 @@ runs = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("changed_at", UtcDateTime, nullable=False),
     Column("ended_at", UtcDateTime),
+    Column("revision", BigInteger, nullable=False, server_default=REVISION),
     Index(None, "changed_at", "id"),
+    Index(None, "revision", "id"),
     *(Index(None, each, "changed_at", "id") for each in ("pipeline", "state", "kind", "project")),
     Index("ix_runs_own_state", text("lower(own_state)"), "changed_at", "id"),
     Index(None, "key"),
@@ -64,7 +75,8 @@ runs = Table(
     Index(None, "answers_at"),
 )
 """`id` is the workflow id under which people know a run, and `answers_at` that of the run which
-takes its answers now. `key` and `short` are what they may write instead of the id."""
+takes its answers now. `key` and `short` are what they may write instead of the id. `revision` is
+that of its last change."""
 
 _KEPT: Final = ("id", "created_at")
 """What a later change of a run leaves as it is."""
@@ -131,7 +143,7 @@ def trigger_of(table: Table) -> tuple[str, str]:
     names = ", ".join(columns)
     changes = ",\n      ".join(
         f"{name} = excluded.{name}"
-        for name in (*columns, "needs_attention", "waits_for")
+        for name in (*columns, "needs_attention", "waits_for", "revision")
         if name not in _KEPT
     )
     parts = {

@@ -31,6 +31,7 @@ from workers.shared.register import Audience, Context, load
 from workers.shared.services.errors import ServiceError
 from workers.shared.services.inbox import Inbox
 from workers.shared.services.readiness import Readiness
+from workers.shared.services.run_actions import ServedRuns
 from workers.shared.services.run_service import RunService
 from workers.shared.settings.base import Settings
 from workers.shared.settings.gateway import GatewaySettings
@@ -53,6 +54,8 @@ class GatewayPart:
     )
     """Refusals of its own that say more than every problem does."""
     pages: PipelinePages | None = None
+    runs: ServedRuns | None = None
+    """What is done to its runs; None: operators answer them as the register says."""
     describe: Callable[[dict[str, Any]], Awaitable[None]] | None = None
     """Adds to the OpenAPI document what an installation has declared."""
 
@@ -87,6 +90,7 @@ def create_app(
     tokens: Tokens,
     settings: GatewaySettings,
     *,
+    environment: Mapping[str, str] | None = None,
     namespace: str = "default",
     stopping: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
@@ -98,6 +102,7 @@ def create_app(
         readiness: Whether requests can be answered.
         tokens: Verifies the tokens of callers.
         settings: How it behaves.
+        environment: For the address of Temporal's user interface.
         namespace: Of Temporal, for links into its user interface.
         stopping: Whether the process is about to end, so that open event streams do too.
     """
@@ -115,7 +120,8 @@ def create_app(
     )
     app.state.services = {name: part.service for name, part in parts.items()}
     app.state.inbox = inbox
-    app.state.runs = RunService(inbox.rows)
+    served = {name: part.runs for name, part in parts.items() if part.runs is not None}
+    app.state.runs = RunService(inbox.rows, inbox.client, served, environment or {})
     app.state.tokens = tokens
     app.state.stopping = stopping
     for part in parts.values():
@@ -125,11 +131,15 @@ def create_app(
     app.include_router(runs.router)
     app.include_router(_health(readiness))
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
-    importing = {
-        route.path
+    of_organisations = [
+        router
         for pipeline in catalogue.PIPELINES
         if pipeline.audience is Audience.ORGANISATION and pipeline.name in parts
         for router in parts[pipeline.name].routers
+    ]
+    importing = {
+        route.path
+        for router in (*of_organisations, runs.router)
         for route in router.routes
         if isinstance(route, APIRoute)
     }

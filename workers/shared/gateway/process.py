@@ -201,6 +201,7 @@ async def run_gateway(
                 readiness,
                 Tokens(settings.tokens),
                 settings,
+                environment=environment,
                 namespace=client.namespace,
                 stopping=stop.is_set,
             )

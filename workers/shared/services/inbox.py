@@ -168,7 +168,7 @@ class Inbox:
     """
 
     def __init__(self, client: Client, rows: "SqlRuns") -> None:
-        self._client = client
+        self.client = client
         self.rows = rows
 
     async def read(self, who: Identity, *, mine: bool = False) -> Sequence[InboxEntry]:
@@ -186,11 +186,11 @@ class Inbox:
         """
         if not who.may_read:
             raise no_role()
-        scope = _scope(who)
+        scope = inbox_scope(who)
         if scope is None:
             return ()
         try:
-            runs = await needing_attention(self._client, scope, MOST)
+            runs = await needing_attention(self.client, scope, MOST)
             found = [await _entry(execution) for execution in runs]
         # A client that was never connected raises a RuntimeError.
         except (RPCError, RuntimeError) as error:
@@ -221,10 +221,10 @@ class Inbox:
         Raises:
             TemporalUnavailable: Temporal does not answer.
         """
-        return await open_outages(TemporalRuns(self._client, {})) if who.is_operator else ()
+        return await open_outages(TemporalRuns(self.client, {})) if who.is_operator else ()
 
 
-def _scope(who: Identity) -> str | None:
+def inbox_scope(who: Identity) -> str | None:
     """A condition on visibility; None where nothing is theirs. Numbers only: no quoting needed."""
     shared = [
         pipeline.name

@@ -310,6 +310,15 @@ async def _waits(run: "WorkflowExecution") -> str | None:
     return waits if isinstance(waits, str) else outage and f"waits for {outage}"
 
 
+def is_parked(run: "WorkflowExecution | None") -> bool:
+    """Whether a run waits for an answer to what has failed, as Temporal knows."""
+    if run is None:
+        return False
+    from workflows.shared import attributes
+
+    return run.typed_search_attributes.get(attributes.STATE) == PARKED and not _was_terminated(run)
+
+
 def _was_terminated(run: "WorkflowExecution") -> bool:
     from temporalio.client import WorkflowExecutionStatus
 

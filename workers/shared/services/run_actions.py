@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import ValidationError
 
 from workers.shared.register import Run, RunGroup
+from workers.shared.services.bodies import correction_of
 from workers.shared.services.errors import InvalidRequest, NotFound
+from workers.shared.services.identity import Identity, require_operator
 from workflows.shared.contracts import problem_text
 
 if TYPE_CHECKING:
-    pass
+    from workers.shared.services.runs import TemporalRuns
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,52 @@ class RunActions(Protocol):
         ...
 
 
+class ServedRuns(Protocol):
+    """What a gateway does to the runs of one pipeline, with the rights of a person."""
+
+    async def answer(self, who: Identity, run: Run, request: AnswerRequest) -> None:
+        """Send an answer and wait until it is applied.
+
+        Raises:
+            ServiceError: The person may not, there is no such open run, it refused, or no worker
+                answered.
+        """
+        ...
+
+    def report(self, who: Identity, run: Run) -> AbstractAsyncContextManager[Report]:
+        """The report of what was rejected.
+
+        Raises:
+            ServiceError: The person may not, or there is none; the message says why.
+        """
+        ...
+
+
+class DefaultServedRuns:
+    """Runs that operators answer by the updates that the register names.
+
+    Args:
+        runs: Of Temporal.
+        correction: Field of the answer that takes the corrected input; None: none does.
+    """
+
+    def __init__(self, runs: "TemporalRuns", correction: str | None = None) -> None:
+        self._runs = runs
+        self._correction = correction
+
+    async def answer(self, who: Identity, run: Run, request: AnswerRequest) -> None:
+        """Send the update of the verb."""
+        require_operator(who, run.pipeline.name)
+        more: dict[str, Any] = {}
+        if self._correction is not None:
+            more = {self._correction: correction_of(request.correction, self._correction)}
+        await update(self._runs, run, request, **more)
+
+    def report(self, who: Identity, run: Run) -> AbstractAsyncContextManager[Report]:
+        """There is none."""
+        raise NotFound(f"{run.workflow_id} has no report")
+
+
 async def send_answer(
     environment: Mapping[str, str], run: Run, request: AnswerRequest, **more: Any
 ) -> Mapping[str, Any]:
@@ -94,19 +142,29 @@ async def send_answer(
     """
     from workers.shared.services.runs import open_runs
 
+    await update(await open_runs(environment), run, request, **more)
+    return {"workflow_id": run.workflow_id, "answer": request.verb}
+
+
+async def update(runs: "TemporalRuns", run: Run, request: AnswerRequest, **more: Any) -> None:
+    """Send the update of a verb, with the argument that the register names.
+
+    Raises:
+        InvalidRequest: The answer takes no reason, or not this one.
+        ServiceError: There is no such open run, it refused, or no worker answered.
+    """
     contract = run.kind.answers[request.verb]
-    given = {"by": request.by, "reason": request.reason, **more}
+    every = {"by": request.by, "reason": request.reason, **more}
+    given = {name: value for name, value in every.items() if value is not None}
+    if unused := sorted(given.keys() - contract.model_fields.keys() - {"by"}):
+        raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no {unused[0]}")
     try:
-        answer = contract.model_validate(
-            {name: value for name, value in given.items() if value is not None}
-        )
+        answer = contract.model_validate(given)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, problem["loc"]))
         raise InvalidRequest(f"{request.verb}: {field}: {problem_text(problem)}") from error
-    runs = await open_runs(environment)
     await runs.update(run.workflow_id, request.verb, answer, object, run.pipeline.name)
-    return {"workflow_id": run.workflow_id, "answer": request.verb}
 
 
 class DefaultRunActions:

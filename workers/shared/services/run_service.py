@@ -1,50 +1,322 @@
-"""Runs of all pipelines, for those who may see them."""
+"""Runs of all pipelines, for those who may see them and answer them."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.database.runs import SqlRuns
 from workers import catalogue
-from workers.shared.register import Audience, recognise
-from workers.shared.services.errors import NotFound, no_role
+from workers.shared.register import Audience, Run, recognise
+from workers.shared.services import known_runs
+from workers.shared.services.errors import (
+    InvalidRequest,
+    NotFound,
+    ServiceError,
+    TemporalUnavailable,
+    WrongState,
+    no_role,
+)
 from workers.shared.services.identity import Identity
-from workflows.shared.runs import RunFilter, RunRecord, Visible
+from workers.shared.services.inbox import MOST, gather_bounded, inbox_scope
+from workers.shared.services.lists import watched
+from workers.shared.services.run_actions import (
+    AnswerRequest,
+    DefaultServedRuns,
+    Report,
+    RunActions,
+    ServedRuns,
+)
+from workers.shared.services.runs import (
+    RunView,
+    TemporalRuns,
+    needing_attention,
+    temporal_errors,
+)
+from workers.shared.services.timeline import TimelineEntry, timeline_of
+from workflows.shared.runs import RunChange, RunFilter, RunRecord, RunState, Visible
+
+MOST_ANSWERED: Final = 1_000
+"""Runs that one request answers."""
+_CANCEL: Final = "cancel"
+"""What an open run takes in any state; other answers are for runs that are parked."""
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """One run, as its row and Temporal know it."""
+
+    run: RunRecord
+    view: RunView | None
+    """None: Temporal does not keep it any more."""
+    answers: Sequence[str]
+    """Answers that it takes now."""
+    has_report: bool
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What became of an answer to many runs."""
+
+    found: Sequence[RunRecord]
+    """Runs that are parked and take the answer."""
+    left_out: Sequence[str]
+    """Ids of runs that do not take it, or whose row does not say why they are parked."""
+    failed: Mapping[str, str]
+    """Id of a run that refused, to the reason."""
+    more: bool
+    """There are more than one request answers."""
 
 
 class RunService:
-    """What people see of runs.
+    """What people see of runs, and do to them.
 
     Args:
         rows: The table of runs.
+        client: Of Temporal.
+        served: What is done to the runs of each pipeline, by its name.
+        environment: For addresses in Temporal's user interface.
     """
 
-    def __init__(self, rows: SqlRuns) -> None:
+    def __init__(
+        self,
+        rows: SqlRuns,
+        client: Client,
+        served: Mapping[str, ServedRuns],
+        environment: Mapping[str, str],
+    ) -> None:
         self._rows = rows
+        self._client = client
+        self._runs = TemporalRuns(client, environment)
+        self._served = served
 
     async def list(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
         """Runs that a person may see, the newest change first.
 
+        If only runs that need attention are wanted, those are listed that the inbox shows.
+
         Raises:
             Forbidden: The person has no role.
         """
-        return await self._rows.list(replace(wanted, visible=visible_to(who)))
+        wanted = replace(wanted, visible=visible_to(who))
+        if not wanted.needs_attention:
+            return await self._rows.list(wanted)
+        waiting = await self._waiting(who)
+        found = await self._rows.list(replace(wanted, attention_of=waiting))
+        return [_needing_attention(each) for each in found]
 
-    async def get(self, who: Identity, id: str) -> RunRecord:
+    async def _waiting(self, who: Identity) -> frozenset[str]:
+        """Ids of runs that wait as Temporal knows them; none while it does not answer."""
+        scope = inbox_scope(who)
+        if scope is None:
+            return frozenset()
+        with suppress(TemporalUnavailable), temporal_errors():
+            return frozenset(run.id for run in await needing_attention(self._client, scope, MOST))
+        return frozenset()
+
+    async def get(self, who: Identity, id: str) -> RunDetails:
         """One run.
 
         Raises:
             Forbidden: The person has no role.
             NotFound: There is none of this id that the person may see.
         """
+        found = await self.row(who, id)
+        view = None
+        # A row is shown also while Temporal does not answer.
+        with suppress(TemporalUnavailable):
+            view = await self._runs.look(found.answers_at)
+        answers = _answers(found, view)
+        if view is not None and view.parked:
+            found = _needing_attention(found)
+        return RunDetails(found, view, answers, "report" in found.links)
+
+    async def row(self, who: Identity, id: str) -> RunRecord:
+        """The row of a run; for operators also what Temporal alone knows.
+
+        Raises:
+            Forbidden: The person has no role.
+            NotFound: There is none of this id that the person may see.
+        """
         found = await self._rows.get(id, visible_to(who))
+        if found is None and who.is_operator:
+            found = await self._in_temporal(id)
         if found is None:
             raise NotFound(f"there is no run {id}")
         return found
 
-    def answers(self, run: RunRecord) -> Sequence[str]:
-        """Answers that a run offers while it is open."""
-        known = recognise(catalogue.run_groups(), run.answers_at)
-        return [] if known is None or not run.is_open else list(known.kind.verbs)
+    async def _in_temporal(self, id: str) -> RunRecord | None:
+        known = recognise(catalogue.run_groups(), id)
+        if known is None or known.pipeline.audience is Audience.ORGANISATION:
+            return None
+        with temporal_errors():
+            try:
+                found = await self._client.get_workflow_handle(id).describe()
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    return None
+                raise
+        return await known_runs.record_of(found, known.pipeline)
+
+    async def timeline(self, who: Identity, id: str) -> Sequence[TimelineEntry]:
+        """What has happened to a run, the first first; empty: Temporal does not keep it any more.
+
+        Raises:
+            Forbidden: The person has no role.
+            NotFound: There is none of this id that the person may see.
+            TemporalUnavailable: Temporal does not answer.
+        """
+        found = await self.row(who, id)
+        with temporal_errors():
+            return await timeline_of(self._client, found.answers_at)
+
+    async def answer(self, who: Identity, id: str, request: AnswerRequest) -> RunDetails:
+        """Answer a run in the name of a person; the run afterwards.
+
+        Raises:
+            InvalidRequest: The run offers no such answer, or takes nothing of what is given.
+            NotFound: There is none of this id that the person may see.
+            ServiceError: The person may not, it refused, or no worker answered.
+        """
+        found = await self.row(who, id)
+        run = _recognised(found)
+        actions = known_runs.of(run.pipeline)
+        known_runs.refuse_missing(actions, run, request.verb)
+        _refuse_unused(actions, run, request)
+        if not found.is_open and not run.kind.closed_may_need_attention:
+            raise WrongState(f"{id} has ended: there is nothing to {request.verb}")
+        await self._of(run).answer(who, run, replace(request, by=who.subject))
+        return await self.get(who, id)
+
+    async def answer_all(
+        self,
+        who: Identity,
+        wanted: RunFilter,
+        request: AnswerRequest,
+        *,
+        parked_for: str | None,
+        dry_run: bool,
+    ) -> Answered:
+        """Give the same answer to all runs that need attention, of those that a filter finds.
+
+        Args:
+            who: The person.
+            wanted: Which runs.
+            request: The answer; its reason is kept with each run.
+            parked_for: Only runs whose reason holds this text, in upper or lower case.
+            dry_run: Only say which.
+
+        Raises:
+            Forbidden: The person has no role.
+            TemporalUnavailable: Temporal does not answer.
+        """
+        limited = replace(wanted, needs_attention=True, limit=MOST_ANSWERED + 1)
+        rows = await self.list(who, limited)
+        views = await self._runs.newest([each.answers_at for each in rows[:MOST_ANSWERED]])
+        found: list[RunRecord] = []
+        left_out: list[str] = []
+        for row in rows[:MOST_ANSWERED]:
+            if parked_for and row.reason and parked_for.casefold() not in row.reason.casefold():
+                continue
+            takes = known_runs.is_parked(views.get(row.answers_at)) or request.verb == _CANCEL
+            offers = request.verb in _recognised(row).kind.verbs
+            if takes and offers and (row.reason or not parked_for):
+                found.append(row)
+            else:
+                left_out.append(row.id)
+        failed: dict[str, str] = {}
+        if not dry_run:
+
+            async def one(row: RunRecord) -> None:
+                try:
+                    await self.answer(who, row.id, request)
+                except ServiceError as error:
+                    failed[row.id] = str(error)
+
+            await gather_bounded(found, one)
+        return Answered(found, left_out, failed, len(rows) > MOST_ANSWERED)
+
+    async def report(self, who: Identity, id: str) -> AbstractAsyncContextManager[Report]:
+        """The report of what was rejected.
+
+        Raises:
+            NotFound: There is no such run, or it has no report.
+            ServiceError: The person may not, or it is not written yet.
+        """
+        run = _recognised(await self.row(who, id))
+        known_runs.refuse_missing(known_runs.of(run.pipeline), run, "report")
+        return self._of(run).report(who, run)
+
+    async def changes(
+        self,
+        who: Identity,
+        wanted: RunFilter,
+        last_seen: int | None,
+        stopping: Callable[[], bool],
+    ) -> AsyncGenerator[Sequence[RunChange] | None]:
+        """Changes of runs as they happen, those of one moment together.
+
+        Args:
+            who: The person.
+            wanted: Of which runs.
+            last_seen: Revision that the watcher has; None: begin now.
+            stopping: Whether the process is about to end.
+        """
+        limited = replace(wanted, visible=visible_to(who))
+        at = await self._rows.revision() if last_seen is None else last_seen
+
+        async def read() -> Sequence[RunChange]:
+            return await self._rows.changes(limited, at)
+
+        def revision(found: Sequence[RunChange]) -> int:
+            return found[-1].revision if found else at
+
+        following = watched(
+            read, revision, lambda found: False, last_seen=at, stopping=stopping, look=None
+        )
+        async for found in following:
+            if found:
+                at = revision(found)
+            yield found
+
+    def _of(self, run: Run) -> ServedRuns:
+        return self._served.get(run.pipeline.name) or DefaultServedRuns(self._runs)
+
+
+def _recognised(row: RunRecord) -> Run:
+    found = recognise(catalogue.run_groups(), row.answers_at)
+    if found is None:
+        raise NotFound(f"{row.id} belongs to no pipeline of this installation")
+    return found
+
+
+def _answers(row: RunRecord, view: RunView | None) -> Sequence[str]:
+    known = recognise(catalogue.run_groups(), row.answers_at)
+    if known is None or view is None:
+        return ()
+    if view.closed:
+        needs = known.kind.closed_may_need_attention and row.needs_attention
+        return tuple(known.kind.answers) if needs else ()
+    every = (*known.kind.answers, *known.kind.events)
+    return tuple(each for each in every if view.parked or each == _CANCEL)
+
+
+def _needing_attention(row: RunRecord) -> RunRecord:
+    """A run that waits as Temporal knows; not every pipeline can say so in its row."""
+    state = RunState.NEEDS_ATTENTION if row.is_open else row.state
+    return row.model_copy(update={"needs_attention": True, "state": state})
+
+
+def _refuse_unused(actions: RunActions, run: Run, request: AnswerRequest) -> None:
+    if request.reason is not None:
+        known_runs.refuse_reason(actions, run, request.verb)
+    if request.correction is not None and request.verb not in actions.corrects:
+        raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no corrected input")
+    if request.changes and request.verb not in actions.changes:
+        raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no changes")
 
 
 def visible_to(who: Identity) -> Visible:

@@ -640,6 +640,7 @@ def upgrade() -> None:
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('changed_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('ended_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('revision', sa.BigInteger(), server_default=sa.literal_column('(pg_current_xact_id()::text)::bigint'), nullable=False),
     sa.PrimaryKeyConstraint('id', name='pk_runs')
     )
     op.create_index('ix_runs_answers_at', 'runs', ['answers_at'], unique=False)
@@ -649,6 +650,7 @@ def upgrade() -> None:
     op.create_index('ix_runs_own_state', 'runs', [sa.literal_column('lower(own_state)'), 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_pipeline_changed_at_id', 'runs', ['pipeline', 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_project_changed_at_id', 'runs', ['project', 'changed_at', 'id'], unique=False)
+    op.create_index('ix_runs_revision_id', 'runs', ['revision', 'id'], unique=False)
     op.create_index('ix_runs_short', 'runs', ['short'], unique=False)
     op.create_index('ix_runs_state_changed_at_id', 'runs', ['state', 'changed_at', 'id'], unique=False)
     op.create_table('schedule_activities',

@@ -42,7 +42,8 @@ BEGIN
       changed_at = excluded.changed_at,
       ended_at = excluded.ended_at,
       needs_attention = excluded.needs_attention,
-      waits_for = excluded.waits_for;
+      waits_for = excluded.waits_for,
+      revision = excluded.revision;
   END IF;
   RETURN NULL;
 END
@@ -95,7 +96,8 @@ BEGIN
       changed_at = excluded.changed_at,
       ended_at = excluded.ended_at,
       needs_attention = excluded.needs_attention,
-      waits_for = excluded.waits_for;
+      waits_for = excluded.waits_for,
+      revision = excluded.revision;
   END IF;
   RETURN NULL;
 END
@@ -148,7 +150,8 @@ BEGIN
       changed_at = excluded.changed_at,
       ended_at = excluded.ended_at,
       needs_attention = excluded.needs_attention,
-      waits_for = excluded.waits_for;
+      waits_for = excluded.waits_for,
+      revision = excluded.revision;
   END IF;
   RETURN NULL;
 END
@@ -201,7 +204,8 @@ BEGIN
       changed_at = excluded.changed_at,
       ended_at = excluded.ended_at,
       needs_attention = excluded.needs_attention,
-      waits_for = excluded.waits_for;
+      waits_for = excluded.waits_for,
+      revision = excluded.revision;
   END IF;
   RETURN NULL;
 END
@@ -254,7 +258,8 @@ BEGIN
       changed_at = excluded.changed_at,
       ended_at = excluded.ended_at,
       needs_attention = excluded.needs_attention,
-      waits_for = excluded.waits_for;
+      waits_for = excluded.waits_for,
+      revision = excluded.revision;
   END IF;
   RETURN NULL;
 END

@@ -1,20 +1,38 @@
 """Runs of all pipelines over HTTP."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, cast
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Annotated, Any, Final, Literal, cast
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import FileResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.background import BackgroundTask
+from starlette.responses import StreamingResponse
+from starlette.routing import Match
+from starlette.types import Scope
 
+from workers import catalogue
+from workers.shared.gateway.http.answers import event_stream
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import Who, cursor_of
+from workers.shared.register import recognise
 from workers.shared.services.lists import Cursor
-from workers.shared.services.run_service import RunService
+from workers.shared.services.run_actions import AnswerRequest
+from workers.shared.services.run_service import MOST_ANSWERED, RunDetails, RunService
+from workers.shared.services.timeline import TimelineEntry
 from workflows.shared.contracts import PlainRecord, served
-from workflows.shared.runs import RunFilter, RunRecord
+from workflows.shared.runs import RunChange, RunFilter, RunRecord
 
-MOST = 200
+MOST: Final = 200
 """Runs of a page."""
+_LONGEST_ID: Final = 1_000
+Verb = Literal["retry", "skip", "fail", "cancel"]
 
 
 class RunPage(PlainRecord):
@@ -27,7 +45,73 @@ class RunPage(PlainRecord):
 class RunDetail(RunRecord):
     """One run."""
 
-    answers: Annotated[Sequence[str], served("Answers that it offers while it is open", ["retry"])]
+    answers: Annotated[Sequence[str], served("Answers that it takes now", ["retry", "skip"])]
+    has_report: Annotated[bool, served("There is a report of what was rejected", False)]
+    temporal: Annotated[
+        str | None, served("Its page in Temporal's user interface, if its address is set", None)
+    ] = None
+
+
+class Timeline(PlainRecord):
+    """What has happened to a run, the first first."""
+
+    items: Annotated[
+        Sequence[TimelineEntry], served("Empty: Temporal does not keep the run any more", [])
+    ]
+
+
+class Body(BaseModel):
+    """A request; an unknown field is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AnswerBody(Body):
+    """What goes with an answer."""
+
+    reason: str | None = Field(default=None, max_length=500, examples=["the list was wrong"])
+    """Kept with the run."""
+    changes: dict[str, Any] = Field(default_factory=dict[str, Any], max_length=32)
+    """Of a retry of an import: fields of its message that get another value."""
+    input: dict[str, Any] | None = None
+    """Of a retry: the whole corrected message of an import, parameters of a job, or settings of the
+    action of a transfer."""
+
+
+class Selection(Body):
+    """Which runs are answered; all that are given have to fit."""
+
+    pipeline: list[str] | None = Field(default=None, min_length=1, max_length=20)
+    kind: str | None = Field(default=None, max_length=100)
+    project: str | None = Field(default=None, max_length=200)
+    owner: str | None = Field(default=None, max_length=200)
+    text: str | None = Field(default=None, max_length=200)
+    reason: str | None = Field(default=None, max_length=200)
+    """A part of the reason for which they are parked, in upper or lower case."""
+
+
+class AnswerAllBody(Body):
+    """The same answer to many runs."""
+
+    answer: Verb
+    reason: str | None = Field(default=None, max_length=500)
+    """Kept with each run."""
+    runs: Selection
+    dry_run: bool = True
+    """Only say which runs are meant."""
+
+
+class AnsweredAll(PlainRecord):
+    """What became of an answer to many runs."""
+
+    dry_run: Annotated[bool, served("Nothing was answered", True)]
+    found: Annotated[Sequence[str], served("Runs that take the answer", ["job/1"])]
+    left_out: Annotated[
+        Sequence[str],
+        served("Runs that do not take it, or whose reason is not known in the table of runs", []),
+    ]
+    failed: Annotated[dict[str, str], served("Run to the reason why it was not answered", {})]
+    more: Annotated[bool, served(f"There are more than {MOST_ANSWERED}: ask again", False)]
 
 
 def _service_of(request: Request) -> RunService:
@@ -36,13 +120,8 @@ def _service_of(request: Request) -> RunService:
 
 TheService = Annotated[RunService, Depends(_service_of)]
 
-router = APIRouter(prefix="/api/v1", tags=["runs"], responses=problem_responses(401, 403, 422, 503))
 
-
-@router.get("/runs")
-async def list_runs(
-    service: TheService,
-    who: Who,
+def _wanted(
     pipeline: Annotated[list[str] | None, Query(description="One or several")] = None,
     kind: Annotated[str | None, Query(max_length=100)] = None,
     state: Annotated[str | None, Query(max_length=60)] = None,
@@ -51,13 +130,9 @@ async def list_runs(
     project: Annotated[str | None, Query(max_length=200)] = None,
     text: Annotated[str | None, Query(max_length=200, description="In the title, or an id")] = None,
     since: Annotated[datetime | None, Query(description="Changed then or later")] = None,
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
-    cursor: Annotated[str | None, Query(max_length=300, description="`next` of a page")] = None,
-) -> RunPage:
-    """Runs that the caller may see, the newest change first."""
-    behind = cursor_of(cursor)
-    wanted = RunFilter(
-        limit=limit + 1,
+) -> RunFilter:
+    return RunFilter(
+        limit=MOST,
         pipelines=pipeline,
         kind=kind,
         state=state,
@@ -66,10 +141,50 @@ async def list_runs(
         project=project,
         text=text,
         since=since,
-        before=None if behind is None else behind.at,
-        behind=None if behind is None else behind.id,
     )
-    found = await service.list(who, wanted)
+
+
+Wanted = Annotated[RunFilter, Depends(_wanted)]
+LastEventId = Annotated[
+    str | None, Header(max_length=30, pattern="^[0-9]+$", description="Id of your last event.")
+]
+_EVENTS: Final[dict[str, Any]] = {
+    "response_class": StreamingResponse,
+    "responses": {200: {"description": "Events `run`", "content": {"text/event-stream": {}}}},
+}
+
+
+class AboutRun(APIRoute):
+    """An address below that of a run; a run whose id ends alike has its own."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As every route, except for ids of runs."""
+        match, found = super().matches(scope)
+        if match is Match.NONE:
+            return match, found
+        id, word = found["path_params"]["id"], self.path.rpartition("/")[2]
+        is_run = recognise(catalogue.run_groups(), f"{id}/{word}") is not None
+        return (Match.NONE, {}) if is_run else (match, found)
+
+
+about = APIRouter(route_class=AboutRun)
+router = APIRouter(prefix="/api/v1", tags=["runs"], responses=problem_responses(401, 403, 422, 503))
+_ONE: Final = problem_responses(404)
+
+
+@router.get("/runs")
+async def list_runs(
+    service: TheService,
+    who: Who,
+    wanted: Wanted,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
+    cursor: Annotated[str | None, Query(max_length=300, description="`next` of a page")] = None,
+) -> RunPage:
+    """List runs that the caller may see, the newest change first."""
+    behind = cursor_of(cursor)
+    if behind is not None:
+        wanted = replace(wanted, before=behind.at, behind=behind.id)
+    found = await service.list(who, replace(wanted, limit=limit + 1))
     items = found[:limit]
     last = items[-1] if len(found) > limit else None
     return RunPage(
@@ -77,8 +192,150 @@ async def list_runs(
     )
 
 
-@router.get("/runs/{id:path}", responses=problem_responses(404))
+@router.post("/runs/answers")
+async def answer_runs(service: TheService, who: Who, body: AnswerAllBody) -> AnsweredAll:
+    """Give the same answer to all runs that need attention and fit.
+
+    With `dry_run`, which is the default, nothing is answered.
+    """
+    chosen = body.runs
+    wanted = RunFilter(
+        limit=MOST_ANSWERED,
+        pipelines=chosen.pipeline,
+        kind=chosen.kind,
+        project=chosen.project,
+        owner=chosen.owner,
+        text=chosen.text,
+    )
+    request = AnswerRequest(body.answer, reason=body.reason)
+    done = await service.answer_all(
+        who, wanted, request, parked_for=chosen.reason, dry_run=body.dry_run
+    )
+    return AnsweredAll(
+        dry_run=body.dry_run,
+        found=[each.id for each in done.found],
+        left_out=done.left_out,
+        failed=dict(done.failed),
+        more=done.more,
+    )
+
+
+@router.post("/runs/{id:path}/{answer}", responses=problem_responses(404, 409))
+async def answer_run(
+    service: TheService, who: Who, id: str, answer: Verb, body: AnswerBody | None = None
+) -> RunDetail:
+    """Answer a run: `retry`, `skip`, `fail` or `cancel`; the run afterwards.
+
+    The answer is applied when this returns. The run's own row may follow a moment later.
+    """
+    given = body or AnswerBody()
+    correction = None if given.input is None else json.dumps(given.input).encode()
+    request = AnswerRequest(
+        answer, reason=given.reason, correction=correction, changes=given.changes
+    )
+    return _detail(await service.answer(who, id, request))
+
+
+@about.get("/runs/{id:path}/timeline", responses=_ONE)
+async def get_timeline(service: TheService, who: Who, id: str) -> Timeline:
+    """Say what has happened to a run, as long as Temporal keeps it."""
+    return Timeline(items=await service.timeline(who, id))
+
+
+@about.get("/runs/{id:path}/report", response_class=FileResponse, responses=_ONE)
+async def get_report(service: TheService, who: Who, id: str) -> Response:
+    """Fetch the spreadsheet of what was rejected."""
+    folder = Path(mkdtemp())
+    target = folder / "report"
+
+    def remove() -> None:
+        target.unlink(missing_ok=True)
+        folder.rmdir()
+
+    try:
+        async with await service.report(who, id) as report:
+            await report.download(target)
+    except BaseException:
+        remove()
+        raise
+    name = Path(report.filename).name
+    return FileResponse(target, filename=name, background=BackgroundTask(remove))
+
+
+@about.get("/runs/{id:path}/events", **_EVENTS)
+async def watch_run(
+    service: TheService, who: Who, id: str, request: Request, last_event_id: LastEventId = None
+) -> Response:
+    """Send the run whenever it changes, as server-sent events."""
+    run = await service.row(who, id)
+    wanted = RunFilter(limit=MOST, id=run.id)
+    return _stream(service.changes(who, wanted, _number(last_event_id), _stopping(request)))
+
+
+@router.get("/events", **_EVENTS)
+async def watch_runs(
+    service: TheService,
+    who: Who,
+    wanted: Wanted,
+    request: Request,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Send runs that the caller may see whenever they change, as server-sent events.
+
+    The stream begins now. If you send `Last-Event-ID`, it begins behind that event: none is lost,
+    and those of the same moment may come again.
+    """
+    return _stream(service.changes(who, wanted, _number(last_event_id), _stopping(request)))
+
+
+router.include_router(about)
+
+
+@router.get("/runs/{id:path}", responses=_ONE)
 async def get_run(service: TheService, who: Who, id: str) -> RunDetail:
-    """One run, by its workflow id."""
-    run = await service.get(who, id)
-    return RunDetail(**dict(run), answers=service.answers(run))
+    """Show one run, by its workflow id."""
+    return _detail(await service.get(who, id))
+
+
+def _detail(found: RunDetails) -> RunDetail:
+    link = None if found.view is None else found.view.link
+    return RunDetail(
+        **dict(found.run), answers=found.answers, has_report=found.has_report, temporal=link
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _stopping(request: Request) -> Callable[[], bool]:
+    return cast("Callable[[], bool]", request.app.state.stopping)
+
+
+@dataclass(frozen=True)
+class _Event:
+    run: RunRecord
+    id: int
+    """What a reader continues behind: who has not read all changes of a transaction reads all of
+    them again."""
+
+
+async def _events(
+    changes: AsyncGenerator[Sequence[RunChange] | None],
+) -> AsyncGenerator[_Event | None]:
+    async for each in changes:
+        if each is None:
+            yield None
+            continue
+        for number, change in enumerate(each, start=1):
+            is_last = number == len(each) or each[number].revision > change.revision
+            yield _Event(change.run, change.revision if is_last else change.revision - 1)
+
+
+def _stream(changes: AsyncGenerator[Sequence[RunChange] | None]) -> StreamingResponse:
+    return event_stream(
+        _events(changes),
+        event="run",
+        id=lambda each: str(each.id),
+        render=lambda each: each.run.model_dump_json(),
+    )
