@@ -218,12 +218,15 @@ async def test_transfers_that_have_ended_go_with_their_trail(database: Database)
 OVERDUE = datetime(2026, 1, 1, tzinfo=UTC)
 ASKED: Mapping[str, Callable[[Database], Awaitable[Any]]] = {
     "ix_runs_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50)),
-    "ix_runs_pipeline_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, ["imports"])),
+    "ix_runs_pipeline_changed_at_id": lambda db: SqlRuns(db).list(
+        RunFilter(50, pipelines=["imports"])
+    ),
     "ix_runs_state_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, state="failed")),
     "ix_runs_own_state": lambda db: SqlRuns(db).list(RunFilter(50, state="in-complete")),
     "ix_runs_answers_at": lambda db: SqlRuns(db).of(["import/P1/T1"]),
     "ix_runs_kind_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, kind="equipment")),
     "ix_runs_project_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, project="P1")),
+    "ix_runs_revision_id": lambda db: SqlRuns(db).changes(RunFilter(50), 1_000_000_000),
     "ix_import_tasks_finished_at": lambda db: old_imports(db).due(OVERDUE, 500),
     "ix_import_tasks_problems": lambda db: old_problems(db).due(OVERDUE, 500),
     "ix_rejected_messages_open": lambda db: old_rejected(db).due(OVERDUE, 500),

@@ -1,14 +1,16 @@
 """Who may do what, over every endpoint that the OpenAPI document names."""
 
 import time
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 import pytest_asyncio
 from joserfc import jwt
 from joserfc.jwk import OctKey
+from temporalio.client import Client
 
+from adapters.database.runs import SqlRuns
 from tests.support.gateway import KEY, TOKENS, Stack, import_in, token
 from workers.shared.gateway.app import create_app
 from workers.shared.gateway.http.auth import Tokens
@@ -39,7 +41,7 @@ def endpoints() -> list[tuple[str, str]]:
     parts = {SPREADSHEETS.name: part_of(SpreadsheetService.__new__(SpreadsheetService))}
     app = create_app(
         parts,
-        Inbox.__new__(Inbox),
+        Inbox(cast(Client, None), cast(SqlRuns, None)),
         Readiness.__new__(Readiness),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

@@ -165,7 +165,8 @@ async def test_the_inbox_uses_the_words_of_a_pipeline(app: FastAPI) -> None:
 async def test_the_openapi_document_describes_what_pipelines_bring(app: FastAPI) -> None:
     document = (await get(app, "/openapi.json")).json()
     assert document["info"]["description"] == "Send parcels."
-    assert sorted(document["paths"]) == ["/api/inbox", "/api/parcels", "/api/parcels/heavy"]
+    own = [path for path in document["paths"] if not path.startswith("/api/v1/")]
+    assert sorted(own) == ["/api/inbox", "/api/parcels", "/api/parcels/heavy"]
 
 
 def imported_by(path: Path) -> Iterator[str]:

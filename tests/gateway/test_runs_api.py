@@ -41,18 +41,18 @@ async def test_people_see_the_runs_of_their_organisations(stack: Stack) -> None:
 
 async def test_an_answer_is_applied_and_told_by_the_timeline(stack: Stack) -> None:
     async with (
-        stack.browser(token("rosa")) as rosa,
+        stack.browser(token("rosalie")) as rosalie,
         stack.browser(token("vic", OURS, "viewer")) as vic,
     ):
-        uuid = await import_in(rosa, "COLUMN_MAPPING", filename="wrong.csv")
-        [run] = (await rosa.get(RUNS, params={"owner": "rosa"})).json()["items"]
+        uuid = await import_in(rosalie, "COLUMN_MAPPING", filename="wrong.csv")
+        [run] = (await rosalie.get(RUNS, params={"owner": "rosalie"})).json()["items"]
         address = f"{RUNS}/{run['id']}"
         refused = {
-            "retry": await rosa.post(f"{address}/retry"),
-            "skip": await rosa.post(f"{address}/skip"),
-            "input": await rosa.post(f"{address}/cancel", json={"input": {}}),
-            "field": await rosa.post(f"{address}/cancel", json={"why": "no"}),
-            "verb": await rosa.post(f"{address}/explode"),
+            "retry": await rosalie.post(f"{address}/retry"),
+            "skip": await rosalie.post(f"{address}/skip"),
+            "input": await rosalie.post(f"{address}/cancel", json={"input": {}}),
+            "field": await rosalie.post(f"{address}/cancel", json={"why": "no"}),
+            "verb": await rosalie.post(f"{address}/explode"),
             "viewer": await vic.post(f"{address}/cancel"),
         }
         statuses = {name: answer.status_code for name, answer in refused.items()}
@@ -62,24 +62,24 @@ async def test_an_answer_is_applied_and_told_by_the_timeline(stack: Stack) -> No
             "viewer": 403,
         }
         assert "offered: retry, cancel, report" in refused["skip"].json()["detail"]
-        done = await rosa.post(f"{address}/cancel", json={"reason": "the wrong list"})
+        done = await rosalie.post(f"{address}/cancel", json={"reason": "the wrong list"})
         assert done.status_code == 200, done.text
 
         async def is_cancelled() -> bool:
-            return (await rosa.get(address)).json()["state"] == "cancelled"
+            return (await rosalie.get(address)).json()["state"] == "cancelled"
 
         await eventually(is_cancelled)
-        told = (await rosa.get(f"{address}/timeline")).json()["items"]
+        told = (await rosalie.get(f"{address}/timeline")).json()["items"]
         assert [each["event"] for each in (told[0], told[-1])] == ["started", "ended"]
         [answer] = [each for each in told if each["event"] == "answer"]
         assert (answer["text"], answer["by"], answer["reason"]) == (
             "cancel",
-            "rosa",
+            "rosalie",
             "the wrong list",
         )
-        ended = await rosa.post(f"{address}/cancel")
+        ended = await rosalie.post(f"{address}/cancel")
         assert ended.status_code == 409, ended.text
-        assert (await rosa.get(f"/api/imports/{uuid}")).json()["status"] == "CANCELLED"
+        assert (await rosalie.get(f"/api/imports/{uuid}")).json()["status"] == "CANCELLED"
 
 
 async def test_many_runs_are_counted_before_they_are_answered(stack: Stack) -> None:

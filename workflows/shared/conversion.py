@@ -480,9 +480,7 @@ def _place(field: FieldSpec, cell: Cell, notation: Written) -> int:
 def _duration(field: FieldSpec, cell: Cell, hours: Written) -> int:
     if isinstance(cell, str) and field.clock != "mm:ss" and is_short_clock(cell):
         if field.clock is None:
-            raise Unreadable(
-                "may be hours and minutes, or minutes and seconds; write it as 01:23:45"
-            )
+            raise Unreadable("may be hours and minutes, or minutes and seconds: write 01:23:45")
         return read_duration(f"{cell.strip()}:00")
     if isinstance(cell, str):
         refuse_unclear(cell, hours if isinstance(hours, int) else None)

@@ -31,7 +31,6 @@ from workflows.shared.runs import RunChange, RunFilter, RunRecord
 
 MOST: Final = 200
 """Runs of a page."""
-_LONGEST_ID: Final = 1_000
 Verb = Literal["retry", "skip", "fail", "cancel"]
 
 
@@ -105,7 +104,7 @@ class AnsweredAll(PlainRecord):
     """What became of an answer to many runs."""
 
     dry_run: Annotated[bool, served("Nothing was answered", True)]
-    found: Annotated[Sequence[str], served("Runs that take the answer", ["job/1"])]
+    found: Annotated[Sequence[str], served("Runs that take the answer", ["run/P1/T1"])]
     left_out: Annotated[
         Sequence[str],
         served("Runs that do not take it, or whose reason is not known in the table of runs", []),
@@ -237,13 +236,13 @@ async def answer_run(
 
 
 @about.get("/runs/{id:path}/timeline", responses=_ONE)
-async def get_timeline(service: TheService, who: Who, id: str) -> Timeline:
+async def get_run_timeline(service: TheService, who: Who, id: str) -> Timeline:
     """Say what has happened to a run, as long as Temporal keeps it."""
     return Timeline(items=await service.timeline(who, id))
 
 
 @about.get("/runs/{id:path}/report", response_class=FileResponse, responses=_ONE)
-async def get_report(service: TheService, who: Who, id: str) -> Response:
+async def get_run_report(service: TheService, who: Who, id: str) -> Response:
     """Fetch the spreadsheet of what was rejected."""
     folder = Path(mkdtemp())
     target = folder / "report"
