@@ -55,8 +55,8 @@ _TOTAL_WORDS: Final = "|".join(
 Danish, as `normalise` writes them."""
 _TOTAL: Final = re.compile(
     r"(?:(?:grand|overall|final|running|page|sheet|section|group|net|gross|project|report|general"
-    rf"|cumulative|end|sum) )*(?:{_TOTAL_WORDS})(?: (?:{'|'.join(sorted(CURRENCIES))}|amount|cost|costs"
-    r"|quantity|qty|price|sum|betrag|menge|netto|brutto|net|gross|general|generale))?"
+    rf"|cumulative|end|sum) )*(?:{_TOTAL_WORDS})(?: (?:{'|'.join(sorted(CURRENCIES))}|amount|cost"
+    r"|costs|quantity|qty|price|sum|betrag|menge|netto|brutto|net|gross|general|generale))?"
 )
 _FOOTER: Final = re.compile(
     r"(?:page|seite|blatt|pagina|pag|sheet) [0-9]+(?: ?(?:of|von|de|di|sur|aus)? ?[0-9]+)?"
