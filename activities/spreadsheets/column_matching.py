@@ -1,6 +1,7 @@
 """What the columns of a spreadsheet mean, as far as their headers and values show."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -624,17 +625,23 @@ def reads_like_a_row(headers: Iterable[str]) -> bool:
     return any(_OF_A_ROW.fullmatch(header.strip()) for header in headers)
 
 
-def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> list[tuple[int, str]]:
+def column_titles(
+    header: Sequence[Cell], rows: Sequence[Sequence[Cell]], width: int = 0
+) -> list[tuple[int, str]]:
     """Place and title of each column that has a header or a value.
 
-    A column with values and without a header is called by its letter: `Column F`.
+    A column with values and without a header is called by its letter: `Column F`. Behind the last
+    field of a text table's header, it is one only if most rows fill it: few were cut in the wrong
+    places.
 
     Args:
         header: Cells of the header row.
         rows: Cells of the rows below it, as many as one cares to look at.
+        width: Fields of the header of a text table; 0: it is a sheet.
     """
     titles = {index: readable(cell, HEADER_CHARACTERS) for index, cell in enumerate(header)}
-    valued = {index for cells in rows for index, cell in enumerate(cells) if is_filled(cell)}
+    filled = Counter(i for cells in rows for i, cell in enumerate(cells) if is_filled(cell))
+    valued = {i for i, n in filled.items() if not 0 < width <= i or 2 * n > len(rows)}
     return [
         (index, titles.get(index) or column_name(index))
         for index in sorted(valued | titles.keys())

@@ -46,13 +46,14 @@ from adapters.ports.errors import BlobNotFound
 from workflows.shared.cells import (
     Cell,
     Uncalculated,
+    beyond_header,
     filled_down,
     is_filled,
     listed_lines,
     merged_down,
     readable,
 )
-from workflows.shared.contracts import BlobRef, Contract
+from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import LINE_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.notations import Notation, hours_of
@@ -308,6 +309,7 @@ class SpreadsheetStaging:
         return Staged(
             rows=rows,
             total=writing.rows,
+            width=writing.width,
             hidden_rows=len(writing.hidden),
             hidden_lines=listed_lines(writing.hidden),
             skipped_rows=sum(row.is_skipped for row in writing.skipped),
@@ -339,6 +341,7 @@ class _Writing:
         rows: Rows staged so far.
         hidden: Lines of rows among them that the owner's program does not show, once all are read.
         skipped: Rows that are no people, or may be none, once all are read.
+        width: Cells that a row of a text table may have, once all are read; 0: any number.
     """
 
     def __init__(
@@ -358,6 +361,7 @@ class _Writing:
         self._source: Iterator[tuple[int, list[Cell]]] = iter(())
         self._is_filled = False
         self.rows = 0
+        self.width = 0
         self.hidden: Sequence[int] = ()
         self.skipped: Sequence[SkippedRow] = ()
         self._no_people = self._begin_skipped()
@@ -395,6 +399,8 @@ class _Writing:
                 return False
         if not self._is_filled and self._begin_filled(header):
             return False
+        if width := self._table.widths.get(header, 0):
+            self.width = max(width, *(column.index + 1 for column in self._work.columns), 0)
         hidden = self._table.hidden_rows
         self.hidden = hidden[bisect_right(hidden, header) :]
         self._file.flush()
@@ -658,6 +664,7 @@ class SheetReader:
         mark: How far this round has come.
         parked: Rows to read; None: all of the file.
         chunk_rows: Rows of a chunk.
+        width: Cells that a row may have; 0: any number.
     """
 
     def __init__(
@@ -667,9 +674,12 @@ class SheetReader:
         mark: SheetMark,
         parked: Iterator[ParkedRow] | None = None,
         chunk_rows: int = CHUNK_ROWS,
+        width: int = 0,
     ) -> None:
         self._path = path
         self._plan = plan
+        self._width = width
+        self._cut: dict[int, Problem] = {}
         self._round = mark.round
         self._number = mark.chunk
         self._wanted = mark.cursor
@@ -696,7 +706,7 @@ class SheetReader:
         self._plan.note_own(self._staged.read())
         self._validator = self._plan.validator(seen, head, file, bibs, hours)
         if self._parked is None:
-            self._rows = self._plan.edited(self._staged.read())
+            self._rows = self._plan.edited(self._noting_cut(self._staged.read()))
         else:
             waited = self._staged.at(row.offset for row in self._noted(self._parked))
             self._rows = self._plan.edited(waited)
@@ -752,6 +762,10 @@ class SheetReader:
         if excluded:
             rows = [row for row in rows if row.line not in excluded]
         checked = self._validator.check(rows, counted=counted, sections=sections)
+        for i, row in enumerate(rows):
+            if row.line in self._cut and i not in checked.blank:
+                checked.problems[i].append(self._cut[row.line])
+        self._cut.clear()
         is_first = self._parked is None
         return ReadRows(
             checked,
@@ -776,6 +790,13 @@ class SheetReader:
             elif row.line not in excluded:
                 found.append(self._section)
         return found
+
+    def _noting_cut(self, rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
+        """Rows as they stand in the file; those of more cells than the header are noted."""
+        for row in rows:
+            if cut := beyond_header(row.line, row.cells, self._width):
+                self._cut[row.line] = cut
+            yield row
 
     def _noted(self, parked: Iterator[ParkedRow]) -> Iterator[ParkedRow]:
         for row in parked:

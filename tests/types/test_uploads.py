@@ -144,6 +144,38 @@ async def test_references_are_asked_refused_or_found_in_the_file(
     ]
 
 
+CUT = "stands behind the last column of the header: put a value that holds the delimiter into "
+WIDTHS = {
+    "a row that was cut at a delimiter": ("A-1,Rad,2\nA-2,Rahmen, lang,1\nA-3,Rad,4\n", [3]),
+    "two of five rows": ("A,a,1\nB,b,x,1\nC,c,1\nD,d,x,1\nE,e,1\n", [3, 5]),
+    "a row far below": ("".join(f"P{n},a,1\n" for n in range(1200)) + "Q,a,1,x\n", [1202]),
+    "blanks behind the header": ("A-1,Rad,2,\nA-2,Rad,1, ,\n", []),
+    "a column that most rows fill": ("A-1,Rad,2,x\nA-2,Rad,1,y\nA-3,Rad,1\n", None),
+}
+
+
+@pytest.mark.parametrize("case", WIDTHS)
+async def test_a_row_of_more_cells_than_the_header_is_refused(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades, case: str
+) -> None:
+    await installation.declare("parts")
+    rows, refused = WIDTHS[case]
+    content = f"part,title,amount\n{rows}"
+    sheet = await uploaded(sheets, trades["parts"], content)
+    asked = [each.header for each in sheet.columns if each.target is None]
+    assert asked == ([] if refused is not None else ["Column D"])
+    await sheet.process()
+    pages = [page async for page in sheets.store.errors(sheet.order.uuid)]
+    found = {line: problems for page in pages for line, problems in page}
+    assert list(found) == (refused or [])
+    if refused:
+        done = await installation.imported("parts", content.encode(), max_rejected_share=1)
+        said = [each for each in done.problems if each.reason.startswith(CUT)]
+        assert [each.line for each in said] == refused
+        for each in said:
+            assert each.model_copy(update={"mark": None}) in found[each.line or 0]
+
+
 ORDERS = """
 name: orders
 title: Orders
