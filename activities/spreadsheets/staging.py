@@ -54,6 +54,7 @@ from workflows.shared.cells import (
     readable,
 )
 from workflows.shared.contracts import BlobRef, Contract, Problem
+from workflows.shared.declared_types import standing_keys
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import LINE_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.notations import Notation, hours_of
@@ -579,11 +580,32 @@ class Plan:
             if kinds.get(str(each.target)) is ColumnKind.DURATION
         }
 
-    def note_own(self, rows: Iterable[SourceRow]) -> None:
-        """Find the keys of all rows as they are edited, if cells may refer to them."""
+    def note_own(self, rows: Iterable[SourceRow], validator: RowValidator) -> None:
+        """Find the keys of all rows that go in as they are edited, if cells may refer to them.
+
+        Args:
+            rows: The rows of the file that were not cut in the wrong places.
+            validator: Tells which rows are right by themselves.
+        """
         if self.book.own:
             kept = (row for row in self.edited(iter(rows)) if self.excluded(row.line) is None)
-            self.book.note_own(keys_of_file(self.sheet_type, self.columns, kept))
+            self.book.note_own(standing_keys(self._right_rows(kept, validator)))
+
+    def _right_rows(
+        self, rows: Iterator[SourceRow], validator: RowValidator
+    ) -> Iterator[tuple[str, Sequence[str]]]:
+        """Key of each row that is right by itself, and the rows of the file that it refers to."""
+        places = {str(each.target): each.index for each in self.columns if each.target}
+        declared = self.sheet_type.declared
+        key = None if declared is None else places.get(declared.key[0])
+        own = {name: places[name] for name in self.book.own if name in places}
+        while key is not None and (some := list(islice(rows, CHUNK_ROWS))):
+            checked = validator.check(some, counted=True)
+            for i, row in enumerate(some):
+                if i not in checked.bad and key < len(row.cells):
+                    cells = ((n, row.cells[p]) for n, p in own.items() if p < len(row.cells))
+                    needs = (self.book.names_own(name, cell) for name, cell in cells)
+                    yield value_text(row.cells[key]), [each for each in needs if each]
 
     def hours(self, rows: Iterable[SourceRow]) -> Mapping[str, int]:
         """The most hours that times of each column write out, in all rows as they are edited.
@@ -703,8 +725,10 @@ class SheetReader:
         for each in filter(None, (seen, file, bibs)):
             self._held.callback(each.close)
         hours = self._plan.hours(self._staged.read())
-        self._plan.note_own(self._staged.read())
         self._validator = self._plan.validator(seen, head, file, bibs, hours)
+        rows, width = self._staged.read(), self._width
+        uncut = (row for row in rows if not beyond_header(row.line, row.cells, width))
+        self._plan.note_own(uncut, self._validator)
         if self._parked is None:
             self._rows = self._plan.edited(self._noting_cut(self._staged.read()))
         else:
