@@ -25,6 +25,7 @@ from workflows.imports.validation import (
 from workflows.shared.cells import RejectedRow
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import PackedRows
+from workflows.shared.declared_types import standing_keys
 from workflows.shared.errors import InvalidDocument
 
 _NAMED: Final = 5
@@ -41,7 +42,8 @@ class References:
         spec: What its table holds.
         scope: Values of the columns that its rows share.
         referred: What each field of kind reference refers to, by name.
-        again: Reads the document once more, for rows that refer to others of the same file.
+        again: Reads the document once more, for rows that refer to others of the same file; None:
+            no row of it is new.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class References:
         spec: TableSpec,
         scope: Mapping[str, str],
         referred: Mapping[str, Referred],
-        again: Callable[[], TableReader],
+        again: Callable[[], TableReader] | None,
     ) -> None:
         self._store = store
         self._key = key
@@ -80,8 +82,8 @@ class References:
         several = {each: own for each, own in keys.items() if len(own) > 1}
         known = {each: own[0] for each, own in keys.items() if len(own) == 1}
         missing = [each for each in wanted if each not in known]
-        if missing and referred.table == self._spec.table:
-            own = await self._keys_of_file()
+        if missing and referred.table == self._spec.table and self._again is not None:
+            own = await self._keys_of_file(self._again)
             known.update((each, each) for each in missing if each in own)
             missing = [each for each in missing if each not in known]
         if missing and referred.unknown == "create":
@@ -97,18 +99,38 @@ class References:
             lambda line, cell: _problem(name, line, cell, several, referred),
         )
 
-    async def _keys_of_file(self) -> frozenset[str]:
-        """The keys of the document itself."""
+    async def _keys_of_file(self, again: Callable[[], TableReader]) -> frozenset[str]:
+        """The keys of the rows of the document that go in."""
         if self._own is None:
-            found: set[str] = set()
+            found: list[tuple[str, Sequence[str]]] = []
             async with WorkerThread() as thread:
-                with closing(self._again()) as reading:
+                with closing(again()) as reading:
                     await thread.run(reading.open)
                     while (chunk := await thread.run(reading.next_chunk)) is not None:
-                        place = chunk.columns.index(self._spec.key[0])
-                        found.update(str(row[place]) for row in chunk.rows)
-            self._own = frozenset(found)
+                        found += await self._needs(chunk)
+            self._own = standing_keys(found)
         return self._own
+
+    async def _needs(self, chunk: RowChunk) -> list[tuple[str, Sequence[str]]]:
+        """Key of each row that refers to no unknown row of another table, and what it needs."""
+        place = chunk.columns.index(self._spec.key[0])
+        rows = list(chunk.rows)
+        needs: list[list[str]] = [[] for _ in rows]
+        refused: set[int] = set()
+        for name, referred in self._referred.items():
+            if name not in chunk.columns or referred.unknown == "create":
+                continue
+            column = chunk.columns.index(name)
+            wanted = sorted({row[column] for row in rows if row[column] is not None})
+            keys = await self._store.referred(referred, self._scope, wanted)
+            for i, row in enumerate(rows):
+                if row[column] is None or len(keys.get(row[column], ())) == 1:
+                    continue
+                if referred.table == self._spec.table:
+                    needs[i].append(row[column])
+                else:
+                    refused.add(i)
+        return [(str(row[place]), needs[i]) for i, row in enumerate(rows) if i not in refused]
 
 
 def _question(

@@ -384,10 +384,13 @@ class RowImports:
                         else load.reader(self._documents, path, self._chunk_rows)
                     )
                     spelling = CodeSpelling(self._store, load.message, load.kind, load.spec, again)
+                    is_update = load.message.strategy is Strategy.UPDATE_ONLY
                     references = References(
                         *(self._store, load.key, load.spec, load.scope),
                         await self._store.types.referred(load.spec),
-                        lambda: load.reader(self._documents, path, self._chunk_rows),
+                        None
+                        if is_update
+                        else lambda: load.reader(self._documents, path, self._chunk_rows),
                     )
                     settled = _Settled(spelling, references)
                     mark = await self._load(load, reading, settled, mark, quick, heart)

@@ -233,6 +233,8 @@ class _Top:
     hidden_rows: Sequence[int]
     """Lines of rows among `rows` that it does not show."""
     hidden_sheet: bool
+    width: int
+    """Fields of the header of a text table; 0: it is a sheet, or has no header."""
 
     def hidden(self, columns: Sequence[ColumnMapping]) -> HiddenParts:
         """What is read although the owner's program does not show it."""
@@ -251,7 +253,7 @@ class _Top:
         Raises:
             InvalidDocument: There are more than can be mapped.
         """
-        titles = column_titles(self.header.cells, (cells for _, cells in self.rows))
+        titles = column_titles(self.header.cells, [cells for _, cells in self.rows], self.width)
         rest = titles[COLUMNS:]
         if rest:
             named = ", ".join(
@@ -427,6 +429,7 @@ class SpreadsheetAnalysis:
             lines = {line for line, _ in sampled}
             hidden_rows = [line for line in source.hidden_rows if line in lines]
             hidden_columns = frozenset(source.hidden_columns)
+            width = source.widths.get(header.line, 0)
         sheets = self._documents.sheets(path, filename=filename)[:SHEETS_NAMED]
         others = [name for name in sheets if name != (found.sheet or source.sheet)]
         filled = tuple(name for name in others if self._holds_rows(path, filename, name))
@@ -435,7 +438,7 @@ class SpreadsheetAnalysis:
         above = () if layout.no_header else rows_above(top, header, fields)
         return _Top(
             *(source.format, found, sheets, header, sampled, filled, above),
-            *(hidden_columns, hidden_rows, source.is_hidden),
+            *(hidden_columns, hidden_rows, source.is_hidden, width),
         )
 
     def _holds_rows(self, path: Path, filename: str, sheet: str) -> bool:

@@ -1,6 +1,7 @@
 """What the columns of a spreadsheet mean, as far as their headers and values show."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -35,6 +36,7 @@ from workflows.shared.notations import (
     number_readings_of,
     read_duration,
 )
+from workflows.shared.titles import field_without_unit, names_other_unit
 from workflows.spreadsheets.fields import header_key
 from workflows.spreadsheets.mappings import (
     COLUMNS,
@@ -226,7 +228,10 @@ class ColumnSuggestions:
             observed = evidence(field, samples)
             likely = _weighed(field, score, observed)
             if likely >= POSSIBLE_FROM:
-                found.append(FieldSuggestion(field.name, round(likely, 2), _why(form, observed)))
+                why = _why(form, observed)
+                if names_other_unit(header, field):
+                    why = f"names another unit than the field; {why}"[:GROUNDS]
+                found.append(FieldSuggestion(field.name, round(likely, 2), why))
         found.sort(key=lambda each: -each.score)
         if len(found) > 1 and found[0].score - found[1].score < _AHEAD:
             return ()
@@ -287,6 +292,8 @@ _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
 _HEADER_CHARACTERS: Final = 200
 MAILS: Final = 0.97
 """A column of mail addresses, whatever it is called."""
+_MEASURED: Final = 0.88
+"""The header names a unit beside the field."""
 _BEFORE: Final = "decided before"
 _LEFT_OUT_BEFORE: Final = "left out before"
 
@@ -325,11 +332,12 @@ def match_columns(
         samples: Distinct values of each column, as a person sees them.
     """
     memory = {header_key(header): target for header, target in remembered.items()}
+    by_header = {header: field for field in fields for header in sorted(field.headers)}
     claims = sorted(
         (
             claim
             for place, (_, header) in enumerate(headers)
-            for claim in _claims(place, header, fields, memory)
+            for claim in _claims(place, header, fields, memory, by_header)
         ),
         key=lambda claim: (-claim.score, claim.place, claim.field),
     )
@@ -414,11 +422,16 @@ def _left_out(
 
 
 def _claims(
-    place: int, header: str, fields: Sequence[FieldSpec], memory: Mapping[str, str | None]
+    place: int,
+    header: str,
+    fields: Sequence[FieldSpec],
+    memory: Mapping[str, str | None],
+    by_header: Mapping[str, FieldSpec],
 ) -> Iterator[_Claim]:
     if _UNNAMED.fullmatch(header):
         return
     key = header_key(header)
+    measured = None if key in by_header else field_without_unit(header, by_header, units_alone=True)
     for number, field in enumerate(fields):
         if key in field.own_headers:
             yield _Claim(EXACT, place, number)
@@ -426,6 +439,8 @@ def _claims(
             yield _Claim(SPELLING, place, number)
         elif memory.get(key) == field.name:
             yield _Claim(REMEMBERED, place, number, _BEFORE)
+        elif field is measured:
+            yield _Claim(_MEASURED, place, number)
 
 
 def _claims_in_company(
@@ -624,17 +639,23 @@ def reads_like_a_row(headers: Iterable[str]) -> bool:
     return any(_OF_A_ROW.fullmatch(header.strip()) for header in headers)
 
 
-def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> list[tuple[int, str]]:
+def column_titles(
+    header: Sequence[Cell], rows: Sequence[Sequence[Cell]], width: int = 0
+) -> list[tuple[int, str]]:
     """Place and title of each column that has a header or a value.
 
-    A column with values and without a header is called by its letter: `Column F`.
+    A column with values and without a header is called by its letter: `Column F`. Behind the last
+    field of a text table's header, it is one only if most rows fill it: few were cut in the wrong
+    places.
 
     Args:
         header: Cells of the header row.
         rows: Cells of the rows below it, as many as one cares to look at.
+        width: Fields of the header of a text table; 0: it is a sheet.
     """
     titles = {index: readable(cell, HEADER_CHARACTERS) for index, cell in enumerate(header)}
-    valued = {index for cells in rows for index, cell in enumerate(cells) if is_filled(cell)}
+    filled = Counter(i for cells in rows for i, cell in enumerate(cells) if is_filled(cell))
+    valued = {i for i, n in filled.items() if not 0 < width <= i or 2 * n > len(rows)}
     return [
         (index, titles.get(index) or column_name(index))
         for index in sorted(valued | titles.keys())

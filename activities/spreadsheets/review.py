@@ -443,15 +443,17 @@ class SpreadsheetReview:
         edits = await self._edits(order, work.columns, fields)
         plan = await load_plan(self._store, self._types, order, edits, day_of_step())
         plan = replace(plan, columns=numbered(plan.columns))
-        problems = await self._problems(order, path, plan, heart)
+        problems = await self._problems(work, path, plan, heart)
         counts = await reviews.replace_problems(order.uuid, work.version, problems)
         state = await reviews.state(order.uuid)
         return counts or (state.counts if state else ReviewCounts())
 
     async def _problems(
-        self, order: SpreadsheetInput, path: Path, plan: Plan, heart: Heartbeater
+        self, work: ReviewInput, path: Path, plan: Plan, heart: Heartbeater
     ) -> Sequence[RowProblem]:
-        reading = SheetReader(path, plan, SheetMark(), None, self._chunk_rows)
+        order = work.order
+        rows_at_once, width = self._chunk_rows, work.staged.width
+        reading = SheetReader(path, plan, SheetMark(), None, rows_at_once, width)
         problems: list[RowProblem] = []
         async with WorkerThread() as thread:
             try:

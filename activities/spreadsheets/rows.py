@@ -169,7 +169,7 @@ class SpreadsheetRows:
         uuid, total = work.order.uuid, work.staged.total
         stopped = threading.Event()
         parked = from_thread(self._parked(uuid, mark.offset), stopped) if work.round else None
-        reading = SheetReader(path, plan, mark, parked, self._chunk_rows)
+        reading = SheetReader(path, plan, mark, parked, self._chunk_rows, work.staged.width)
         async with WorkerThread() as thread:
             try:
                 await thread.run(reading.open)

@@ -46,13 +46,15 @@ from adapters.ports.errors import BlobNotFound
 from workflows.shared.cells import (
     Cell,
     Uncalculated,
+    beyond_header,
     filled_down,
     is_filled,
     listed_lines,
     merged_down,
     readable,
 )
-from workflows.shared.contracts import BlobRef, Contract
+from workflows.shared.contracts import BlobRef, Contract, Problem
+from workflows.shared.declared_types import standing_keys
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import LINE_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.notations import Notation, hours_of
@@ -308,6 +310,7 @@ class SpreadsheetStaging:
         return Staged(
             rows=rows,
             total=writing.rows,
+            width=writing.width,
             hidden_rows=len(writing.hidden),
             hidden_lines=listed_lines(writing.hidden),
             skipped_rows=sum(row.is_skipped for row in writing.skipped),
@@ -339,6 +342,7 @@ class _Writing:
         rows: Rows staged so far.
         hidden: Lines of rows among them that the owner's program does not show, once all are read.
         skipped: Rows that are no people, or may be none, once all are read.
+        width: Cells that a row of a text table may have, once all are read; 0: any number.
     """
 
     def __init__(
@@ -358,6 +362,7 @@ class _Writing:
         self._source: Iterator[tuple[int, list[Cell]]] = iter(())
         self._is_filled = False
         self.rows = 0
+        self.width = 0
         self.hidden: Sequence[int] = ()
         self.skipped: Sequence[SkippedRow] = ()
         self._no_people = self._begin_skipped()
@@ -395,6 +400,8 @@ class _Writing:
                 return False
         if not self._is_filled and self._begin_filled(header):
             return False
+        if width := self._table.widths.get(header, 0):
+            self.width = max(width, *(column.index + 1 for column in self._work.columns), 0)
         hidden = self._table.hidden_rows
         self.hidden = hidden[bisect_right(hidden, header) :]
         self._file.flush()
@@ -573,11 +580,32 @@ class Plan:
             if kinds.get(str(each.target)) is ColumnKind.DURATION
         }
 
-    def note_own(self, rows: Iterable[SourceRow]) -> None:
-        """Find the keys of all rows as they are edited, if cells may refer to them."""
+    def note_own(self, rows: Iterable[SourceRow], validator: RowValidator) -> None:
+        """Find the keys of all rows that go in as they are edited, if cells may refer to them.
+
+        Args:
+            rows: The rows of the file that were not cut in the wrong places.
+            validator: Tells which rows are right by themselves.
+        """
         if self.book.own:
             kept = (row for row in self.edited(iter(rows)) if self.excluded(row.line) is None)
-            self.book.note_own(keys_of_file(self.sheet_type, self.columns, kept))
+            self.book.note_own(standing_keys(self._right_rows(kept, validator)))
+
+    def _right_rows(
+        self, rows: Iterator[SourceRow], validator: RowValidator
+    ) -> Iterator[tuple[str, Sequence[str]]]:
+        """Key of each row that is right by itself, and the rows of the file that it refers to."""
+        places = {str(each.target): each.index for each in self.columns if each.target}
+        declared = self.sheet_type.declared
+        key = None if declared is None else places.get(declared.key[0])
+        own = {name: places[name] for name in self.book.own if name in places}
+        while key is not None and (some := list(islice(rows, CHUNK_ROWS))):
+            checked = validator.check(some, counted=True)
+            for i, row in enumerate(some):
+                if i not in checked.bad and key < len(row.cells):
+                    cells = ((n, row.cells[p]) for n, p in own.items() if p < len(row.cells))
+                    needs = (self.book.names_own(name, cell) for name, cell in cells)
+                    yield value_text(row.cells[key]), [each for each in needs if each]
 
     def hours(self, rows: Iterable[SourceRow]) -> Mapping[str, int]:
         """The most hours that times of each column write out, in all rows as they are edited.
@@ -658,6 +686,7 @@ class SheetReader:
         mark: How far this round has come.
         parked: Rows to read; None: all of the file.
         chunk_rows: Rows of a chunk.
+        width: Cells that a row may have; 0: any number.
     """
 
     def __init__(
@@ -667,9 +696,12 @@ class SheetReader:
         mark: SheetMark,
         parked: Iterator[ParkedRow] | None = None,
         chunk_rows: int = CHUNK_ROWS,
+        width: int = 0,
     ) -> None:
         self._path = path
         self._plan = plan
+        self._width = width
+        self._cut: dict[int, Problem] = {}
         self._round = mark.round
         self._number = mark.chunk
         self._wanted = mark.cursor
@@ -693,10 +725,12 @@ class SheetReader:
         for each in filter(None, (seen, file, bibs)):
             self._held.callback(each.close)
         hours = self._plan.hours(self._staged.read())
-        self._plan.note_own(self._staged.read())
         self._validator = self._plan.validator(seen, head, file, bibs, hours)
+        rows, width = self._staged.read(), self._width
+        uncut = (row for row in rows if not beyond_header(row.line, row.cells, width))
+        self._plan.note_own(uncut, self._validator)
         if self._parked is None:
-            self._rows = self._plan.edited(self._staged.read())
+            self._rows = self._plan.edited(self._noting_cut(self._staged.read()))
         else:
             waited = self._staged.at(row.offset for row in self._noted(self._parked))
             self._rows = self._plan.edited(waited)
@@ -752,6 +786,10 @@ class SheetReader:
         if excluded:
             rows = [row for row in rows if row.line not in excluded]
         checked = self._validator.check(rows, counted=counted, sections=sections)
+        for i, row in enumerate(rows):
+            if row.line in self._cut and i not in checked.blank:
+                checked.problems[i].append(self._cut[row.line])
+        self._cut.clear()
         is_first = self._parked is None
         return ReadRows(
             checked,
@@ -776,6 +814,13 @@ class SheetReader:
             elif row.line not in excluded:
                 found.append(self._section)
         return found
+
+    def _noting_cut(self, rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
+        """Rows as they stand in the file; those of more cells than the header are noted."""
+        for row in rows:
+            if cut := beyond_header(row.line, row.cells, self._width):
+                self._cut[row.line] = cut
+            yield row
 
     def _noted(self, parked: Iterator[ParkedRow]) -> Iterator[ParkedRow]:
         for row in parked:

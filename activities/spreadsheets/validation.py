@@ -14,10 +14,17 @@ from itertools import compress, islice
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.entities import ImportContext, key_id
 from activities.spreadsheets.types.base import SECTION, SEQUENCE, SheetRows, SheetType
 from activities.spreadsheets.types.people import IDENTIFYING, identities
-from activities.spreadsheets.value_mapping import IGNORED, OPEN, REFUSED, TO_CREATE, ValueBook
+from activities.spreadsheets.value_mapping import (
+    IGNORED,
+    OPEN,
+    REFUSED,
+    TO_CREATE,
+    ValueBook,
+    value_text,
+)
 from adapters.types.checks import checks_of
 from workflows.shared.cells import Cell, KeyOccurrences, is_filled, kept_cells, readable
 from workflows.shared.contracts import Problem
@@ -400,12 +407,16 @@ class RowValidator:
         if set(map(type, values)) == {int} and not is_keyed:
             return values, False
         flawed = field.required
+        referred = self._type.referred.get(field.resolver or "")
+        absent = Flaw(f"is not in {field.title if referred is None else referred.title}")
         for i, meaning in enumerate(values):
             if is_keyed and isinstance(meaning, int):
-                values[i] = self._book.key(field.name, meaning, cells[i]) or _GONE
-                flawed = flawed or values[i] is _GONE
+                key = self._book.key(field.name, meaning, cells[i])
+                is_own = meaning == key_id(value_text(cells[i]))
+                values[i] = key or (absent if is_own else _GONE)
+                flawed = flawed or key is None
             elif meaning is REFUSED:
-                values[i], flawed = Flaw(f"is not in {field.title}"), True
+                values[i], flawed = absent, True
             elif meaning is None:
                 values[i] = _MISSING if field.required else None
             elif meaning is IGNORED:

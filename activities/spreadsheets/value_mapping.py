@@ -299,6 +299,14 @@ class ValueBook:
     def note_own(self, keys: Collection[str]) -> None:
         """Take the keys of the rows of the file."""
         self._own = dict.fromkeys(self._own, keys)
+        self._found.clear()
+
+    def names_own(self, field: str, cell: Cell) -> str | None:
+        """Return the key of the row of the file that a cell means; None: it means no such row."""
+        text = value_text(cell)
+        meaning = self.meaning(field, text, 0) if text else None
+        is_own = isinstance(meaning, int) and meaning not in self._candidates(field)
+        return text if is_own and meaning == key_id(text) else None
 
     def load(self, mappings: Iterable[CellMapping]) -> None:
         """Take what is decided. A value to create whose row exists comes with its `target_id`."""

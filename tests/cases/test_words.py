@@ -34,6 +34,7 @@ from workflows.shared.cells import escape_formula, unescape_formula
 from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.left_out import footer_of, is_totals_word, may_hold_words
 from workflows.spreadsheets.fields import header_key, value_key
 from workflows.spreadsheets.mappings import ColumnMapping
 
@@ -126,6 +127,12 @@ def cells_of(kind: ColumnKind, **limits: Any) -> Callable[[str], str]:
     return value
 
 
+def word_of_tables(text: str) -> str:
+    """What a key may say in the place of a code."""
+    assert may_hold_words(["D-1", text]) or not (is_totals_word(text) or footer_of(text))
+    return "total" if is_totals_word(text) else "footer" if footer_of(text) else ""
+
+
 RULES: Final[Mapping[str, Callable[[str], Any]]] = {
     "names are made safe": lambda name: safe_filename(name, "file"),
     "dates of PDF files": utc,
@@ -138,6 +145,7 @@ RULES: Final[Mapping[str, Callable[[str], Any]]] = {
     "numbers of exported tables": lambda written: number_text(Decimal(written)),
     "numbers of schedules": schedule_number,
     "lines that a person keeps": kept_lines,
+    "words for totals": word_of_tables,
     "headers that name a field": lambda header: [column(header).target, column(header).confidence],
     "headers that are like the name of a field": likeliest,
     "headers that are like nothing": likeliest,

@@ -213,6 +213,61 @@ async def test_a_message_without_a_strategy_has_that_of_its_type(
     assert (done.counts.rejected, done.counts.unchanged) == (1, 1)
 
 
+BIDS = "OZ;Leistung;Menge;ME;EP\n{rows}"
+OWN_SECTIONS = {
+    "a row that lacks its figures is no heading": (
+        "1.1;Aushub;10;m3;12\nP1;Pauschale;;;\n12;Kies;4;t;30\n",
+        [("1.1", ""), ("12", ""), ("P1", "")],
+        0,
+    ),
+    "rows numbered alike are no headings of each other": (
+        "1.1;Aushub;;;\n1.2;Kies;;;\nN7;Sand;4;t;30\n",
+        [("1.1", ""), ("1.2", ""), ("N7", "")],
+        0,
+    ),
+    "numbering that starts anew has a heading above it": (
+        "A;Erdbau;;;\n1;Aushub;1;m3;2\nB;Beton;;;\n1;Wand;1;m3;2\n",
+        [("1", "A Erdbau"), ("1", "B Beton"), ("A", ""), ("B", "")],
+        0,
+    ),
+    "a heading numbered as an earlier one needs no new numbering": (
+        "A;Erdbau;;;\n1;Aushub;1;m3;2\nB;Beton;;;\n2;Wand;1;m3;2\n",
+        [("1", "A Erdbau"), ("2", "B Beton"), ("A", ""), ("B", "")],
+        0,
+    ),
+    "a last row without figures does not hold the next section": (
+        ";ERDBAU;;;\n1.1;Aushub;1;m3;2\n1.2;Kies;;;\n;BETON;;;\n1.1;Wand;1;m3;2\n",
+        [("1.1", "BETON"), ("1.1", "ERDBAU"), ("1.2", "ERDBAU")],
+        0,
+    ),
+    "a heading that lacks what rows need is refused and is a heading": (
+        "A;Erdbau;;;\n1;Aushub;1;m3;2\nB;Beton;;;\n1;Wand;1;m3;2\n2;Decke;1;m3;\n",
+        [("1", "A Erdbau"), ("1", "B Beton")],
+        3,
+    ),
+}
+"""Rows, the position and section of those that are stored, and how many are rejected."""
+
+
+@pytest.mark.parametrize("case", OWN_SECTIONS)
+async def test_headings_with_a_code_begin_sections(
+    installation: Installation, trades: Trades, case: str
+) -> None:
+    rows, stored, refused = OWN_SECTIONS[case]
+    declared = trades["tender_bids"]
+    if refused:
+        price = declared.fields["unit_price"].model_copy(update={"required": True})
+        fields = {**declared.fields, "unit_price": price}
+        declared = declared.model_copy(update={"fields": fields})
+        declared = DeclaredType.model_validate(declared.model_dump())
+    await installation.types.apply(declared)
+    content = BIDS.format(rows=rows).encode()
+    given = {"scope": {"tender": "1"}, "max_rejected_share": 1, "strategy": "merge"}
+    done = await installation.imported("tender_bids", content, **given)
+    assert await installation.rows(declared, "position", "section") == stored
+    assert done.counts.rejected == refused
+
+
 async def test_a_row_may_refer_to_another_one_of_its_file(
     installation: Installation, trades: Trades
 ) -> None:

@@ -144,6 +144,75 @@ async def test_references_are_asked_refused_or_found_in_the_file(
     ]
 
 
+OWN_ROWS = {
+    "a rejected row is no row to refer to": ("A,Rad,,0\nB,Achse,A,1\nC,Rahmen,,1\n", "C"),
+    "nor is one that refers to it": ("A,,,1\nB,Achse,A,1\nC,Rad,B,1\nD,Bolzen,,1\n", "D"),
+    "rows refer to each other in any order": ("A,Rad,B,1\nB,Achse,C,1\nC,Welle,A,1\n", "ABC"),
+    "a right row of the key is enough": ("A,,,1\nA,Rad,,1\nB,Achse,A,1\n", "AB"),
+    "a stored row stays one": ("S,,,1\nB,Achse,S,1\n", "B"),
+}
+"""Rows of parts, and which parts are stored afterwards beside S."""
+
+
+@pytest.mark.parametrize("case", OWN_ROWS)
+@pytest.mark.parametrize("door", ["upload", "message"])
+async def test_a_row_refers_to_rows_that_go_in(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades, door: str, case: str
+) -> None:
+    await installation.declare("parts")
+    await installation.imported("parts", b"part,title\nS,Stored\n", task_id="T0")
+    rows, stored = OWN_ROWS[case]
+    if door == "message" and case == "a right row of the key is enough":
+        stored = ""  # of two rows with one key, a message takes neither
+    text = f"part,title,assembly,amount\n{rows}"
+    if door == "upload":
+        sheet = await uploaded(sheets, trades["parts"], text)
+        assert (await sheet.collect()).open == 0
+        await sheet.process()
+        pages = [page async for page in sheets.store.errors(sheet.order.uuid)]
+        problems = [each for page in pages for _, row in page for each in row]
+    else:
+        done = await installation.imported("parts", text.encode(), max_rejected_share=1)
+        problems = list(done.problems)
+    found = await installation.rows(trades["parts"], "part")
+    assert [part for (part,) in found if part != "S"] == list(stored)
+    refused = [each for each in problems if each.column == "assembly"]
+    is_refused = stored in ("C", "D", "")
+    assert {each.reason for each in refused} == ({"is not in parts"} if is_refused else set())
+
+
+CUT = "stands behind the last column of the header: put a value that holds the delimiter into "
+WIDTHS = {
+    "a row that was cut at a delimiter": ("A-1,Rad,2\nA-2,Rahmen, lang,1\nA-3,Rad,4\n", [3]),
+    "two of five rows": ("A,a,1\nB,b,x,1\nC,c,1\nD,d,x,1\nE,e,1\n", [3, 5]),
+    "a row far below": ("".join(f"P{n},a,1\n" for n in range(1200)) + "Q,a,1,x\n", [1202]),
+    "blanks behind the header": ("A-1,Rad,2,\nA-2,Rad,1, ,\n", []),
+    "a column that most rows fill": ("A-1,Rad,2,x\nA-2,Rad,1,y\nA-3,Rad,1\n", None),
+}
+
+
+@pytest.mark.parametrize("case", WIDTHS)
+async def test_a_row_of_more_cells_than_the_header_is_refused(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades, case: str
+) -> None:
+    await installation.declare("parts")
+    rows, refused = WIDTHS[case]
+    content = f"part,title,amount\n{rows}"
+    sheet = await uploaded(sheets, trades["parts"], content)
+    asked = [each.header for each in sheet.columns if each.target is None]
+    assert asked == ([] if refused is not None else ["Column D"])
+    await sheet.process()
+    pages = [page async for page in sheets.store.errors(sheet.order.uuid)]
+    found = {line: problems for page in pages for line, problems in page}
+    assert list(found) == (refused or [])
+    if refused:
+        done = await installation.imported("parts", content.encode(), max_rejected_share=1)
+        said = [each for each in done.problems if each.reason.startswith(CUT)]
+        assert [each.line for each in said] == refused
+        for each in said:
+            assert each.model_copy(update={"mark": None}) in found[each.line or 0]
+
+
 ORDERS = """
 name: orders
 title: Orders

@@ -38,6 +38,7 @@ from workflows.shared.cells import (
     Cell,
     KeyOccurrences,
     RejectedRow,
+    beyond_header,
     column_letters,
     is_filled,
     kept_cells,
@@ -286,9 +287,6 @@ SHOWN_CELLS: Final = 20
 """Cells of a row that was left out that are shown to a person."""
 _KEY_SEPARATOR: Final = "\x1f"
 """Codes hold no control characters, so joined keys are equal only when their parts are."""
-_TOO_MANY: Final = Flaw(
-    "stands behind the last column of the header: put a value that holds the delimiter into quotes"
-)
 
 Rows = Sequence[tuple[int, list[Cell]]]
 """Line number and cells of each row."""
@@ -462,7 +460,10 @@ class RowValidator:
             found = failed_checks(declared, self._spec.checks, values, scope, wrong)
             self._note(found, source, lines, problems)
         if 0 < self._place.width < longest:
-            self._check_width(rows, source, values, problems)
+            for i, (line, cells) in enumerate(rows):
+                if cut := beyond_header(line, cells, self._place.width):
+                    mark = self._mark(source, values, i)
+                    problems[i].append(cut.model_copy(update={"mark": mark}))
         again = self._refuse_again(columns, source, values, lines, problems)
         uncounted = keyless | aside | again
         numbers, repeated = self._count(source, values, lines, uncounted, problems)
@@ -541,22 +542,6 @@ class RowValidator:
             if stop < start:
                 reason = Flaw(f"is before {self._title(begin)} {start.isoformat()}")
                 problems[i].append(self._problem(lines[i], end, stop, reason))
-
-    def _check_width(
-        self, rows: Rows, source: Source, values: Mapping[str, Sequence[Any]], problems: Problems
-    ) -> None:
-        """A record of more fields than the header was cut in the wrong places."""
-        width = self._place.width
-        for i, (line, cells) in enumerate(rows):
-            if len(cells) > width:
-                found = Problem(
-                    line=line,
-                    column=self._title_at(width),
-                    value=readable(cells[width], VALUE_CHARACTERS) or None,
-                    reason=_TOO_MANY.reason,
-                    mark=self._mark(source, values, i),
-                )
-                problems[i].append(found)
 
     def _refuse_again(
         self,

@@ -108,6 +108,31 @@ def count_filled(cells: Iterable[Cell]) -> int:
     return sum(map(is_filled, cells))
 
 
+_SHOWN: Final = 200
+_BEYOND: Final = (
+    "stands behind the last column of the header: put a value that holds the delimiter into quotes"
+)
+
+
+def beyond_header(line: int, cells: Sequence[Cell], width: int) -> Problem | None:
+    """Say what is wrong with a record of more fields than its header; None: it has no more.
+
+    Such a record was cut in the wrong places.
+
+    Args:
+        line: Its line number.
+        cells: The record.
+        width: Fields of the header of a text table; 0: a sheet has no such limit.
+    """
+    if not 0 < width < len(cells):
+        return None
+    place = next((i for i in range(width, len(cells)) if is_filled(cells[i])), None)
+    if place is None:
+        return None
+    value = readable(cells[place], _SHOWN)
+    return Problem(line=line, column=f"column {column_letters(place)}", value=value, reason=_BEYOND)
+
+
 CELL_CHARACTERS: Final = 32_767
 """What a cell of a spreadsheet can hold."""
 

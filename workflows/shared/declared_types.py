@@ -7,6 +7,7 @@ digest, and named by that digest in the input of each run that uses it.
 import hashlib
 import json
 import operator
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -445,6 +446,35 @@ def broken_rules(
             if (wrong := _broken(rule, cells, wanted)) is not None:
                 name, reason = wrong
                 yield row, name, rule.says or reason
+
+
+def standing_keys(rows: Iterable[tuple[str, Collection[str]]]) -> frozenset[str]:
+    """Return the keys of the rows of a file that stand, however long a chain of references is.
+
+    A row falls if no row that stands has a key that it refers to.
+
+    Args:
+        rows: Key of each row that is right by itself, and the keys of rows of the file that it
+            refers to.
+    """
+    keys: list[str] = []
+    count: Counter[str] = Counter()
+    needed_by: defaultdict[str, list[int]] = defaultdict(list)
+    for place, (key, needs) in enumerate(rows):
+        keys.append(key)
+        count[key] += 1
+        for each in needs:
+            needed_by[each].append(place)
+    fallen: set[int] = set()
+    absent = [each for each in needed_by if not count[each]]
+    while absent:
+        for place in needed_by[absent.pop()]:
+            if place not in fallen:
+                fallen.add(place)
+                count[key := keys[place]] -= 1
+                if not count[key] and key in needed_by:
+                    absent.append(key)
+    return frozenset(key for key, number in count.items() if number > 0)
 
 
 def failed_checks(

@@ -35,22 +35,36 @@ _TITLES: Final = 2
 """Cells of a row that repeats the header in part."""
 
 
-_TOTAL_WORDS: Final = (
-    r"(?:sub ?totals?|totals?|sum|summe|summen|gesamt|gesamtsumme|gesamtergebnis|ergebnis"
-    r"|zwischensumme|endsumme|teilsumme|teilergebnis|sous ?total|somme|suma|subtotaal|totaal"
-    r"|totale|total general|total generale|ubertrag|carried forward|brought forward|\u03c3)"
+_TOTAL_WORDS: Final = "|".join(
+    (
+        "(?:sub ?|grand )?totals?|sums?|carried forward|brought forward",
+        "summen?|gesamt|gesamtsumme|gesamtergebnis|ergebnis|zwischensumme|endsumme|teilsumme",
+        "teilergebnis|ubertrag",
+        "sous ?total|(?:sous )?totaux|total general|somme",
+        "sumas?|suma total",
+        "(?:sub ?)?total[ei]|totale generale|somma|somma totale",
+        "(?:sub|eind)?totaal|totalen|som",
+        "(?:suma )?razem|ogo\u0142em|ogolem|\u0142acznie|lacznie|suma czesciowa",
+        "soma|somatorio|total geral",
+        "celkem|soucet|mezisoucet",
+        "summa|delsumma|slutsumma|totalt|i ?alt|mellemsum",
+        "\u03c3",
+    )
 )
+"""In English, German, French, Spanish, Italian, Dutch, Polish, Portuguese, Czech, Swedish and
+Danish, as `normalise` writes them."""
 _TOTAL: Final = re.compile(
     r"(?:(?:grand|overall|final|running|page|sheet|section|group|net|gross|project|report|general"
-    rf"|cumulative|end|sum) )*{_TOTAL_WORDS}(?: (?:{'|'.join(sorted(CURRENCIES))}|amount|cost|costs"
-    r"|quantity|qty|price|sum|betrag|menge|netto|brutto|net|gross|general|generale))?"
+    rf"|cumulative|end|sum) )*(?:{_TOTAL_WORDS})(?: (?:{'|'.join(sorted(CURRENCIES))}|amount|cost"
+    r"|costs|quantity|qty|price|sum|betrag|menge|netto|brutto|net|gross|general|generale))?"
 )
 _FOOTER: Final = re.compile(
     r"(?:page|seite|blatt|pagina|pag|sheet) [0-9]+(?: ?(?:of|von|de|di|sur|aus)? ?[0-9]+)?"
 )
 _DIGITS_OF_FOOTER: Final = re.compile(r"[0-9]+")
 _WORD_PARTS: Final = (
-    *("tota", "sum", "somme", "ergebnis", "gesamt", "bertrag", "forward", "\u03c3"),
+    *("tota", "sum", "som", "ergebnis", "gesamt", "bertrag", "forward", "\u03c3"),
+    *("razem", "ogo", "og\u00f3", "cznie", "celkem", "sou", "alt"),
     *("page", "seite", "blatt", "pag", "sheet"),
 )
 """Each text of the two lists holds one of them."""

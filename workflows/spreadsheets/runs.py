@@ -148,6 +148,8 @@ class Staged(Contract):
     """Their lines, the first ones named."""
     skipped_rows: int = 0
     """Rows that are no people: repeated headers, totals, footers. A person may keep them."""
+    width: int = 0
+    """Cells that a row of a text table may have: more were cut in the wrong places. 0: any."""
 
 
 class CollectInput(Contract):

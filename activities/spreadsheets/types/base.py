@@ -213,7 +213,9 @@ class SheetType:
     def own_references(self) -> tuple[str, ...]:
         """Fields that refer to rows of the same table, of which the file may hold some."""
         declared = self.declared
-        if declared is None or declared.fields[declared.key[0]].kind not in ("code", "text"):
+        if declared is None or declared.strategy == "update_only":
+            return ()
+        if declared.fields[declared.key[0]].kind not in ("code", "text"):
             return ()
         return tuple(
             each.name

@@ -19,12 +19,12 @@ from adapters.ports.errors import UnreadableDocument
 from tests.support.chaos import examples
 from tests.support.imports.documents import Document, read, text, workbook
 from tests.support.imports.tables import validator_of
-from workflows.imports import header as titles
 from workflows.imports.findings import Findings
 from workflows.imports.header import match_header, meaning_of
 from workflows.imports.messages import DocumentType
 from workflows.imports.types import TableSpec
 from workflows.imports.validation import Codes, may_differ
+from workflows.shared import titles
 from workflows.shared.cells import Cell, Uncalculated
 from workflows.shared.conversion import Flaw, convert_column
 from workflows.shared.fields import ColumnKind, FieldSpec

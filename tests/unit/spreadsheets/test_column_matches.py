@@ -1,12 +1,16 @@
 """Columns match by what is certain; likeness only suggests."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.spreadsheets.column_matching import column_name, match_columns
 from activities.spreadsheets.sheet_types import discover
+from adapters.types.files import read_type
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import SHIRTS
+from workflows.imports.header import meaning_of
+from workflows.imports.types import table_spec
 from workflows.shared.fields import FieldSpec, squash
 from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus
 
@@ -22,6 +26,42 @@ def match(
     samples: tuple[tuple[str, ...], ...] = (),
 ) -> tuple[ColumnMapping, ...]:
     return match_columns(list(enumerate(headers)), fields, remembered or {}, samples)
+
+
+GOODS = read_type(
+    "name: goods\ntitle: Goods\nkey: [code]\nfields:\n  code: {kind: code, required: true}\n"
+    "  weight: {kind: decimal, units: [kg], aliases: {de: [Gewicht]}}\n"
+    "  price: {kind: money, currency: EUR}\n  length: {kind: decimal}\n  note: {}\n",
+    "goods.yaml",
+)
+
+
+@pytest.mark.parametrize(
+    ("header", "field", "why"),
+    [
+        ("Weight (kg)", "weight", ""),
+        ("Gewicht [kg]", "weight", ""),
+        ("Weight kg", "weight", ""),
+        ("Weight (lb)", None, "names another unit than the field"),
+        ("Price (EUR)", "price", ""),
+        ("Price in \u20ac", "price", ""),
+        ("Price (USD)", None, "names another unit than the field"),
+        ("Price (TEUR)", None, ""),
+        ("Length [mm]", "length", ""),
+    ],
+)
+def test_a_unit_beside_a_name_means_the_same_by_both_doors(
+    header: str, field: str | None, why: str
+) -> None:
+    spec = table_spec(GOODS, "goods", {})
+    (column,) = match(header, fields=spec.fields)
+    by_message = meaning_of(header, spec)
+    assert (column.target, by_message and by_message.field.name) == (field, field)
+    assert not why or column.alternatives[0].why.startswith(why)
+
+
+def test_what_is_no_unit_is_left_to_a_person() -> None:
+    assert {each.target for each in match("Phone (home)", "Weight (net)")} == {None}
 
 
 def test_a_long_header_is_cut() -> None:
