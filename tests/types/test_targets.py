@@ -234,6 +234,22 @@ async def test_a_type_that_does_not_fit_its_table_is_refused(erp: Erp, part: str
     assert await erp.installation.types.in_force() == {}
 
 
+async def test_a_plan_tells_what_defaults_decide(erp: Erp) -> None:
+    await erp.sql(
+        "ALTER TABLE stock.\"Tools\" ADD site text NOT NULL DEFAULT 'main',"
+        " ALTER amount SET NOT NULL, ALTER bought SET NOT NULL"
+    )
+    await erp.sql('DROP TRIGGER guard ON stock."Tools"')
+    (planned,) = await erp.installation.types.plan(tools())
+    assert planned.notes == [
+        "no field fills stock.Tools.site, which is NOT NULL: new rows get its default",
+        "amount may be blank, and stock.Tools.amount is NOT NULL (its default is for files without "
+        "the field): rows without a value are refused. Write `required: true` or `default:`",
+        "bought may be blank, and stock.Tools.bought is NOT NULL: rows without a value are "
+        "refused. Write `required: true` or `default:`",
+    ]
+
+
 async def test_refused_rights_say_who_has_to_run_what(erp: Erp) -> None:
     await erp.sql("CREATE ROLE loader LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA stock TO loader")
     try:
