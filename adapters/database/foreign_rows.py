@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final, Literal, Self
 
 import sqlalchemy.exc
@@ -22,6 +23,7 @@ from adapters.database.foreign import (
     first_line,
     is_refusal,
     quoted,
+    refuses,
     rows_of,
     state_of,
 )
@@ -172,17 +174,36 @@ def text_of_value(value: Any, column: ForeignColumn) -> str | None:
             return str(value)
 
 
-def _refused(place: int, error: BaseException) -> Refused:
-    cause = cause_of(error)
-    said = first_line(error)
-    # Others show the whole row, which the report has already.
-    is_about_keys = state_of(error) in (_UNIQUE_STATE, _REFERS)
-    detail = str(getattr(cause, "detail", None) or "").strip() if is_about_keys else ""
-    return Refused(
-        place,
-        getattr(cause, "column_name", None),
-        (f"{said} ({detail})" if detail else said)[:500],
-    )
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What their server said of an error; a part that it left out is empty."""
+
+    state: str
+    message: str
+    detail: str
+    table: str
+    column: str
+    constraint: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> "_Said":
+        cause = cause_of(error)
+        names = ("detail", "table_name", "column_name", "constraint_name")
+        parts = (str(getattr(cause, name, None) or "") for name in names)
+        return cls(state_of(error) or "", first_line(error), *parts)
+
+    def refused(self, place: int, table: ForeignTable) -> Refused:
+        """The row that it said this of, with the column that it is about."""
+        # Others show the whole row, which the report has already.
+        detail = self.detail.strip() if self.state in (_UNIQUE_STATE, _REFERS) else ""
+        is_own = self.table in ("", table.name)
+        columns = table.constraints.get(self.constraint, ()) if is_own else ()
+        if is_own and self.column:
+            columns = (self.column,)
+        if not detail and len(columns) > 1:
+            detail = f"columns {', '.join(columns)}"
+        reason = f"{self.message} ({detail})" if detail else self.message
+        return Refused(place, columns[0] if len(columns) == 1 else None, reason[:500])
 
 
 class _Suppressed(Exception):
@@ -194,6 +215,69 @@ _TWICE: Final = "has the key of an earlier row, as the table compares keys; remo
 _THERE: Final = "there is a row of this key already; strategy 'append' changes none"
 _CHANGED: Final = "was changed since"
 _MISSING: Final = "there is no row of this key to update; strategy 'update_only' creates none"
+
+
+_GIVEN: Final = "docflow.rows"
+_FOUND: Final = "docflow.refused"
+_SIEVE: Final = """
+#variable_conflict use_variable
+DECLARE
+  s record; is_same boolean; taken bigint; refused text[] := '{{}}';
+  state text; said text; detail text; of_table text; of_column text; ruled text;
+BEGIN
+  FOR s IN
+    SELECT {texts} FROM json_array_elements(current_setting('{given}')::json) AS e
+  LOOP
+    FOR attempt IN 1..2 LOOP
+      BEGIN
+        taken := 1;
+        IF (CASE{lost} WHEN true THEN false END) THEN
+          EXIT;
+        END IF;
+        SELECT {same} INTO is_same FROM {table} t WHERE {meets}{lock};
+        IF NOT FOUND THEN
+          {insert}
+        ELSIF NOT is_same THEN
+          {update}
+        END IF;
+        IF taken = 0 THEN
+          refused := array_append(refused, json_build_array(s.place)::text);
+        END IF;
+        EXIT;
+      EXCEPTION WHEN OTHERS THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, said = MESSAGE_TEXT,
+          detail = PG_EXCEPTION_DETAIL, of_table = TABLE_NAME, of_column = COLUMN_NAME,
+          ruled = CONSTRAINT_NAME;
+        IF NOT {refuses} THEN
+          RAISE;
+        END IF;
+        -- Another session may have made the row meanwhile: then it is there now.
+        IF state <> '{unique}' OR attempt = 2 THEN
+          IF ruled = '' AND of_column = '' THEN
+            {read}
+          END IF;
+          refused := array_append(refused, json_build_array(
+            s.place, state, said, detail, of_table, of_column, ruled)::text);
+          EXIT;
+        END IF;
+      END;
+    END LOOP;
+  END LOOP;
+  PERFORM set_config('{found}', '[' || array_to_string(refused, ',') || ']', true);
+END
+"""
+"""Tries rows one after another in their server, and tells which it refuses, and why."""
+_READ: Final = """
+            BEGIN
+              PERFORM {value};
+            EXCEPTION WHEN OTHERS THEN
+              of_column := {name};
+            END;"""
+"""Finds the column that cannot read a value, which their server does not name."""
+
+
+def _literal(content: str) -> str:
+    return "'" + content.replace("'", "''") + "'"
 
 
 class RowWriter:
@@ -236,56 +320,119 @@ class RowWriter:
     async def write(self, rows: Sequence[Sequence[Any]]) -> Written:
         """Write rows; those that their server refuses are part of the result.
 
-        All of them go in together at first. If a row is refused, halves of them are tried.
+        All of them go in together at first. If a row is refused, their server tries each, and the
+        others go in together. A row may refer to another one of these, whatever their order.
         """
         texts = [
             tuple(text_of_value(v, c) for v, c in zip(row, self._columns, strict=True))
             for row in rows
         ]
-        done = Written()
-        again = await self._halves(list(enumerate(texts)), done)
-        # A row may refer to one of the same document that came later.
-        while again:
-            before = len(again)
-            done.refused = [each for each in done.refused if each.place not in again]
-            again = await self._halves([(place, texts[place]) for place in sorted(again)], done)
-            if len(again) == before:
+        done, left = Written(), list(enumerate(texts))
+        if await self._failure(left, done) is None:
+            return done
+        while left:
+            found = await self._sieved(left)
+            waiting = [row for row in left if row[0] in found and found[row[0]][1]]
+            ready = [row for row in left if row[0] not in found]
+            done.refused += [refused for refused, waits in found.values() if not waits]
+            # They may refer to each other in a circle.
+            both = [row for row in left if row[0] not in found or found[row[0]][1]]
+            if waiting and await self._failure(both, done) is None:
                 break
+            if not ready:
+                done.refused += [found[place][0] for place, _ in waiting]
+                break
+            await self._halves(ready, done)
+            left = waiting[::-1]
         done.refused.sort(key=lambda each: each.place)
         return done
 
-    async def _halves(self, rows: list[tuple[int, Texts]], done: Written) -> set[int]:
-        """Write rows, together or in halves; places of those that refer to a missing row."""
-        if not rows:
-            return set()
-        failed: BaseException | None = None
-        for attempt in (1, 2):
-            taken = Written()
-            try:
-                async with self._connection.begin_nested():
-                    await self._take(rows, taken)
-            except (sqlalchemy.exc.DBAPIError, _Suppressed) as error:
-                if not isinstance(error, _Suppressed) and not is_refusal(error):
-                    raise
-                failed = error
-                # Another session may have made the row meanwhile: then it is there now.
-                if len(rows) == 1 and attempt == 1 and state_of(error) == _UNIQUE_STATE:
-                    continue
-                break
-            done.add(taken)
-            self._written |= {image.key for image in taken.images}
-            return set()
-        assert failed is not None
+    async def _failure(
+        self, rows: Sequence[tuple[int, Texts]], done: Written
+    ) -> BaseException | None:
+        """Write rows together; why their server refuses one of them, and nothing is written."""
+        taken = Written()
+        try:
+            async with self._connection.begin_nested():
+                await self._take(rows, taken)
+        except (sqlalchemy.exc.DBAPIError, _Suppressed) as error:
+            if not isinstance(error, _Suppressed) and not is_refusal(error):
+                raise
+            return error
+        done.add(taken)
+        self._written |= {image.key for image in taken.images}
+        return None
+
+    async def _sieved(
+        self, rows: Sequence[tuple[int, Texts]]
+    ) -> Mapping[int, tuple[Refused, bool]]:
+        """Rows that are refused one by one, in this order, and whether they miss another row.
+
+        What is written meanwhile is taken back. Rows of which a column keeps not all pass.
+        """
+        given = json.dumps([[place, *row] for place, row in rows], ensure_ascii=False)
+        async with self._connection.begin_nested() as attempt:
+            await rows_of(self._connection, "SELECT set_config($1, $2, true)", _GIVEN, given)
+            await self._connection.exec_driver_sql(f"DO {_literal(self._sieve)}")
+            [(packed,)] = await rows_of(self._connection, "SELECT current_setting($1)", _FOUND)
+            await attempt.rollback()
+        found: dict[int, tuple[Refused, bool]] = {}
+        for place, *parts in json.loads(packed):
+            if not parts:
+                found[place] = Refused(place, None, _SUPPRESSED), False
+                continue
+            said = _Said(*(part or "" for part in parts))
+            found[place] = said.refused(place, self._table), said.state == _REFERS
+        return found
+
+    @cached_property
+    def _sieve(self) -> str:
+        """The procedure that tries rows."""
+        texts = ["(e->>0)::bigint AS place"]
+        texts += [f"e->>{n} AS c{n - 1}" for n in range(1, len(self._names) + 1)]
+        names, values = ", ".join(map(quoted, self._names)), map(self._value, self._names)
+        insert = f"INSERT INTO {self._table.sql} AS t ({names}) VALUES ({', '.join(values)});"
+        update = f"UPDATE {self._table.sql} t SET {self._sets} WHERE {self._meets};"
+        count = " GET DIAGNOSTICS taken = ROW_COUNT;"
+        casts = ((each, f"({each.value(self._text(each.name))})") for each in self._columns)
+        return _SIEVE.format(
+            texts=", ".join(texts),
+            given=_GIVEN,
+            found=_FOUND,
+            lost="".join(f" WHEN {sql} THEN true" for _, sql in self._lost),
+            same=self._same,
+            table=self._table.sql,
+            meets=self._meets,
+            lock=self._lock,
+            insert="NULL;" if self._strategy == "update_only" else insert + count,
+            update=update + count if self._changes and self._values else "NULL;",
+            refuses=refuses("state", "said"),
+            unique=_UNIQUE_STATE,
+            read="".join(
+                _READ.format(value=f"{sql}::{each.written}", name=_literal(each.name))
+                for each, sql in casts
+            ),
+        )
+
+    async def _halves(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
+        """Write rows that go in one by one, together or in halves."""
+        failed = await self._failure(rows, done)
+        if failed is not None and len(rows) == 1 and state_of(failed) == _UNIQUE_STATE:
+            # Another session may have made the row meanwhile: then it is there now.
+            failed = await self._failure(rows, done)
+        if failed is None:
+            return
         if len(rows) > 1:
             half = len(rows) // 2
-            first = await self._halves(rows[:half], done)
-            return first | await self._halves(rows[half:], done)
+            await self._halves(rows[:half], done)
+            await self._halves(rows[half:], done)
+            return
         place = rows[0][0]
-        if isinstance(failed, _Suppressed):
-            done.refused.append(Refused(place, None, _SUPPRESSED))
-            return set()
-        done.refused.append(_refused(place, failed))
-        return {place} if state_of(failed) == _REFERS else set()
+        done.refused.append(
+            Refused(place, None, _SUPPRESSED)
+            if isinstance(failed, _Suppressed)
+            else _Said.of(failed).refused(place, self._table)
+        )
 
     async def _take(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
         rows = await self._kept(rows, done)
@@ -313,7 +460,7 @@ class RowWriter:
         """Rows as something to select from, `s`, and its parameters."""
         arrays = ", ".join(f"${n}::text[]" for n in range(2, len(self._names) + 2))
         names = ", ".join(f"c{n}" for n in range(len(self._names)))
-        source = f"unnest($1::bigint[], {arrays}) AS s (place, {names})"
+        source = f"unnest($1::bigint[], {arrays}) WITH ORDINALITY AS s (place, {names}, nth)"
         values = [list(column) for column in zip(*(row for _, row in rows), strict=True)]
         return source, [[place for place, _ in rows], *values]
 
@@ -328,20 +475,43 @@ class RowWriter:
     def _meets(self) -> str:
         return " AND ".join(f"t.{quoted(name)} = {self._value(name)}" for name in self._key)
 
+    @cached_property
+    def _same(self) -> str:
+        """SQL that is true if a stored row has the values of the one that was sent."""
+        return " AND ".join(map(self._is_same, self._values)) or "true"
+
+    @cached_property
+    def _sets(self) -> str:
+        return ", ".join(f"{quoted(name)} = {self._update_of(name)}" for name in self._values)
+
+    @cached_property
+    def _lost(self) -> Sequence[tuple[ForeignColumn, str]]:
+        """Columns that may not keep all of a value, with SQL that is true if they do not."""
+        found = ((each, each.is_lost(self._text(each.name))) for each in self._columns)
+        return [(each, sql) for each, sql in found if sql is not None]
+
+    @property
+    def _changes(self) -> bool:
+        """Whether rows that are there may be changed; then they are locked."""
+        return self._strategy in ("merge", "update_only")
+
+    @property
+    def _lock(self) -> str:
+        return " FOR UPDATE OF t" if self._changes else ""
+
     async def _kept(
         self, rows: Sequence[tuple[int, Texts]], done: Written
     ) -> Sequence[tuple[int, Texts]]:
         """The rows of which each column keeps all; the others are refused."""
-        lost = [(each, each.is_lost(self._text(each.name))) for each in self._columns]
-        cases = "".join(f" WHEN {sql} THEN {n}" for n, (_, sql) in enumerate(lost) if sql)
-        if not cases:
+        if not self._lost:
             return rows
+        cases = "".join(f" WHEN {sql} THEN {n}" for n, (_, sql) in enumerate(self._lost))
         source, values = self._sent(rows)
         query = f"SELECT place, CASE{cases} END AS lost FROM {source}"
         found: dict[int, ForeignColumn] = {}
         for place, number in await rows_of(self._connection, query, *values):
             if number is not None:
-                found[place] = self._columns[number]
+                found[place] = self._lost[number][0]
         for place, row in rows:
             if place in found:
                 column = found[place]
@@ -355,12 +525,10 @@ class RowWriter:
         if not rows:
             return {}
         source, values = self._sent(rows)
-        same = [self._is_same(name) for name in self._values]
         texts = [f"t.{quoted(name)}::text" for name in (*self._key, *self._values)]
-        lock = " FOR UPDATE OF t" if self._strategy in ("merge", "update_only") else ""
         query = (
-            f"SELECT s.place, {' AND '.join(same) or 'true'}, {', '.join(texts)} FROM {source}"
-            f" JOIN {self._table.sql} t ON {self._meets} ORDER BY s.place{lock}"
+            f"SELECT s.place, {self._same}, {', '.join(texts)} FROM {source}"
+            f" JOIN {self._table.sql} t ON {self._meets} ORDER BY s.place{self._lock}"
         )
         width = len(self._key)
         return {
@@ -384,7 +552,7 @@ class RowWriter:
         names = ", ".join(map(quoted, self._names))
         query = (
             f"INSERT INTO {self._table.sql} AS t ({names})"
-            f" SELECT {', '.join(map(self._value, self._names))} FROM {source} ORDER BY s.place"
+            f" SELECT {', '.join(map(self._value, self._names))} FROM {source} ORDER BY s.nth"
             f" RETURNING {', '.join(f't.{quoted(n)}::text' for n in (*self._key, *own))}"
         )
         made = await rows_of(self._connection, query, *values)
@@ -406,10 +574,9 @@ class RowWriter:
         if not rows:
             return
         source, values = self._sent(rows)
-        sets = ", ".join(f"{quoted(name)} = {self._update_of(name)}" for name in self._values)
         every = (*self._key, *self._values)
         query = (
-            f"UPDATE {self._table.sql} t SET {sets} FROM {source} WHERE {self._meets}"
+            f"UPDATE {self._table.sql} t SET {self._sets} FROM {source} WHERE {self._meets}"
             f" RETURNING s.place, {', '.join(f't.{quoted(name)}::text' for name in every)}"
         )
         changed = await rows_of(self._connection, query, *values)
@@ -484,7 +651,7 @@ async def remove_absent(
     except sqlalchemy.exc.DBAPIError as error:
         if not is_refusal(error):
             raise
-        refused = _refused(0, error)
+        refused = _Said.of(error).refused(0, table)
         raise Denied(
             f"`replace` cannot remove what the file does not hold from {table.title}: "
             f"{refused.reason}; nothing was written. Use strategy 'merge', or remove the rows there"
@@ -535,7 +702,7 @@ async def take_back(
         except sqlalchemy.exc.DBAPIError as error:
             if not is_refusal(error):
                 raise
-            conflict = _refused(0, error).reason
+            conflict = _Said.of(error).refused(0, table).reason
         if conflict is None:
             done.restored += 1
         else:

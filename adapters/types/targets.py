@@ -31,6 +31,8 @@ _RIGHTS: Final = """
 SELECT current_user::text, ARRAY(
   SELECT r FROM unnest($2::text[]) AS r
   WHERE NOT has_table_privilege(format('%I.%I', $1::text, $3::text)::regclass, r)
+), EXISTS (
+  SELECT FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')
 )
 """
 
@@ -392,12 +394,16 @@ async def _missing_rights(connection: AsyncConnection, declared: DeclaredType) -
         wanted.append("DELETE")
     found = await connection.exec_driver_sql(_RIGHTS, (target.schema_name, wanted, target.name))
     row: Any = found.one()
-    user, missing = str(row[0]), [str(each) for each in row[1]]
-    if not missing:
-        return ()
-    rights = ", ".join(missing)
-    place = f"{foreign.quoted(target.schema_name)}.{foreign.quoted(target.name)}"
-    return [
-        f"{user} lacks rights; let the owner run GRANT {rights} ON {place} TO "
-        f"{foreign.quoted(user)}"
-    ]
+    user, missing, has_language = foreign.quoted(row[0]), ", ".join(row[1]), bool(row[2])
+    faults: list[str] = []
+    if missing:
+        place = f"{foreign.quoted(target.schema_name)}.{foreign.quoted(target.name)}"
+        faults.append(
+            f"{row[0]} lacks rights; let the owner run GRANT {missing} ON {place} TO {user}"
+        )
+    if not has_language:
+        faults.append(
+            f"{row[0]} may not use the language plpgsql; let an administrator run CREATE EXTENSION "
+            f"IF NOT EXISTS plpgsql; GRANT USAGE ON LANGUAGE plpgsql TO {user}"
+        )
+    return faults
