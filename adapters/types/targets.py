@@ -238,6 +238,13 @@ class TargetTables:
         async with self._databases.transaction(target.database) as connection:
             await foreign.forget(connection, target.schema_name, *runs)
 
+    async def remembered(self, declared: DeclaredType, run: str) -> Mapping[str, Sequence[Image]]:
+        """What each step of a run changed that their side table remembers."""
+        target = target_in(declared)
+        async with self._opened(declared) as (connection, _):
+            found = await foreign.remembered(connection, target.schema_name, run)
+        return {name: Written.unpacked(packed).images for name, packed in found}
+
     async def settle(
         self, declared: DeclaredType, run: str, is_known: Callable[[str], bool]
     ) -> None:

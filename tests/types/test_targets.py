@@ -226,6 +226,51 @@ async def test_what_an_import_changed_is_taken_back_if_it_is_unchanged(
     }
 
 
+@pytest.mark.parametrize("is_corrected", [False, True])
+async def test_rows_of_a_killed_and_cancelled_import_are_taken_back(
+    erp: Erp, is_corrected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.installation.types.apply(tools())
+    await erp.imported(FIRST, "T0")
+    write = TargetTables.write
+
+    async def killed(*arguments: Any) -> Any:
+        await write(*arguments)
+        raise Killed
+
+    changes = FIRST.replace(b"38", b"39") + b"T-3,Odd,-1,,,\nT-4,New,1,,,\n"
+    with monkeypatch.context() as patched:
+        patched.setattr(TargetTables, "write", killed)
+        with pytest.raises(Killed):
+            await erp.imported(changes)
+    if is_corrected:
+        # Another document: the work begins anew.
+        await erp.imported(FIRST.replace(b"38", b"40"))
+    given = message_of("tools", blob_name="in/file")
+    await erp.installation.store.close(
+        Closing(message=given, state=ImportState.CANCELLED), "import/P1/T1"
+    )
+    key, database = TaskKey("P1", "T1"), erp.installation.database
+    assert (await erp.tools())[1:] == [
+        ("T-2", "Stand", Decimal(40 if is_corrected else 39)),
+        ("T-4", "New", Decimal(1)),
+    ]
+    with monkeypatch.context() as patched:
+        # Their transaction is committed, and docflow's is not.
+        patched.setattr("activities.imports.taken_back.delete", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            await taken_back(database, erp.targets, key)
+    taken = await taken_back(database, erp.targets, key)
+    assert (taken.restored, taken.conflicts) == (2 + is_corrected, [])
+    assert await erp.tools() == [
+        ("T-1", "Wrench", Decimal("149.90")),
+        ("T-2", "Stand", Decimal(38)),
+    ]
+    assert await erp.sql("SELECT run FROM stock.docflow_progress") == []
+    with pytest.raises(RuleViolation, match="has changed nothing"):
+        await taken_back(database, erp.targets, key)
+
+
 UNFIT = {
     "table: stock.Tools": ("table: stock.tulz", "there is no table stock.tulz"),
     'state: "State"': ('state: "Stat"', "has no column Stat for state"),
