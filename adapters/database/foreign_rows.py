@@ -16,21 +16,19 @@ import sqlalchemy.exc
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database import foreign_sieve
 from adapters.database.foreign import (
     ForeignColumn,
     ForeignTable,
-    cause_of,
-    first_line,
     is_refusal,
     quoted,
-    refuses,
     rows_of,
     state_of,
 )
+from adapters.database.foreign_sieve import UNIQUE, Said
 from adapters.ports.errors import Denied
 
 Strategy = Literal["merge", "append", "update_only", "create_only"]
-_UNIQUE_STATE: Final = "23505"
 _REFERS: Final = "23503"
 _BOUND: Final = "\1g"
 """Stands for a parameter until colons, which names may have, are no parameters any more."""
@@ -174,36 +172,19 @@ def text_of_value(value: Any, column: ForeignColumn) -> str | None:
             return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What their server said of an error; a part that it left out is empty."""
-
-    state: str
-    message: str
-    detail: str
-    table: str
-    column: str
-    constraint: str
-
-    @classmethod
-    def of(cls, error: BaseException) -> "_Said":
-        cause = cause_of(error)
-        names = ("detail", "table_name", "column_name", "constraint_name")
-        parts = (str(getattr(cause, name, None) or "") for name in names)
-        return cls(state_of(error) or "", first_line(error), *parts)
-
-    def refused(self, place: int, table: ForeignTable) -> Refused:
-        """The row that it said this of, with the column that it is about."""
-        # Others show the whole row, which the report has already.
-        detail = self.detail.strip() if self.state in (_UNIQUE_STATE, _REFERS) else ""
-        is_own = self.table in ("", table.name)
-        columns = table.constraints.get(self.constraint, ()) if is_own else ()
-        if is_own and self.column:
-            columns = (self.column,)
-        if not detail and len(columns) > 1:
-            detail = f"columns {', '.join(columns)}"
-        reason = f"{self.message} ({detail})" if detail else self.message
-        return Refused(place, columns[0] if len(columns) == 1 else None, reason[:500])
+def _refused(place: int, said: Said, table: ForeignTable) -> Refused:
+    """A row, with the column that their server's words are about."""
+    # Others show the whole row, which the report has already.
+    detail = said.detail.strip() if said.state in (UNIQUE, _REFERS) else ""
+    columns: Sequence[str] = ()
+    if said.table in ("", table.name):
+        named = table.constraints.get(said.constraint, ())
+        columns = (said.column,) if said.column else named
+    if not detail and len(columns) > 1:
+        detail = f"columns {', '.join(columns)}"
+    line = (said.message.strip() or said.state).splitlines()[0]
+    reason = f"{line} ({detail})" if detail else line
+    return Refused(place, columns[0] if len(columns) == 1 else None, reason[:500])
 
 
 class _Suppressed(Exception):
@@ -215,69 +196,6 @@ _TWICE: Final = "has the key of an earlier row, as the table compares keys; remo
 _THERE: Final = "there is a row of this key already; strategy 'append' changes none"
 _CHANGED: Final = "was changed since"
 _MISSING: Final = "there is no row of this key to update; strategy 'update_only' creates none"
-
-
-_GIVEN: Final = "docflow.rows"
-_FOUND: Final = "docflow.refused"
-_SIEVE: Final = """
-#variable_conflict use_variable
-DECLARE
-  s record; is_same boolean; taken bigint; refused text[] := '{{}}';
-  state text; said text; detail text; of_table text; of_column text; ruled text;
-BEGIN
-  FOR s IN
-    SELECT {texts} FROM json_array_elements(current_setting('{given}')::json) AS e
-  LOOP
-    FOR attempt IN 1..2 LOOP
-      BEGIN
-        taken := 1;
-        IF (CASE{lost} WHEN true THEN false END) THEN
-          EXIT;
-        END IF;
-        SELECT {same} INTO is_same FROM {table} t WHERE {meets}{lock};
-        IF NOT FOUND THEN
-          {insert}
-        ELSIF NOT is_same THEN
-          {update}
-        END IF;
-        IF taken = 0 THEN
-          refused := array_append(refused, json_build_array(s.place)::text);
-        END IF;
-        EXIT;
-      EXCEPTION WHEN OTHERS THEN
-        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, said = MESSAGE_TEXT,
-          detail = PG_EXCEPTION_DETAIL, of_table = TABLE_NAME, of_column = COLUMN_NAME,
-          ruled = CONSTRAINT_NAME;
-        IF NOT {refuses} THEN
-          RAISE;
-        END IF;
-        -- Another session may have made the row meanwhile: then it is there now.
-        IF state <> '{unique}' OR attempt = 2 THEN
-          IF ruled = '' AND of_column = '' THEN
-            {read}
-          END IF;
-          refused := array_append(refused, json_build_array(
-            s.place, state, said, detail, of_table, of_column, ruled)::text);
-          EXIT;
-        END IF;
-      END;
-    END LOOP;
-  END LOOP;
-  PERFORM set_config('{found}', '[' || array_to_string(refused, ',') || ']', true);
-END
-"""
-"""Tries rows one after another in their server, and tells which it refuses, and why."""
-_READ: Final = """
-            BEGIN
-              PERFORM {value};
-            EXCEPTION WHEN OTHERS THEN
-              of_column := {name};
-            END;"""
-"""Finds the column that cannot read a value, which their server does not name."""
-
-
-def _literal(content: str) -> str:
-    return "'" + content.replace("'", "''") + "'"
 
 
 class RowWriter:
@@ -332,12 +250,12 @@ class RowWriter:
             return done
         while left:
             found = await self._sieved(left)
-            waiting = [row for row in left if row[0] in found and found[row[0]][1]]
-            ready = [row for row in left if row[0] not in found]
             done.refused += [refused for refused, waits in found.values() if not waits]
-            # They may refer to each other in a circle.
-            both = [row for row in left if row[0] not in found or found[row[0]][1]]
-            if waiting and await self._failure(both, done) is None:
+            left = [row for row in left if row[0] not in found or found[row[0]][1]]
+            ready = [row for row in left if row[0] not in found]
+            waiting = [row for row in left if row[0] in found]
+            # Rows may refer to each other in a circle.
+            if waiting and await self._failure(left, done) is None:
                 break
             if not ready:
                 done.refused += [found[place][0] for place, _ in waiting]
@@ -368,56 +286,37 @@ class RowWriter:
     ) -> Mapping[int, tuple[Refused, bool]]:
         """Rows that are refused one by one, in this order, and whether they miss another row.
 
-        What is written meanwhile is taken back. Rows of which a column keeps not all pass.
+        Rows of which a column keeps not all pass.
         """
-        given = json.dumps([[place, *row] for place, row in rows], ensure_ascii=False)
-        async with self._connection.begin_nested() as attempt:
-            await rows_of(self._connection, "SELECT set_config($1, $2, true)", _GIVEN, given)
-            await self._connection.exec_driver_sql(f"DO {_literal(self._sieve)}")
-            [(packed,)] = await rows_of(self._connection, "SELECT current_setting($1)", _FOUND)
-            await attempt.rollback()
         found: dict[int, tuple[Refused, bool]] = {}
-        for place, *parts in json.loads(packed):
-            if not parts:
+        for place, said in await foreign_sieve.tried(self._connection, self._sieve, rows):
+            if said is None:
                 found[place] = Refused(place, None, _SUPPRESSED), False
-                continue
-            said = _Said(*(part or "" for part in parts))
-            found[place] = said.refused(place, self._table), said.state == _REFERS
+            else:
+                found[place] = _refused(place, said, self._table), said.state == _REFERS
         return found
 
     @cached_property
     def _sieve(self) -> str:
         """The procedure that tries rows."""
-        texts = ["(e->>0)::bigint AS place"]
-        texts += [f"e->>{n} AS c{n - 1}" for n in range(1, len(self._names) + 1)]
         names, values = ", ".join(map(quoted, self._names)), map(self._value, self._names)
-        insert = f"INSERT INTO {self._table.sql} AS t ({names}) VALUES ({', '.join(values)});"
-        update = f"UPDATE {self._table.sql} t SET {self._sets} WHERE {self._meets};"
-        count = " GET DIAGNOSTICS taken = ROW_COUNT;"
-        casts = ((each, f"({each.value(self._text(each.name))})") for each in self._columns)
-        return _SIEVE.format(
-            texts=", ".join(texts),
-            given=_GIVEN,
-            found=_FOUND,
-            lost="".join(f" WHEN {sql} THEN true" for _, sql in self._lost),
-            same=self._same,
-            table=self._table.sql,
-            meets=self._meets,
-            lock=self._lock,
-            insert="NULL;" if self._strategy == "update_only" else insert + count,
-            update=update + count if self._changes and self._values else "NULL;",
-            refuses=refuses("state", "said"),
-            unique=_UNIQUE_STATE,
-            read="".join(
-                _READ.format(value=f"{sql}::{each.written}", name=_literal(each.name))
-                for each, sql in casts
-            ),
+        insert = f"INSERT INTO {self._table.sql} AS t ({names}) VALUES ({', '.join(values)})"
+        update = f"UPDATE {self._table.sql} t SET {self._sets} WHERE {self._meets}"
+        return foreign_sieve.procedure(
+            lost=[sql for _, sql in self._lost],
+            find=f"SELECT {self._same} INTO is_same FROM {self._table.sql} t"
+            f" WHERE {self._meets}{self._lock}",
+            insert=None if self._strategy == "update_only" else insert,
+            update=update if self._changes and self._values else None,
+            values={
+                each.name: f"({self._value(each.name)})::{each.written}" for each in self._columns
+            },
         )
 
     async def _halves(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
         """Write rows that go in one by one, together or in halves."""
         failed = await self._failure(rows, done)
-        if failed is not None and len(rows) == 1 and state_of(failed) == _UNIQUE_STATE:
+        if failed is not None and len(rows) == 1 and state_of(failed) == UNIQUE:
             # Another session may have made the row meanwhile: then it is there now.
             failed = await self._failure(rows, done)
         if failed is None:
@@ -431,7 +330,7 @@ class RowWriter:
         done.refused.append(
             Refused(place, None, _SUPPRESSED)
             if isinstance(failed, _Suppressed)
-            else _Said.of(failed).refused(place, self._table)
+            else _refused(place, Said.of(failed), self._table)
         )
 
     async def _take(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
@@ -651,7 +550,7 @@ async def remove_absent(
     except sqlalchemy.exc.DBAPIError as error:
         if not is_refusal(error):
             raise
-        refused = _Said.of(error).refused(0, table)
+        refused = _refused(0, Said.of(error), table)
         raise Denied(
             f"`replace` cannot remove what the file does not hold from {table.title}: "
             f"{refused.reason}; nothing was written. Use strategy 'merge', or remove the rows there"
@@ -702,7 +601,7 @@ async def take_back(
         except sqlalchemy.exc.DBAPIError as error:
             if not is_refusal(error):
                 raise
-            conflict = _Said.of(error).refused(0, table).reason
+            conflict = _refused(0, Said.of(error), table).reason
         if conflict is None:
             done.restored += 1
         else:
