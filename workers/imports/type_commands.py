@@ -392,7 +392,8 @@ def remove(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TYPE", help="Type to take out of force.")],
     drop_table: Annotated[
-        bool, typer.Option("--drop-table", help="Drop its table as well.")
+        bool,
+        typer.Option("--drop-table", help="Drop the table of docflow as well; one of yours stays."),
     ] = False,
     allow_loss: Annotated[
         bool, typer.Option("--allow-loss", help="Drop the table even if it has rows.")
