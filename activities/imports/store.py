@@ -27,7 +27,7 @@ from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.errors import unstorable
 from adapters.database.foreign import ForeignDatabases, Step
-from adapters.database.foreign_rows import Refused, Written, pack_images
+from adapters.database.foreign_rows import Image, Refused, Written, pack_images
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.imports import (
     schedule_activities,
@@ -234,15 +234,13 @@ class SqlImportStore:
         """
         batch = batch_of(chunk)
         places = {line: place for place, line in enumerate(batch.lines)}
-        async with self._opened_there(key) as (connection, load):
+        async with self._opened_there(declared, key) as (connection, load):
             if load is None or chunk.cursor <= load.mark.cursor:
                 return _left_alone(load)
             refused = unstorable(batch)
             good = batch.take([n for n in range(len(batch)) if n not in refused])
-            identity, *_ = chunk.header or load.mark.header
-            name = f"{identity[:_IDENTITY]}/{load.mark.cursor}"
             content = to_json([batch.columns, list(good.lines), list(good.rows)])
-            step = Step(str(load.token), name, content)
+            step = Step(str(load.token), str(load.mark.cursor), content)
 
             async def pages() -> AsyncIterator[tuple[Sequence[Any], Sequence[int]]]:
                 if good.rows:
@@ -255,7 +253,7 @@ class SqlImportStore:
                 place = places[each.place]
                 value = _refused_value(each, batch, place)
                 refused[place] = upserts.problem_of(each, value)
-            await _keep_images(connection, key, declared, written)
+            await _note(connection, key, declared, step.run, step.name, written.images)
             counts = _counts(written, len(refused))
             return await self._advance(connection, load, chunk, counts, refused)
 
@@ -268,7 +266,7 @@ class SqlImportStore:
         strategy: Strategy,
     ) -> LoadMark:
         """Bring the staged rows into a table of their team, and then finish the load."""
-        async with self._opened_there(key) as (connection, load):
+        async with self._opened_there(declared, key) as (connection, load):
             if load is None or load.mark.finished:
                 return _left_alone(load)
             opened, columns = load, load.staged_columns
@@ -279,12 +277,13 @@ class SqlImportStore:
                         yield batch.rows, batch.lines
 
             # The staged rows are the same at every attempt.
-            step = Step(str(load.token), f"{load.mark.header[0][:_IDENTITY]}/all")
+            step = Step(str(load.token), "all")
             written = await self._targets.write(
                 declared, step, columns, pages(), strategy.value, scope
             )
             await upserts.refuse_staged(connection, load, table, written.refused)
-            await _keep_images(connection, key, declared, written)
+            await _note(connection, key, declared, step.run, step.name, written.images)
+            await _end_work(connection, load)
             await status_store.drop_staged_rows(connection, load)
             problems = len(written.refused)
             counts = _counts(written, problems)
@@ -297,15 +296,24 @@ class SqlImportStore:
 
     @asynccontextmanager
     async def _opened_there(
-        self, key: TaskKey
+        self, declared: DeclaredType, key: TaskKey
     ) -> AsyncGenerator[tuple[AsyncConnection, Load | None]]:
-        """A transaction that holds the task's load, which has a name for other databases."""
+        """A transaction that holds the task's load, whose work has a name for other databases.
+
+        If a person has corrected the message, the work is another one.
+        """
         async with self._targets.turns:
             async with self._opened(key) as (connection, load):
-                if load is None or load.token is not None:
+                if load is None:
+                    yield connection, None
+                    return
+                identity = "".join(load.mark.header[:1])[:_IDENTITY]
+                if (load.token or "").startswith(f"{identity}/"):
                     yield connection, load
                     return
-                await status_store.save_mark(connection, load, load.mark, token=uuid4().hex)
+                work = f"{identity}/{uuid4().hex}"
+                await status_store.save_mark(connection, load, load.mark, token=work)
+                await _note(connection, key, declared, work)
             async with self._opened(key) as opened:
                 yield opened
 
@@ -449,6 +457,7 @@ class SqlImportStore:
             if load is None:
                 return _left_alone(load)
             mark = replace(load.mark, finished=True)
+            await _end_work(connection, load)
             await status_store.save_mark(connection, load, mark)
         declared = None if table is None else target_of(table)
         if declared is not None:
@@ -660,18 +669,32 @@ def _refused_value(refused: Refused, batch: RowBatch, place: int) -> Any:
     return batch.rows[place][batch.columns.index(refused.column)]
 
 
-async def _keep_images(
-    connection: AsyncConnection, key: TaskKey, declared: DeclaredType, written: Written
+async def _note(
+    connection: AsyncConnection,
+    key: TaskKey,
+    declared: DeclaredType,
+    work: str,
+    step: str | None = None,
+    images: Sequence[Image] = (),
 ) -> None:
-    """Keep what a table of a team held before, so that the import can be taken back."""
-    if written.images:
+    """Note what a step has changed in a table of a team, or that work begins there."""
+    if images or step is None:
         values = {
             "run": workflow_id(key.project_id, key.task_id),
             "digest": declared.digest,
-            "images": pack_images(written.images),
+            "work": work,
+            "step": step,
+            "images": pack_images(images),
             "created_at": _now(),
         }
         await connection.execute(insert(target_images).values(values))
+
+
+async def _end_work(connection: AsyncConnection, load: Load) -> None:
+    """Note that docflow knows every step of the work of a load."""
+    if load.token is not None:
+        is_begun = target_images.c.work == load.token, target_images.c.step.is_(None)
+        await connection.execute(delete(target_images).where(*is_begun))
 
 
 def _now() -> datetime:

@@ -1,11 +1,15 @@
 """What an import has changed in a table of a team, taken back."""
 
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 from sqlalchemy import delete, select
 
 from adapters.database.engine import Database
-from adapters.database.foreign_rows import TakenBack, unpack_images
+from adapters.database.foreign_rows import Image, TakenBack, unpack_images
 from adapters.database.models.imports import FINAL, import_tasks
 from adapters.database.models.types import target_images, type_versions
 from adapters.ports.errors import PortError
@@ -13,6 +17,7 @@ from adapters.types.tables import declared_of
 from adapters.types.targets import TargetTables
 from workflows.imports.messages import workflow_id
 from workflows.imports.runs import TaskKey
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
 
@@ -28,7 +33,7 @@ async def taken_back(database: Database, targets: TargetTables, key: TaskKey) ->
         Unavailable: A database is unavailable or busy.
     """
     run, images, tasks = workflow_id(key.project_id, key.task_id), target_images.c, import_tasks.c
-    done, forgotten = TakenBack(), list[tuple[str, str]]()
+    done, forgotten = TakenBack(), list[tuple[DeclaredType, str]]()
     async with targets.turns, database.transaction() as connection:
         own = select(tasks.state).where(
             tasks.project_id == key.project_id, tasks.task_id == key.task_id
@@ -37,24 +42,45 @@ async def taken_back(database: Database, targets: TargetTables, key: TaskKey) ->
         if state is not None and state not in [each.value for each in FINAL]:
             raise RuleViolation(f"{run} is {state}; end it first")
         query = (
-            select(images.id, images.images, type_versions.c.declaration)
+            select(images.id, images.work, images.step, images.images, type_versions.c.declaration)
             .join_from(target_images, type_versions, type_versions.c.digest == images.digest)
             .where(images.run == run)
             .order_by(images.id.desc())
         )
         rows = (await connection.execute(query.with_for_update(of=target_images))).all()
-        if not rows:
+        changes = [change async for change in _changes(targets, rows)]
+        if not changes:
             raise RuleViolation(
                 f"{run} has changed nothing in a table of yours that docflow still remembers"
             )
-        for id, packed, declaration in rows:
-            declared, step = declared_of(declaration), f"{run}/undo/{id}"
-            found = await targets.take_back(declared, step, unpack_images(packed))
+        for declared, work, id, changed in changes:
+            step = f"{run}/undo/{id}"
+            found = await targets.take_back(declared, step, changed)
             done.restored += found.restored
             done.conflicts += found.conflicts
-            forgotten.append((declaration, step))
+            forgotten += [(declared, step), (declared, work)]
         await connection.execute(delete(target_images).where(images.run == run))
-    for declaration, step in forgotten:
+    for declared, step in dict.fromkeys(forgotten):
         with suppress(PortError):
-            await targets.forget(declared_of(declaration), step)
+            await targets.forget(declared, step)
     return done
+
+
+async def _changes(
+    targets: TargetTables, rows: Sequence[Any]
+) -> AsyncGenerator[tuple[DeclaredType, str, int, Sequence[Image]]]:
+    """Type, work, id and images of each step, the newest first.
+
+    The last step of work that has not ended may be known in the database of the team alone: its
+    process died before docflow could note it.
+    """
+    for work, found in groupby(rows, attrgetter("work")):
+        steps = {each.step: each for each in found}
+        begun = steps.pop(None, None)
+        if begun is not None:
+            declared = declared_of(begun.declaration)
+            for name, images in (await targets.remembered(declared, work)).items():
+                if name not in steps:
+                    yield declared, work, begun.id, images
+        for each in steps.values():
+            yield declared_of(each.declaration), work, each.id, unpack_images(each.images)

@@ -36,7 +36,11 @@ _PHONES: Final = frozenset(
 _CHOICES: Final = 12
 _WORD: Final = 40
 _ODD: Final = 10
-"""One cell or row in so many may be odd without changing what a column seems to be."""
+"""One row in so many may be odd, and a column is still nearly what its other rows show."""
+_STRAY_SHARE: Final = 50
+_STRAYS: Final = 3
+"""One cell in `_STRAY_SHARE`, and so many at most, may not be of the kind that is drafted."""
+_LISTED: Final = 3
 _GUESSES: Final = (
     ("email", ColumnKind.MAIL),
     ("boolean", ColumnKind.BOOLEAN),
@@ -47,7 +51,7 @@ _GUESSES: Final = (
     ("decimal", ColumnKind.DECIMAL),
     ("money", ColumnKind.MONEY),
 )
-"""Kinds in the order in which they are tried: the first that reads every cell is drafted."""
+"""Kinds in the order in which they are tried: the first that reads most cells is drafted."""
 _NAMING: Final = frozenset({"code", "integer", "email"})
 """Kinds of a field that may be a key by itself; a part of a key may be a day as well."""
 
@@ -90,10 +94,10 @@ def draft(name: str, sample: Path) -> str:
         InvalidDocument: No row of it can be a header with rows below it.
     """
     with FileDocuments().open_workbook(sample, filename=sample.name) as book:
-        titles, rows = _table_of(book)
+        titles, lines, rows = _table_of(book)
     names = _names_of(titles)
     columns = [
-        _column(names[place], title, cells)
+        _column(names[place], title, cells, lines)
         for place, (title, cells) in enumerate(
             zip(titles, transpose(rows, len(titles)), strict=True)
         )
@@ -102,15 +106,16 @@ def draft(name: str, sample: Path) -> str:
     return "\n".join(_lines(name, sample, columns, len(rows))) + "\n"
 
 
-def _table_of(book: Book) -> tuple[list[str], list[list[Cell]]]:
-    """Titles and rows of the sheet that holds most."""
-    best: tuple[list[str], list[list[Cell]]] | None = None
+def _table_of(book: Book) -> tuple[list[str], list[int], list[list[Cell]]]:
+    """Titles, line numbers and rows of the sheet that holds most."""
+    best: tuple[list[str], list[int], list[list[Cell]]] | None = None
     for sheet in [each.name for each in book.sheets if not each.hidden] or [None]:
         rows = list(islice(book.table(sheet).rows(), SAMPLE_ROWS))
         header = _header_of(rows[:HEADER_WITHIN], sheet)
-        below = [cells for line, cells in rows if header is not None and line > header.line]
+        below = [row for row in rows if header is not None and row[0] > header.line]
         if header is not None and below and (best is None or len(below) > len(best[1])):
-            best = [title.strip() for title in header.titles], below
+            titles = [title.strip() for title in header.titles]
+            best = titles, [line for line, _ in below], [cells for _, cells in below]
     if best is None:
         raise InvalidDocument("the sample has no header with rows below it")
     return best
@@ -161,8 +166,9 @@ def _names_of(titles: Sequence[str]) -> list[str]:
     return names
 
 
-def _column(name: str, title: str, cells: Sequence[Cell]) -> _Column:
-    filled = [cell for cell in cells if is_filled(cell)]
+def _column(name: str, title: str, cells: Sequence[Cell], lines: Sequence[int]) -> _Column:
+    places = [place for place, cell in enumerate(cells) if is_filled(cell)]
+    filled = [cells[place] for place in places]
     texts = [cell_text(cell).strip() if is_filled(cell) else "" for cell in cells]
     if not filled:
         return _Column(name, title, "text", texts, unsure="the sample has no value for it")
@@ -170,22 +176,26 @@ def _column(name: str, title: str, cells: Sequence[Cell]) -> _Column:
         return _Column(name, title, "phone", texts)
     if any(_is_zero_led(text) for text in texts):
         return _Column(name, title, "code", texts)
-    if (example := _open_day(filled)) is not None:
-        unsure = f"day or month first, as in {example}? Imports need date_order=dmy or mdy"
-        return _Column(name, title, "date", texts, unsure=unsure)
-    for kind, column_kind in _GUESSES:
-        odd = _unread(FieldSpec(name, column_kind), filled)
-        if len(odd) * _ODD > len(filled):
-            continue
-        if kind == "boolean" and {text for text in texts if text} <= {"0", "1"}:
-            continue
+    kind, odd = _likeliest(name, filled)
+    shown = ", ".join(
+        f"{readable(filled[n], 20)!r} in line {lines[places[n]]}" for n in odd[:_LISTED]
+    )
+    if len(odd) > _LISTED:
+        shown += f" and {len(odd) - _LISTED:,} more"
+    if kind is not None and len(odd) <= min(_STRAYS, len(filled) // _STRAY_SHARE):
         is_code = kind == "integer" and len(set(texts)) == len(texts) and _names_a_thing(title)
-        unsure = "a number by which something is called, by its header" if is_code else None
+        unsure = ["a number by which something is called, by its header"] if is_code else []
+        if kind == "date" and (example := _open_day(filled)) is not None:
+            unsure.append(
+                f"day or month first, as in {example}? Imports need date_order=dmy or mdy"
+            )
         if odd:
-            shown = ", ".join(repr(readable(cell, 20)) for cell in odd[:3])
-            unsure = f"rejected as no {kind}: {shown}"
-        return _Column(name, title, "code" if is_code else kind, texts, unsure=unsure)
+            unsure.append(f"rejected as no {kind}: {shown}")
+        found = "code" if is_code else kind
+        return _Column(name, title, found, texts, unsure="; ".join(unsure) or None)
     distinct = list(dict.fromkeys(text for text in texts if text))
+    if kind not in (None, "boolean") and not _names_a_thing(title):
+        return _Column(name, title, "text", texts, unsure=f"nearly {kind}, but for {shown}")
     if len(distinct) <= _CHOICES and len(filled) >= 3 * len(distinct):
         unsure = "the sample has these values; are there others?"
         return _Column(name, title, "choice", texts, distinct, unsure)
@@ -193,12 +203,28 @@ def _column(name: str, title: str, cells: Sequence[Cell]) -> _Column:
     return _Column(name, title, "code" if is_code else "text", texts)
 
 
-def _unread(field: FieldSpec, cells: Sequence[Cell]) -> Sequence[Cell]:
-    """The cells that a field would refuse."""
+def _likeliest(name: str, cells: Sequence[Cell]) -> tuple[str | None, Sequence[int]]:
+    """The kind that reads most cells, and places of those that it does not; None: too many."""
+    best, odd = None, [*range(len(cells))]
+    for kind, column_kind in _GUESSES:
+        if kind == "boolean" and {cell_text(cell).strip() for cell in cells} <= {"0", "1"}:
+            continue
+        found = _unread(FieldSpec(name, column_kind), cells)
+        if len(found) < len(odd):
+            best, odd = kind, found
+        if not odd:
+            break
+    is_near = len(odd) <= max(1, len(cells) // _ODD) and 3 * len(odd) <= len(cells)
+    return (best, odd) if is_near else (None, ())
+
+
+def _unread(field: FieldSpec, cells: Sequence[Cell]) -> Sequence[int]:
+    """Places of the cells that a field would refuse; of open days the day comes first."""
     written = settle_notations({field.name: (field, cells)})[field.name]
+    if field.kind is ColumnKind.DATE:
+        written = written or Notation.DAY_FIRST
     values, _ = read_cells(field, cells, written)
-    found = zip(cells, values, strict=True)
-    return [cell for cell, value in found if isinstance(value, Flaw) or value is None]
+    return [n for n, value in enumerate(values) if isinstance(value, Flaw) or value is None]
 
 
 def _are_phones(title: str, cells: Sequence[Cell]) -> bool:
@@ -213,15 +239,15 @@ def _are_phones(title: str, cells: Sequence[Cell]) -> bool:
 
 
 def _open_day(cells: Sequence[Cell]) -> str | None:
-    """A day that can be read in two ways, if all cells are days and none says which is meant."""
+    """A day that can be read in two ways, if no cell says which is meant."""
     field = FieldSpec("x", ColumnKind.DATE)
     if settle_notations({"x": (field, cells)})["x"] is not None:
         return None
-    values, _ = read_cells(field, cells, Notation.DAY_FIRST)
-    unclear = _unread(field, cells)
-    if not unclear or any(isinstance(value, Flaw) or value is None for value in values):
-        return None
-    return readable(unclear[0], 20)
+    values, _ = read_cells(field, cells, None)
+    odd = {*_unread(field, cells)}
+    flaws = (n for n, value in enumerate(values) if isinstance(value, Flaw) and n not in odd)
+    found = next(flaws, None)
+    return None if found is None else readable(cells[found], 20)
 
 
 def _is_zero_led(text: str) -> bool:

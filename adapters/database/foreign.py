@@ -50,16 +50,22 @@ JOIN pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN pg_type b ON b.oid = t.typbasetype
 WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-_UNIQUE: Final = """
-SELECT array_agg(a.attname::text ORDER BY a.attname::text) FROM pg_index i
+_CONSTRAINTS: Final = """
+SELECT c.relname::text, i.indpred IS NULL, array_agg(a.attname::text ORDER BY a.attname::text)
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::smallint[])
-WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
-  AND i.indexprs IS NULL AND i.indnatts = i.indnkeyatts
-GROUP BY i.indexrelid
+WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND i.indexprs IS NULL
+  AND i.indnatts = i.indnkeyatts
+GROUP BY c.relname, i.indpred IS NULL
+UNION ALL
+SELECT c.conname::text, false, array_agg(a.attname::text ORDER BY a.attname::text)
+FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = ANY (c.conkey)
+WHERE c.conrelid = $1::bigint::oid AND c.contype IN ('c', 'f', 'x') GROUP BY c.conname
 """
 _OF_THE_TABLE: Final = ("42", "3F", "0A", "2B", "2F", "XX")
 """What is wrong with the table, or with docflow's rights on it, and not with a row."""
 _PASSING: Final = ("08", "53", "57", "25", "58", "40", "55", "28", "3D")
+_BY_POLICY: Final = "row-level security"
 _NATIVE: Final = frozenset("NSBDET")
 """Categories of types whose values can be compared as they are; others are compared as text."""
 
@@ -112,8 +118,8 @@ class ForeignColumn:
             number = f"{text}::numeric"
             kept = f"({number}::{self.written})::numeric"
             return f"({text} ~ '^[+-]?0[0-9]' OR {number} IS DISTINCT FROM {kept})"
-        if self.category == "S" and self.is_domain:
-            return f"({text} IS DISTINCT FROM {text}::{self.cast_to}::text)"
+        if self.category == "S" and (self.is_domain or "(" in self.written):
+            return f"({text} IS DISTINCT FROM {text}::{self.written}::text)"
         if self.category in "DT":
             return f"({text}::{self.cast_to} IS DISTINCT FROM {text}::{self.written})"
         return None
@@ -158,6 +164,8 @@ class ForeignTable:
     columns: Mapping[str, ForeignColumn]
     unique: Sequence[frozenset[str]]
     """Columns of each index that makes rows unique, without conditions and expressions."""
+    constraints: Mapping[str, Sequence[str]]
+    """Columns of each constraint and unique index, by its name."""
     has_trigger: bool
     """A trigger sees each row before it goes in, and may fill its columns."""
 
@@ -302,8 +310,17 @@ def is_refusal(error: BaseException) -> bool:
     if state is None or _is_stale(error):
         return False
     if state == "42501":
-        return "row-level security" in str(cause_of(error))
+        return _BY_POLICY in str(cause_of(error))
     return not state.startswith((*_OF_THE_TABLE, *_PASSING))
+
+
+def refuses(state: str, message: str) -> str:
+    """SQL of `is_refusal`, from SQL of the state and the message of an error."""
+    others = ", ".join(f"'{each}'" for each in (*_OF_THE_TABLE, *_PASSING))
+    return (
+        f"({state} = '42501' AND position('{_BY_POLICY}' IN {message}) > 0"
+        f" OR left({state}, 2) NOT IN ({others}))"
+    )
 
 
 async def rows_of(connection: AsyncConnection, sql: str, *values: Any) -> Sequence[Any]:
@@ -323,8 +340,15 @@ async def described(connection: AsyncConnection, schema: str, name: str) -> Fore
     if kind not in ("r", "p"):
         raise Denied(f"{schema}.{name} is no table; name the table whose rows are to be written")
     columns = [ForeignColumn(**row._mapping) for row in await rows_of(connection, _COLUMNS, oid)]
-    unique = [frozenset(names) for (names,) in await rows_of(connection, _UNIQUE, oid)]
-    return ForeignTable(schema, name, {each.name: each for each in columns}, unique, has_trigger)
+    rules = await rows_of(connection, _CONSTRAINTS, oid)
+    return ForeignTable(
+        schema,
+        name,
+        {each.name: each for each in columns},
+        [frozenset(names) for _, is_key, names in rules if is_key],
+        {rule: names for rule, _, names in rules},
+        has_trigger,
+    )
 
 
 def side_table(schema: str) -> str:

@@ -9,26 +9,26 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final, Literal, Self
 
 import sqlalchemy.exc
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database import foreign_sieve
 from adapters.database.foreign import (
     ForeignColumn,
     ForeignTable,
-    cause_of,
-    first_line,
     is_refusal,
     quoted,
     rows_of,
     state_of,
 )
+from adapters.database.foreign_sieve import UNIQUE, Said
 from adapters.ports.errors import Denied
 
 Strategy = Literal["merge", "append", "update_only", "create_only"]
-_UNIQUE_STATE: Final = "23505"
 _REFERS: Final = "23503"
 _BOUND: Final = "\1g"
 """Stands for a parameter until colons, which names may have, are no parameters any more."""
@@ -172,17 +172,19 @@ def text_of_value(value: Any, column: ForeignColumn) -> str | None:
             return str(value)
 
 
-def _refused(place: int, error: BaseException) -> Refused:
-    cause = cause_of(error)
-    said = first_line(error)
+def _refused(place: int, said: Said, table: ForeignTable) -> Refused:
+    """A row, with the column that their server's words are about."""
     # Others show the whole row, which the report has already.
-    is_about_keys = state_of(error) in (_UNIQUE_STATE, _REFERS)
-    detail = str(getattr(cause, "detail", None) or "").strip() if is_about_keys else ""
-    return Refused(
-        place,
-        getattr(cause, "column_name", None),
-        (f"{said} ({detail})" if detail else said)[:500],
-    )
+    detail = said.detail.strip() if said.state in (UNIQUE, _REFERS) else ""
+    columns: Sequence[str] = ()
+    if said.table in ("", table.name):
+        named = table.constraints.get(said.constraint, ())
+        columns = (said.column,) if said.column else named
+    if not detail and len(columns) > 1:
+        detail = f"columns {', '.join(columns)}"
+    line = (said.message.strip() or said.state).splitlines()[0]
+    reason = f"{line} ({detail})" if detail else line
+    return Refused(place, columns[0] if len(columns) == 1 else None, reason[:500])
 
 
 class _Suppressed(Exception):
@@ -236,56 +238,100 @@ class RowWriter:
     async def write(self, rows: Sequence[Sequence[Any]]) -> Written:
         """Write rows; those that their server refuses are part of the result.
 
-        All of them go in together at first. If a row is refused, halves of them are tried.
+        All of them go in together at first. If a row is refused, their server tries each, and the
+        others go in together. A row may refer to another one of these, whatever their order.
         """
         texts = [
             tuple(text_of_value(v, c) for v, c in zip(row, self._columns, strict=True))
             for row in rows
         ]
-        done = Written()
-        again = await self._halves(list(enumerate(texts)), done)
-        # A row may refer to one of the same document that came later.
-        while again:
-            before = len(again)
-            done.refused = [each for each in done.refused if each.place not in again]
-            again = await self._halves([(place, texts[place]) for place in sorted(again)], done)
-            if len(again) == before:
+        done, left = Written(), list(enumerate(texts))
+        if await self._failure(left, done) is None:
+            return done
+        while left:
+            found = await self._sieved(left)
+            done.refused += [refused for refused, waits in found.values() if not waits]
+            left = [row for row in left if row[0] not in found or found[row[0]][1]]
+            ready = [row for row in left if row[0] not in found]
+            waiting = [row for row in left if row[0] in found]
+            # Rows may refer to each other in a circle.
+            if waiting and await self._failure(left, done) is None:
                 break
+            if not ready:
+                done.refused += [found[place][0] for place, _ in waiting]
+                break
+            await self._halves(ready, done)
+            left = waiting[::-1]
         done.refused.sort(key=lambda each: each.place)
         return done
 
-    async def _halves(self, rows: list[tuple[int, Texts]], done: Written) -> set[int]:
-        """Write rows, together or in halves; places of those that refer to a missing row."""
-        if not rows:
-            return set()
-        failed: BaseException | None = None
-        for attempt in (1, 2):
-            taken = Written()
-            try:
-                async with self._connection.begin_nested():
-                    await self._take(rows, taken)
-            except (sqlalchemy.exc.DBAPIError, _Suppressed) as error:
-                if not isinstance(error, _Suppressed) and not is_refusal(error):
-                    raise
-                failed = error
-                # Another session may have made the row meanwhile: then it is there now.
-                if len(rows) == 1 and attempt == 1 and state_of(error) == _UNIQUE_STATE:
-                    continue
-                break
-            done.add(taken)
-            self._written |= {image.key for image in taken.images}
-            return set()
-        assert failed is not None
+    async def _failure(
+        self, rows: Sequence[tuple[int, Texts]], done: Written
+    ) -> BaseException | None:
+        """Write rows together; why their server refuses one of them, and nothing is written."""
+        taken = Written()
+        try:
+            async with self._connection.begin_nested():
+                await self._take(rows, taken)
+        except (sqlalchemy.exc.DBAPIError, _Suppressed) as error:
+            if not isinstance(error, _Suppressed) and not is_refusal(error):
+                raise
+            return error
+        done.add(taken)
+        self._written |= {image.key for image in taken.images}
+        return None
+
+    async def _sieved(
+        self, rows: Sequence[tuple[int, Texts]]
+    ) -> Mapping[int, tuple[Refused, bool]]:
+        """Rows that are refused one by one, in this order, and whether they miss another row.
+
+        Rows of which a column keeps not all pass.
+        """
+        found: dict[int, tuple[Refused, bool]] = {}
+        for place, said in await foreign_sieve.tried(self._connection, self._sieve, rows):
+            if said is None:
+                found[place] = Refused(place, None, _SUPPRESSED), False
+            else:
+                found[place] = _refused(place, said, self._table), said.state == _REFERS
+        return found
+
+    @cached_property
+    def _sieve(self) -> str:
+        """The procedure that tries rows."""
+        names, values = ", ".join(map(quoted, self._names)), map(self._value, self._names)
+        insert = f"INSERT INTO {self._table.sql} AS t ({names}) VALUES ({', '.join(values)})"
+        update = f"UPDATE {self._table.sql} t SET {self._sets} WHERE {self._meets}"
+        return foreign_sieve.procedure(
+            lost=[sql for _, sql in self._lost],
+            find=f"SELECT {self._same} INTO is_same FROM {self._table.sql} t"
+            f" WHERE {self._meets}{self._lock}",
+            insert=None if self._strategy == "update_only" else insert,
+            update=update if self._changes and self._values else None,
+            values={
+                each.name: f"({self._value(each.name)})::{each.written}" for each in self._columns
+            },
+        )
+
+    async def _halves(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
+        """Write rows that go in one by one, together or in halves."""
+        failed = await self._failure(rows, done)
+        if failed is not None and len(rows) == 1 and state_of(failed) == UNIQUE:
+            # Another session may have made the row meanwhile: then it is there now.
+            failed = await self._failure(rows, done)
+        if failed is None:
+            return
         if len(rows) > 1:
             half = len(rows) // 2
-            first = await self._halves(rows[:half], done)
-            return first | await self._halves(rows[half:], done)
+            await self._halves(rows[:half], done)
+            await self._halves(rows[half:], done)
+            return
         place = rows[0][0]
-        if isinstance(failed, _Suppressed):
-            done.refused.append(Refused(place, None, _SUPPRESSED))
-            return set()
-        done.refused.append(_refused(place, failed))
-        return {place} if state_of(failed) == _REFERS else set()
+        done.refused.append(
+            Refused(place, None, _SUPPRESSED)
+            if isinstance(failed, _Suppressed)
+            else _refused(place, Said.of(failed), self._table)
+        )
 
     async def _take(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
         rows = await self._kept(rows, done)
@@ -313,7 +359,7 @@ class RowWriter:
         """Rows as something to select from, `s`, and its parameters."""
         arrays = ", ".join(f"${n}::text[]" for n in range(2, len(self._names) + 2))
         names = ", ".join(f"c{n}" for n in range(len(self._names)))
-        source = f"unnest($1::bigint[], {arrays}) AS s (place, {names})"
+        source = f"unnest($1::bigint[], {arrays}) WITH ORDINALITY AS s (place, {names}, nth)"
         values = [list(column) for column in zip(*(row for _, row in rows), strict=True)]
         return source, [[place for place, _ in rows], *values]
 
@@ -328,20 +374,43 @@ class RowWriter:
     def _meets(self) -> str:
         return " AND ".join(f"t.{quoted(name)} = {self._value(name)}" for name in self._key)
 
+    @cached_property
+    def _same(self) -> str:
+        """SQL that is true if a stored row has the values of the one that was sent."""
+        return " AND ".join(map(self._is_same, self._values)) or "true"
+
+    @cached_property
+    def _sets(self) -> str:
+        return ", ".join(f"{quoted(name)} = {self._update_of(name)}" for name in self._values)
+
+    @cached_property
+    def _lost(self) -> Sequence[tuple[ForeignColumn, str]]:
+        """Columns that may not keep all of a value, with SQL that is true if they do not."""
+        found = ((each, each.is_lost(self._text(each.name))) for each in self._columns)
+        return [(each, sql) for each, sql in found if sql is not None]
+
+    @property
+    def _changes(self) -> bool:
+        """Whether rows that are there may be changed; then they are locked."""
+        return self._strategy in ("merge", "update_only")
+
+    @property
+    def _lock(self) -> str:
+        return " FOR UPDATE OF t" if self._changes else ""
+
     async def _kept(
         self, rows: Sequence[tuple[int, Texts]], done: Written
     ) -> Sequence[tuple[int, Texts]]:
         """The rows of which each column keeps all; the others are refused."""
-        lost = [(each, each.is_lost(self._text(each.name))) for each in self._columns]
-        cases = "".join(f" WHEN {sql} THEN {n}" for n, (_, sql) in enumerate(lost) if sql)
-        if not cases:
+        if not self._lost:
             return rows
+        cases = "".join(f" WHEN {sql} THEN {n}" for n, (_, sql) in enumerate(self._lost))
         source, values = self._sent(rows)
         query = f"SELECT place, CASE{cases} END AS lost FROM {source}"
         found: dict[int, ForeignColumn] = {}
         for place, number in await rows_of(self._connection, query, *values):
             if number is not None:
-                found[place] = self._columns[number]
+                found[place] = self._lost[number][0]
         for place, row in rows:
             if place in found:
                 column = found[place]
@@ -355,12 +424,10 @@ class RowWriter:
         if not rows:
             return {}
         source, values = self._sent(rows)
-        same = [self._is_same(name) for name in self._values]
         texts = [f"t.{quoted(name)}::text" for name in (*self._key, *self._values)]
-        lock = " FOR UPDATE OF t" if self._strategy in ("merge", "update_only") else ""
         query = (
-            f"SELECT s.place, {' AND '.join(same) or 'true'}, {', '.join(texts)} FROM {source}"
-            f" JOIN {self._table.sql} t ON {self._meets} ORDER BY s.place{lock}"
+            f"SELECT s.place, {self._same}, {', '.join(texts)} FROM {source}"
+            f" JOIN {self._table.sql} t ON {self._meets} ORDER BY s.place{self._lock}"
         )
         width = len(self._key)
         return {
@@ -384,7 +451,7 @@ class RowWriter:
         names = ", ".join(map(quoted, self._names))
         query = (
             f"INSERT INTO {self._table.sql} AS t ({names})"
-            f" SELECT {', '.join(map(self._value, self._names))} FROM {source} ORDER BY s.place"
+            f" SELECT {', '.join(map(self._value, self._names))} FROM {source} ORDER BY s.nth"
             f" RETURNING {', '.join(f't.{quoted(n)}::text' for n in (*self._key, *own))}"
         )
         made = await rows_of(self._connection, query, *values)
@@ -406,10 +473,9 @@ class RowWriter:
         if not rows:
             return
         source, values = self._sent(rows)
-        sets = ", ".join(f"{quoted(name)} = {self._update_of(name)}" for name in self._values)
         every = (*self._key, *self._values)
         query = (
-            f"UPDATE {self._table.sql} t SET {sets} FROM {source} WHERE {self._meets}"
+            f"UPDATE {self._table.sql} t SET {self._sets} FROM {source} WHERE {self._meets}"
             f" RETURNING s.place, {', '.join(f't.{quoted(name)}::text' for name in every)}"
         )
         changed = await rows_of(self._connection, query, *values)
@@ -484,7 +550,7 @@ async def remove_absent(
     except sqlalchemy.exc.DBAPIError as error:
         if not is_refusal(error):
             raise
-        refused = _refused(0, error)
+        refused = _refused(0, Said.of(error), table)
         raise Denied(
             f"`replace` cannot remove what the file does not hold from {table.title}: "
             f"{refused.reason}; nothing was written. Use strategy 'merge', or remove the rows there"
@@ -535,7 +601,7 @@ async def take_back(
         except sqlalchemy.exc.DBAPIError as error:
             if not is_refusal(error):
                 raise
-            conflict = _refused(0, error).reason
+            conflict = _refused(0, Said.of(error), table).reason
         if conflict is None:
             done.restored += 1
         else:

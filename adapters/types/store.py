@@ -28,7 +28,7 @@ from adapters.types.tables import (
     locking,
     register_table,
 )
-from adapters.types.targets import TargetTables
+from adapters.types.targets import Fit, TargetTables
 from workflows.shared.declared_fields import nearest
 from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
@@ -45,12 +45,14 @@ class Plan:
         before: The version that is in force; None: there is none.
         changes: Statements that lead its table there.
         meanings: What changes beyond the table.
+        notes: What a table of a team does that the type does not show.
     """
 
     declared: DeclaredType
     before: DeclaredType | None
     changes: Sequence[Change]
     meanings: Sequence[Meaning]
+    notes: Sequence[str] = ()
 
     @property
     def losses(self) -> Sequence[str]:
@@ -64,12 +66,14 @@ class Removed:
     """A type that is out of force.
 
     Attributes:
-        table: Of its rows.
-        rows: How many it has, or had.
-        dropped: The table is gone.
+        declared: The version that was in force.
+        table: docflow's own table of its rows; None: its rows go elsewhere.
+        rows: How many that table has, or had.
+        dropped: That table is gone.
     """
 
-    table: str
+    declared: DeclaredType
+    table: str | None
     rows: int
     dropped: bool
 
@@ -147,15 +151,15 @@ class SqlDeclaredTypes:
             done: list[Plan] = []
             for plan in plans:
                 of_team = _is_of_a_team(plan.declared)
-                there = await self._targets.apply(plan.declared) if of_team else ()
+                there = await self._targets.apply(plan.declared) if of_team else Fit()
                 for change in plan.changes:
                     await connection.exec_driver_sql(change.sql)
                 await _put_in_force(connection, plan.declared, by)
                 done.append(_with(plan, there))
         return done
 
-    async def _planned(self, declared: DeclaredType) -> Sequence[Change]:
-        return await self._targets.plan(declared) if _is_of_a_team(declared) else ()
+    async def _planned(self, declared: DeclaredType) -> Fit:
+        return await self._targets.plan(declared) if _is_of_a_team(declared) else Fit()
 
     async def remove(
         self, name: str, *, drop_table: bool = False, allow_loss: bool = False
@@ -191,7 +195,8 @@ class SqlDeclaredTypes:
             await connection.execute(delete(declared_types).where(of_name))
             for change in dropping(declared) if drop_table else ():
                 await connection.exec_driver_sql(change)
-        return Removed(table, rows, dropped=drop_table)
+        is_own = has_table or declared.target is None
+        return Removed(declared, table if is_own else None, rows, dropped=drop_table)
 
 
 async def known_table(
@@ -223,12 +228,17 @@ def _is_of_a_team(declared: DeclaredType) -> bool:
     return declared.target is not None and declared.target.table is not None
 
 
-def _with(plan: Plan, there: Sequence[Change]) -> Plan:
+def _with(plan: Plan, there: Fit) -> Plan:
     """A plan with what it does in a database of a team."""
-    return replace(plan, changes=[*plan.changes, *there])
+    return replace(plan, changes=[*plan.changes, *there.changes], notes=there.notes)
 
 
-def _refuse_own(declared: DeclaredType) -> None:
+def refuse_own(declared: DeclaredType) -> None:
+    """See that a type of a team has a name and a table of its own.
+
+    Raises:
+        RuleViolation: docflow has a type or a table of that name.
+    """
     if declared.name in own_types():
         raise RuleViolation(f"{declared.name} is a type of docflow's own; choose another name")
     if declared.table_name in metadata.tables:
@@ -303,7 +313,7 @@ async def _plans(
     plans: list[Plan] = []
     done: set[str] = set()
     for each in declared:
-        _refuse_own(each)
+        refuse_own(each)
         check_references(each, known)
         await _check_tables(connection, each, among)
         _refuse_other_table(each, in_force.get(each.name), known)

@@ -31,6 +31,8 @@ _RIGHTS: Final = """
 SELECT current_user::text, ARRAY(
   SELECT r FROM unnest($2::text[]) AS r
   WHERE NOT has_table_privilege(format('%I.%I', $1::text, $3::text)::regclass, r)
+), EXISTS (
+  SELECT FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')
 )
 """
 
@@ -73,6 +75,19 @@ class _Rows:
         return [[row[place] for place in self.places] for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a type fits a table of its team.
+
+    Attributes:
+        changes: The statement that is left to do.
+        notes: Columns whose values the type does not decide alone.
+    """
+
+    changes: Sequence[Change] = ()
+    notes: Sequence[str] = ()
+
+
 class TargetTables:
     """Reads and writes tables of teams, each part of an import once.
 
@@ -103,8 +118,8 @@ class TargetTables:
             table = await foreign.described(connection, target.schema_name, target.name)
             yield connection, table
 
-    async def plan(self, declared: DeclaredType) -> Sequence[Change]:
-        """See that a type fits its table; the statement that is left to do.
+    async def plan(self, declared: DeclaredType) -> Fit:
+        """See that a type fits its table, and what is left to do.
 
         Raises:
             RuleViolation: It does not fit; the message says what does not.
@@ -117,22 +132,21 @@ class TargetTables:
                     faults = [*await _missing_rights(connection, declared)]
                 if faults:
                     raise RuleViolation(f"{declared.name}: " + "; ".join(faults))
-                if await foreign.has_side_table(connection, target.schema_name):
-                    return ()
+                is_ready = await foreign.has_side_table(connection, target.schema_name)
         except Denied as error:
             raise RuleViolation(f"{declared.name}: {error}") from error
-        return (Change(foreign.side_table(target.schema_name), at=_place(target)),)
+        side = Change(foreign.side_table(target.schema_name), at=place_of(target))
+        return Fit(() if is_ready else (side,), _notes(declared, table))
 
-    async def apply(self, declared: DeclaredType) -> Sequence[Change]:
+    async def apply(self, declared: DeclaredType) -> Fit:
         """Make the side table, if it is missing; nothing else of theirs is changed.
 
         Raises:
             RuleViolation: The type does not fit; or their database refuses the statement, which
                 the message has.
         """
-        changes = await self.plan(declared)
-        target = target_in(declared)
-        for change in changes:
+        fit, target = await self.plan(declared), target_in(declared)
+        for change in fit.changes:
             try:
                 async with self._databases.transaction(target.database) as connection:
                     await connection.exec_driver_sql(change.sql)
@@ -140,12 +154,13 @@ class TargetTables:
                 async with self._databases.transaction(target.database) as connection:
                     user = (await connection.exec_driver_sql("SELECT current_user")).scalar_one()
                 side = f"{foreign.quoted(target.schema_name)}.{foreign.SIDE}"
+                grant = f"GRANT SELECT, INSERT, UPDATE, DELETE ON {side} TO {foreign.quoted(user)}"
                 raise RuleViolation(
                     f"{declared.name}: {error}. Let the owner of the schema {target.schema_name} "
-                    f"in {_place(target)} run these statements, then apply again:\n{change.sql};\n"
-                    f"GRANT SELECT, INSERT, UPDATE, DELETE ON {side} TO {foreign.quoted(user)};"
+                    f"in {place_of(target)} run these statements, then apply again:\n"
+                    f"{change.sql};\n{grant};"
                 ) from error
-        return changes
+        return fit
 
     async def write(
         self,
@@ -222,6 +237,13 @@ class TargetTables:
         target = target_in(declared)
         async with self._databases.transaction(target.database) as connection:
             await foreign.forget(connection, target.schema_name, *runs)
+
+    async def remembered(self, declared: DeclaredType, run: str) -> Mapping[str, Sequence[Image]]:
+        """What each step of a run changed that their side table remembers."""
+        target = target_in(declared)
+        async with self._opened(declared) as (connection, _):
+            found = await foreign.remembered(connection, target.schema_name, run)
+        return {name: Written.unpacked(packed).images for name, packed in found}
 
     async def settle(
         self, declared: DeclaredType, run: str, is_known: Callable[[str], bool]
@@ -300,7 +322,8 @@ class TargetTables:
                 yield page
 
 
-def _place(target: DeclaredTarget) -> str:
+def place_of(target: DeclaredTarget) -> str:
+    """What to call the database of a table of a team."""
     return "docflow's database" if target.database is None else f"the database {target.database}"
 
 
@@ -338,6 +361,30 @@ def _faults(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:
     return faults
 
 
+def _notes(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:
+    """What a type that fits leaves to NOT NULL columns and to their defaults."""
+    columns = _columns(declared, (*declared.scope, *declared.fields))
+    notes = [
+        f"no field fills {table.title}.{each.name}, which is NOT NULL: new rows get its default"
+        for each in table.columns.values()
+        if each.needed
+        and each.has_default
+        and not (each.is_filled or each.identity)
+        and each.name not in columns.values()
+        and declared.strategy != "update_only"
+    ]
+    for name, column in columns.items():
+        field, found = declared.fields.get(name), table.columns[column]
+        is_given = field is None or field.required or field.default is not None
+        if found.needed and not is_given and not table.has_trigger:
+            default = " (its default is for files without the field)" if found.has_default else ""
+            notes.append(
+                f"{name} may be blank, and {table.title}.{column} is NOT NULL{default}: rows "
+                "without a value are refused. Write `required: true` or `default:`"
+            )
+    return notes
+
+
 def _fault(declared: DeclaredType, name: str, column: ForeignColumn) -> str | None:
     if column.is_filled:
         return "their server itself fills it"
@@ -354,12 +401,16 @@ async def _missing_rights(connection: AsyncConnection, declared: DeclaredType) -
         wanted.append("DELETE")
     found = await connection.exec_driver_sql(_RIGHTS, (target.schema_name, wanted, target.name))
     row: Any = found.one()
-    user, missing = str(row[0]), [str(each) for each in row[1]]
-    if not missing:
-        return ()
-    rights = ", ".join(missing)
-    place = f"{foreign.quoted(target.schema_name)}.{foreign.quoted(target.name)}"
-    return [
-        f"{user} lacks rights; let the owner run GRANT {rights} ON {place} TO "
-        f"{foreign.quoted(user)}"
-    ]
+    user, missing, has_language = foreign.quoted(row[0]), ", ".join(row[1]), bool(row[2])
+    faults: list[str] = []
+    if missing:
+        place = f"{foreign.quoted(target.schema_name)}.{foreign.quoted(target.name)}"
+        faults.append(
+            f"{row[0]} lacks rights; let the owner run GRANT {missing} ON {place} TO {user}"
+        )
+    if not has_language:
+        faults.append(
+            f"{row[0]} may not use the language plpgsql; let an administrator run CREATE EXTENSION "
+            f"IF NOT EXISTS plpgsql; GRANT USAGE ON LANGUAGE plpgsql TO {user}"
+        )
+    return faults

@@ -11,11 +11,11 @@ import asyncpg
 
 from adapters.database.engine import open_database
 from adapters.database.schema import upgrade
-from adapters.types.files import builtin_types
+from adapters.types.files import builtin_types, read_type
 from adapters.types.store import SqlDeclaredTypes
 from benchmarks.children import measured
 from benchmarks.imports import workload
-from benchmarks.imports.load import DECLARED
+from benchmarks.imports.load import DECLARED, TEAM
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from stack.postgres import postgres_server
 
@@ -23,11 +23,26 @@ ROWS = 100_000
 LARGE_WORKBOOK_ROWS = 1_000_000
 LARGE_TEXT_ROWS = 5_000_000
 """About 500 MB."""
+TEAM_ROWS = 20_000
+REFUSED_ROWS = (0, 1, 1_000, TEAM_ROWS)
+REFUSED_SECONDS = 10
+"""For a table of a team that refuses 1,000 of its rows."""
 RAW_SHARE = 0.5
 UPSERT_SHARE = 0.7
 DECLARED_SHARE = 0.95
 MEMORY = 300e6
 
+_TEAM_TABLE = f"CREATE TABLE {TEAM} (code text PRIMARY KEY, amount int CHECK (amount >= 0))"
+_TEAM_TYPE = f"""
+name: {TEAM}
+title: Yard
+scope: []
+key: [code]
+target: {{table: {TEAM}}}
+fields:
+  code: {{kind: code, required: true}}
+  amount: {{kind: integer}}
+"""
 _WRITERS: dict[str, Callable[[Path, int], None]] = {
     "csv": workload.write_csv,
     "xlsx": workload.write_xlsx,
@@ -137,6 +152,25 @@ async def large(folder: Path) -> Table:
     return table
 
 
+async def refused(folder: Path) -> Table:
+    """Rows of which a table of a team refuses some, spread over the file."""
+    table = Table(f"{TEAM_ROWS:,} rows into a table of a team", ("refused", "s", "rows/s"))
+    seconds: dict[int, float] = {}
+    with postgres_server(durable=True) as postgres:
+        await upgrade(postgres)
+        await _declare(postgres)
+        for count in REFUSED_ROWS:
+            file = folder / f"refused-{count}.csv"
+            every = TEAM_ROWS // count if count else TEAM_ROWS + 1
+            amounts = ((n, -n if n % every == 0 else n) for n in range(1, TEAM_ROWS + 1))
+            file.write_text("code,amount\n" + "".join(f"{n},{each}\n" for n, each in amounts))
+            seconds[count] = (await _run("team", folder, postgres, file, 0))["wall"]
+            rate = f"{TEAM_ROWS / seconds[count]:,.0f}"
+            table.add(f"{count:,}", f"{seconds[count]:.1f}", rate)
+    table.notes.append(f"1,000 refused rows: {at_most(seconds[1_000], REFUSED_SECONDS, ' s')}")
+    return table
+
+
 async def _run(how: str, folder: Path, url: str, master: Path, number: int) -> Any:
     """One load into an empty table, in a process of its own."""
     await _empty(url)
@@ -146,7 +180,7 @@ async def _run(how: str, folder: Path, url: str, master: Path, number: int) -> A
         "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
     }
-    if how not in ("product", "declared"):
+    if how in ("raw", "upsert"):
         return await measured("imports.load", how, str(master), environment=environment)
     container = folder / "blobs" / "imports"
     container.mkdir(parents=True, exist_ok=True)
@@ -156,16 +190,21 @@ async def _run(how: str, folder: Path, url: str, master: Path, number: int) -> A
 
 
 async def _declare(url: str) -> None:
-    """Put a copy of the type of take-offs in force."""
+    """Put a copy of the type of take-offs in force, and a type with a table of its team."""
     own = builtin_types()["mto"].model_copy(update={"name": DECLARED, "table": None})
+    connection = cast(Any, await asyncpg.connect(url))
+    try:
+        await connection.execute(_TEAM_TABLE)
+    finally:
+        await connection.close()
     async with open_database(url) as database:
-        await SqlDeclaredTypes(database).apply(own)
+        await SqlDeclaredTypes(database).apply(own, read_type(_TEAM_TYPE, TEAM))
 
 
 async def _empty(url: str) -> None:
     connection = cast(Any, await asyncpg.connect(url))
     try:
-        tables = f"mto_lines, import_tasks, import_progress, docflow_types.{DECLARED}"
+        tables = f"mto_lines, import_tasks, import_progress, docflow_types.{DECLARED}, {TEAM}"
         await connection.execute(f"TRUNCATE {tables}")
     finally:
         await connection.close()

@@ -1,8 +1,11 @@
 """What the commands about types print."""
 
+import asyncio
 import json
 from pathlib import Path
+from typing import Any, cast
 
+import asyncpg
 import pytest
 
 from adapters.types.files import own_types, people_types, read_people_type
@@ -63,3 +66,47 @@ def test_every_type_of_docflow_is_listed_and_shown(tmp_path: Path) -> None:
         done = run_docflow("types", "export", name, "--project", "P1", context=context)
         assert f"read them from the table {table} of docflow's database" in done.output
         assert done.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "command", "left"),
+    [
+        ("table: yard", "remove tools", "its rows stay in yard in docflow's database"),
+        (
+            "table: yard",
+            "remove tools --drop-table",
+            "its rows stay in yard in docflow's database, which docflow never drops",
+        ),
+        ("file: csv", "remove tools", "the files of its accepted rows stay in the blob store"),
+    ],
+)
+def test_removing_a_type_tells_where_its_rows_stay(
+    tmp_path: Path, target: str, command: str, left: str
+) -> None:
+    url = fresh_url()
+    context = CliContext({"DATABASE_URL": url, "DOCFLOW_TYPES": str(tmp_path)})
+    (tmp_path / "tools.yaml").write_text(f"{TOOLS}scope: []\ntarget: {{{target}}}\n")
+
+    async def make_table() -> None:
+        connection = cast("Any", await asyncpg.connect(url))
+        await connection.execute(
+            "CREATE TABLE yard (code text PRIMARY KEY, n int NOT NULL DEFAULT 1)"
+        )
+        await connection.close()
+
+    asyncio.run(make_table())
+    planned = run_docflow("types", "apply", context=context).output
+    note = "-- note: no field fills public.yard.n, which is NOT NULL: new rows get its default"
+    assert (note in planned) == ("yard" in target), planned
+    removed = run_docflow("types", *command.split(), context=context).output
+    assert removed == f"tools is out of force; {left}\n"
+
+
+@pytest.mark.parametrize("command", ["check {file} {sample}", "new events --from {sample}"])
+def test_names_of_docflows_own_types_are_refused(tmp_path: Path, command: str) -> None:
+    file, sample = tmp_path / "events.yaml", tmp_path / "events.csv"
+    file.write_text(TOOLS.replace("tools", "events"))
+    sample.write_text("code\nA\n")
+    done = run_docflow("types", *command.format(file=file, sample=sample).split())
+    assert done.exit_code == 1
+    assert "events is a type of docflow's own; choose another name" in done.output

@@ -55,3 +55,52 @@ def test_a_draft_shows_what_its_sample_holds(
     if OPEN not in made:
         checked = check(read_type(made, "things.yaml"), file, tmp_path)
         assert [row.problems for row in checked.rows if row.problems] == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    [
+        pytest.param(
+            [*map(str, range(1, 100)), "soon"],
+            "integer  # rejected as no integer: 'soon' in line 101",
+            id="one in a hundred",
+        ),
+        pytest.param(
+            ["03/04/2025"] * 99 + ["tbd"],
+            f"date{OPEN.removeprefix('day:')}; rejected as no date: 'tbd' in line 101",
+            id="one among open days",
+        ),
+        pytest.param(
+            ["x", *map(str, range(9))],
+            "text  # nearly integer, but for 'x' in line 2",
+            id="one in ten",
+        ),
+        pytest.param(
+            ["2025-01-31", "2025-02-28", "?"],
+            "text  # nearly date, but for '?' in line 4",
+            id="one in three",
+        ),
+        pytest.param(
+            [*map(str, range(196)), "a", "b", "c", "d"],
+            "text  # nearly integer, but for 'a' in line 198, 'b' in line 199, 'c' in line 200"
+            " and 1 more",
+            id="four in two hundred",
+        ),
+        pytest.param([*map(str, range(99)), "1.5"], "decimal", id="a number that is not whole"),
+        pytest.param(
+            ["yes", "no", "maybe"] * 3,
+            "choice  # the sample has these values; are there others?",
+            id="words",
+        ),
+        pytest.param(["1", "a", "b", "2"], "code", id="half of them"),
+    ],
+)
+def test_a_draft_names_cells_of_another_kind(tmp_path: Path, cells: list[str], wanted: str) -> None:
+    file = tmp_path / "sample.csv"
+    file.write_text("\n".join(("no;thing", *(f"{n};{each}" for n, each in enumerate(cells)))))
+    made = draft("things", file)
+    field = made.partition("  thing:")[2].splitlines()
+    comment, kind = field[0].strip(), field[1].strip().removeprefix("kind: ")
+    said = f"{kind}  {comment}".strip()
+    assert said == wanted, made
+    read_type(made, "things.yaml")

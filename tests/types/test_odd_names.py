@@ -2,6 +2,8 @@
 
 import pytest
 
+from adapters.database.foreign import ForeignDatabases, described
+from adapters.database.foreign_rows import RowWriter
 from adapters.types.files import read_type
 from tests.types.conftest import Installation
 from workflows.imports.runs import Counts
@@ -54,3 +56,21 @@ async def test_names_of_sql_are_fields(installation: Installation, count: int) -
     assert await load("T5", 2, strategy="replace") == Counts(deleted=count - 1, unchanged=2)
     appended = await load("T6", 3, strategy="append", idempotency_key="K1")
     assert appended == Counts(created=1, rejected=2)
+
+
+async def test_columns_of_odd_names_refuse_rows_by_name(installation: Installation) -> None:
+    names = ("state", "s", "t", "place", "detail", "c0", "e", "we'ird$docflow${}", "a:b")
+    columns = ", ".join(f'"{name}" int CHECK ("{name}" > 0)' for name in names)
+    rows = [[f"bad {name}", *(-1 if other == name else 1 for other in names)] for name in names] + [
+        ["good", *(1 for _ in names)]
+    ]
+    async with (
+        ForeignDatabases(installation.database) as databases,
+        databases.transaction(None, dry=True) as connection,
+    ):
+        await connection.exec_driver_sql(f"CREATE TABLE odd (key text PRIMARY KEY, {columns})")
+        table = await described(connection, "public", "odd")
+        writer = RowWriter(connection, table, ["key"], ["key", *names], "merge")
+        done = await writer.write(rows)
+    assert [each.column for each in done.refused] == [*names]
+    assert done.created == 1

@@ -56,19 +56,29 @@ async def test_rows_go_into_a_table_of_a_team(erp: Erp) -> None:
 
 
 REFUSED = {
-    "T-3,Wrench,1,1,,": "duplicate key",
-    "T-4,a,-1,1,,": "Tools_price_check",
-    "T-5,b,1.239,1,,": "'1.239' cannot be kept whole as numeric(10,2)",
-    "T-6,c,1,1.5,,": "'1.5' cannot be kept whole as integer",
-    "T-700000000,d,1,1,,": "too long",
-    "T-8,e,1,1,,lost": "invalid input value for enum",
-    "T-9,Bomb,1,1,,": "no bombs here",
-    "T-10,Ghost,1,1,,": "the table did not take the row",
-    "T-11,f,999999999,1,,": "numeric field overflow",
+    "T-3,Wrench,1,1,,": ("name", "Wrench", "duplicate key"),
+    "T-4,a,-1,1,,": ("price", "-1", "Tools_price_check"),
+    "T-5,b,1.239,1,,": ("price", "1.239", "'1.239' cannot be kept whole as numeric(10,2)"),
+    "T-6,c,1,1.5,,": ("amount", "1.5", "'1.5' cannot be kept whole as integer"),
+    "T-700000000,d,1,1,,": ("tool_no", "T-700000000", "whole as character varying(8)"),
+    "T-8,e,1,1,,lost": ("state", "lost", "invalid input value for enum"),
+    "T-9,Bomb,1,1,,": (None, None, "no bombs here"),
+    "T-10,Ghost,1,1,,": (None, None, "the table did not take the row"),
+    "T-11,f,999999999,1,,": ("price", "999999999", "numeric field overflow"),
+    "T-13,g,5,6,,": (None, None, "(columns amount, price)"),
+    "T-14,h,1,,,": ("amount", None, "null value in column"),
+    "T-15,i,1,9,,": ("amount", "9", "(Key (amount)=(9) is not present"),
 }
+"""Row to the field and the value that its problem names, and to a part of the reason."""
 
 
 async def test_rows_that_their_table_refuses_are_reported(erp: Erp) -> None:
+    await erp.sql(
+        "CREATE TABLE stock.amounts AS SELECT n FROM generate_series(1, 8) n;"
+        "ALTER TABLE stock.amounts ADD PRIMARY KEY (n);"
+        'ALTER TABLE stock."Tools" ADD FOREIGN KEY (amount) REFERENCES stock.amounts,'
+        " ALTER amount SET NOT NULL, ADD CHECK (price <> 5 OR amount <> 6)"
+    )
     await erp.installation.types.apply(tools())
     await erp.imported(FIRST)
     head = "tool_no,name,price,amount,bought,state"
@@ -77,9 +87,10 @@ async def test_rows_that_their_table_refuses_are_reported(erp: Erp) -> None:
     done = await erp.installation.imported("tools", content, task_id="T2", max_rejected_share=1)
     assert done.counts == Counts(created=1, updated=1, rejected=len(REFUSED))
     pages = erp.installation.store.rejects(TaskKey("P1", "T2"))
-    said = {row.line: row.problems[0].reason async for page in pages for row in page}
-    for line, reason in enumerate(REFUSED.values(), 2):
-        assert reason in said[line], said
+    said = {row.line: row.problems[0] async for page in pages for row in page}
+    for line, (column, value, reason) in enumerate(REFUSED.values(), 2):
+        assert (said[line].column, said[line].value) == (column, value), said[line]
+        assert reason in said[line].reason, said[line]
     assert [row[0] for row in await erp.tools()] == ["T-1", "T-12", "T-2"]
 
 
@@ -87,10 +98,15 @@ async def test_a_later_row_may_be_what_an_earlier_one_needs(erp: Erp) -> None:
     await erp.sql('ALTER TABLE stock."Tools" ADD part_of text REFERENCES stock."Tools"')
     declared = tools(TOOLS.replace("fields:", "fields:\n  part_of: {kind: code}"))
     await erp.installation.types.apply(declared)
-    content = (
-        b"tool_no,name,price,part_of\nT-1,Bit,1,T-2\nT-2,Drill,1,\nT-3,Odd,-1,\nT-4,Bit 2,1,T-9\n"
-    )
-    assert await erp.imported(content) == Counts(created=2, rejected=2)
+    chain = ["T-1,Bit,1,T-2", "T-2,Drill,1,T-5", "T-5,Box,1,T-6", "T-6,Case,1,"]
+    missing = ["T-4,Bit 2,1,T-9", "T-7,Bit 3,1,T-4"]
+    circle = ["T-10,Left,1,T-11", "T-11,Right,1,T-10"]
+    for task, rows, counts in (
+        ("T1", [*circle, "T-3,Odd,-1,"], Counts(created=2, rejected=1)),
+        ("T2", [*chain, "T-3,Odd,-1,", *missing], Counts(created=4, rejected=3)),
+    ):
+        content = "\n".join(("tool_no,name,price,part_of", *rows, "")).encode()
+        assert await erp.imported(content, task, max_rejected_share=1) == counts
 
 
 @pytest.mark.parametrize(
@@ -210,6 +226,51 @@ async def test_what_an_import_changed_is_taken_back_if_it_is_unchanged(
     }
 
 
+@pytest.mark.parametrize("is_corrected", [False, True])
+async def test_rows_of_a_killed_and_cancelled_import_are_taken_back(
+    erp: Erp, is_corrected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.installation.types.apply(tools())
+    await erp.imported(FIRST, "T0")
+    write = TargetTables.write
+
+    async def killed(*arguments: Any) -> Any:
+        await write(*arguments)
+        raise Killed
+
+    changes = FIRST.replace(b"38", b"39") + b"T-3,Odd,-1,,,\nT-4,New,1,,,\n"
+    with monkeypatch.context() as patched:
+        patched.setattr(TargetTables, "write", killed)
+        with pytest.raises(Killed):
+            await erp.imported(changes)
+    if is_corrected:
+        # Another document: the work begins anew.
+        await erp.imported(FIRST.replace(b"38", b"40"))
+    given = message_of("tools", blob_name="in/file")
+    await erp.installation.store.close(
+        Closing(message=given, state=ImportState.CANCELLED), "import/P1/T1"
+    )
+    key, database = TaskKey("P1", "T1"), erp.installation.database
+    assert (await erp.tools())[1:] == [
+        ("T-2", "Stand", Decimal(40 if is_corrected else 39)),
+        ("T-4", "New", Decimal(1)),
+    ]
+    with monkeypatch.context() as patched:
+        # Their transaction is committed, and docflow's is not.
+        patched.setattr("activities.imports.taken_back.delete", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            await taken_back(database, erp.targets, key)
+    taken = await taken_back(database, erp.targets, key)
+    assert (taken.restored, taken.conflicts) == (2 + is_corrected, [])
+    assert await erp.tools() == [
+        ("T-1", "Wrench", Decimal("149.90")),
+        ("T-2", "Stand", Decimal(38)),
+    ]
+    assert await erp.sql("SELECT run FROM stock.docflow_progress") == []
+    with pytest.raises(RuleViolation, match="has changed nothing"):
+        await taken_back(database, erp.targets, key)
+
+
 UNFIT = {
     "table: stock.Tools": ("table: stock.tulz", "there is no table stock.tulz"),
     'state: "State"': ('state: "Stat"', "has no column Stat for state"),
@@ -234,6 +295,22 @@ async def test_a_type_that_does_not_fit_its_table_is_refused(erp: Erp, part: str
     assert await erp.installation.types.in_force() == {}
 
 
+async def test_a_plan_tells_what_defaults_decide(erp: Erp) -> None:
+    await erp.sql(
+        "ALTER TABLE stock.\"Tools\" ADD site text NOT NULL DEFAULT 'main',"
+        " ALTER amount SET NOT NULL, ALTER bought SET NOT NULL"
+    )
+    await erp.sql('DROP TRIGGER guard ON stock."Tools"')
+    (planned,) = await erp.installation.types.plan(tools())
+    assert planned.notes == [
+        "no field fills stock.Tools.site, which is NOT NULL: new rows get its default",
+        "amount may be blank, and stock.Tools.amount is NOT NULL (its default is for files without "
+        "the field): rows without a value are refused. Write `required: true` or `default:`",
+        "bought may be blank, and stock.Tools.bought is NOT NULL: rows without a value are "
+        "refused. Write `required: true` or `default:`",
+    ]
+
+
 async def test_refused_rights_say_who_has_to_run_what(erp: Erp) -> None:
     await erp.sql("CREATE ROLE loader LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA stock TO loader")
     try:
@@ -241,8 +318,12 @@ async def test_refused_rights_say_who_has_to_run_what(erp: Erp) -> None:
         databases = ForeignDatabases(erp.installation.database, {"erp": url})
         async with databases:
             types = SqlDeclaredTypes(erp.installation.database, TargetTables(databases))
+            await erp.sql("REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC")
             with pytest.raises(RuleViolation, match=r"GRANT SELECT, INSERT, UPDATE ON \"stock\""):
                 await types.apply(tools())
+            with pytest.raises(RuleViolation, match=r"GRANT USAGE ON LANGUAGE plpgsql TO \"loader"):
+                await types.apply(tools())
+            await erp.sql("GRANT USAGE ON LANGUAGE plpgsql TO PUBLIC")
             await erp.sql('GRANT SELECT, INSERT, UPDATE ON stock."Tools" TO loader')
             with pytest.raises(RuleViolation, match="then apply again") as refused:
                 await types.apply(tools())

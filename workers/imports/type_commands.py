@@ -23,7 +23,7 @@ from workflows.shared.errors import InvalidDocument, RuleViolation
 if TYPE_CHECKING:
     from activities.imports.type_drafts import Checked
     from adapters.database.engine import Database
-    from adapters.types.store import Plan
+    from adapters.types.store import Plan, Removed
     from adapters.types.targets import TargetTables
     from workflows.imports.types import TableSpec
     from workflows.shared.declared_types import DeclaredType
@@ -134,11 +134,14 @@ def new(
 async def _new(name: str, sample: Path, out: Path | None, *, force: bool) -> None:
     from activities.imports.type_drafts import draft
     from adapters.types.files import read_type
+    from adapters.types.store import refuse_own
 
     try:
         made = draft(name, sample)
-        read_type(made, out.name if out else "draft")
-    except (RuleViolation, InvalidDocument, UnreadableDocument) as error:
+        refuse_own(read_type(made, out.name if out else "draft"))
+    except RuleViolation as error:
+        raise CommandError(str(error)) from error
+    except (InvalidDocument, UnreadableDocument) as error:
         raise CommandError(f"{sample.name}: {error}") from error
     if out is None:
         typer.echo(made, nl=False)
@@ -174,9 +177,11 @@ def check(
 async def _check(file: Path, sample: Path, most: int, *, as_json: bool) -> None:
     from activities.imports import type_drafts
     from adapters.types.files import read_type
+    from adapters.types.store import refuse_own
 
     try:
         declared = read_type(file.read_text(encoding="utf-8"), file.name)
+        refuse_own(declared)
         with TemporaryDirectory(prefix="docflow-") as folder:
             checked = type_drafts.check(declared, sample, Path(folder))
     except UnicodeDecodeError as error:
@@ -354,6 +359,7 @@ def _print(plan: "Plan", *, applied: bool) -> None:
     is_new = before is None or before.digest != declared.digest
     if not plan.changes and not is_new:
         typer.echo(f"-- {declared.name}: nothing to do")
+        _print_notes(plan)
         return
     what = "is in force now" if applied else "would be in force"
     old = "" if before is None else f" in the place of {before.digest[:12]}"
@@ -368,6 +374,12 @@ def _print(plan: "Plan", *, applied: bool) -> None:
     for meaning in plan.meanings:
         typer.echo(f"--   {meaning.says}")
         _print_loss(meaning.loses)
+    _print_notes(plan)
+
+
+def _print_notes(plan: "Plan") -> None:
+    for note in plan.notes:
+        typer.echo(f"-- note: {note}")
 
 
 def _print_loss(loses: str | None) -> None:
@@ -380,7 +392,8 @@ def remove(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TYPE", help="Type to take out of force.")],
     drop_table: Annotated[
-        bool, typer.Option("--drop-table", help="Drop its table as well.")
+        bool,
+        typer.Option("--drop-table", help="Drop the table of docflow as well; one of yours stays."),
     ] = False,
     allow_loss: Annotated[
         bool, typer.Option("--allow-loss", help="Drop the table even if it has rows.")
@@ -409,9 +422,23 @@ async def _remove(cli: CliContext, name: str, *, drop_table: bool, allow_loss: b
             )
         except RuleViolation as error:
             raise CommandError(str(error)) from error
-    rows = f"{removed.rows:,} row{'' if removed.rows == 1 else 's'}"
-    what = "is dropped, with" if removed.dropped else "stays, with"
-    typer.echo(f"{name} is out of force; {removed.table} {what} {rows}")
+    typer.echo("; ".join((f"{name} is out of force", *_left(removed))))
+
+
+def _left(removed: "Removed") -> Iterator[str]:
+    """What becomes of the rows of a type that is out of force."""
+    from adapters.types.targets import place_of
+
+    target = removed.declared.target
+    if removed.table is not None:
+        rows = f"{removed.rows:,} row{'' if removed.rows == 1 else 's'}"
+        what = "is dropped, with" if removed.dropped else "stays, with"
+        yield f"{removed.table} {what} {rows}"
+    if target is not None and target.table is not None:
+        never = ", which docflow never drops" if removed.dropped else ""
+        yield f"its rows stay in {target.table} in {place_of(target)}{never}"
+    if target is not None and target.file is not None:
+        yield "the files of its accepted rows stay in the blob store"
 
 
 def _declared(cli: CliContext, names: Sequence[str], folder: Path | None) -> list["DeclaredType"]:

@@ -31,9 +31,15 @@ target_images = Table(
     Column("id", BigInteger, primary_key=True),
     Column("run", Text, nullable=False),
     Column("digest", Text, nullable=False),
+    Column("work", Text, nullable=False),
+    Column("step", Text),
     Column("images", LargeBinary, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Index(None, "run", "id"),
     Index(None, "created_at"),
 )
-"""What a run has changed in tables of teams, before and after, so that it can be taken back."""
+"""What a run has changed in tables of teams, before and after, so that it can be taken back.
+
+`work` is what their side table calls the run. Until the work has ended, it has a row without a
+`step` and images: a step that died before docflow could note it is known there alone.
+"""

@@ -1218,6 +1218,8 @@ def upgrade() -> None:
     sa.Column('id', sa.BigInteger(), nullable=False),
     sa.Column('run', sa.Text(), nullable=False),
     sa.Column('digest', sa.Text(), nullable=False),
+    sa.Column('work', sa.Text(), nullable=False),
+    sa.Column('step', sa.Text(), nullable=True),
     sa.Column('images', sa.LargeBinary(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), nullable=False),
     sa.PrimaryKeyConstraint('id', name='pk_target_images')
