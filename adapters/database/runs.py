@@ -69,11 +69,9 @@ class SqlRuns:
         new = and_(runs.c.revision > after, runs.c.revision < COMPLETE)
         query = select(runs).where(new, *_conditions(wanted)).order_by(runs.c.revision, runs.c.id)
         last = query.with_only_columns(runs.c.revision).limit(1).offset(wanted.limit)
+        most = func.coalesce(last.scalar_subquery(), COMPLETE)
         async with self._database.reading() as connection:
-            most = (await connection.execute(last)).scalar_one_or_none()
-            if most is not None:
-                query = query.where(runs.c.revision <= most)
-            rows = (await connection.execute(query)).mappings().all()
+            rows = (await connection.execute(query.where(runs.c.revision <= most))).mappings().all()
         return [
             RunChange(RunRecord.model_validate(dict(row)), cast("int", row["revision"]))
             for row in rows
