@@ -7,7 +7,7 @@ from pathlib import Path
 from activities.shared.scratch import SeenKeys
 from activities.spreadsheets.column_matching import match_columns
 from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.staging import FilePeople
+from activities.spreadsheets.file_people import FilePeople
 from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.validation import RowValidator, SourceRow
 from activities.spreadsheets.value_mapping import ValueBook

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.spreadsheets.staging import FilePeople
+from activities.spreadsheets.file_people import FilePeople
 from workflows.spreadsheets.people import (
     Certain,
     Identity,
