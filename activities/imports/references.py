@@ -42,6 +42,7 @@ class References:
         spec: What its table holds.
         scope: Values of the columns that its rows share.
         referred: What each field of kind reference refers to, by name.
+        title: The title of the column of a field.
         again: Reads the document once more, for rows that refer to others of the same file; None:
             no row of it is new.
     """
@@ -53,8 +54,10 @@ class References:
         spec: TableSpec,
         scope: Mapping[str, str],
         referred: Mapping[str, Referred],
+        title: Callable[[str], str],
         again: Callable[[], TableReader] | None,
     ) -> None:
+        self._title = title
         self._store = store
         self._key = key
         self._spec = spec
@@ -96,7 +99,7 @@ class References:
             raise InvalidDocument(_question(name, missing, several, referred))
         return _replaced(
             *(chunk, place, known),
-            lambda line, cell: _problem(name, line, cell, several, referred),
+            lambda line, cell: _problem(self._title(name), line, cell, several, referred),
         )
 
     async def _keys_of_file(self, again: Callable[[], TableReader]) -> frozenset[str]:
@@ -165,11 +168,11 @@ def _unclear(keys: Sequence[str], referred: Referred) -> str:
 
 
 def _problem(
-    name: str, line: int, cell: str, several: Mapping[str, Sequence[str]], referred: Referred
+    title: str, line: int, cell: str, several: Mapping[str, Sequence[str]], referred: Referred
 ) -> Problem:
     keys = several.get(cell)
     reason = f"is not in {referred.title}" if keys is None else _unclear(keys, referred)
-    return Problem(line=line, column=name, value=cell[:200], reason=reason[:500])
+    return Problem(line=line, column=title, value=cell[:200], reason=reason[:500])
 
 
 def _replaced(

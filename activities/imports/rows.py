@@ -388,6 +388,7 @@ class RowImports:
                     references = References(
                         *(self._store, load.key, load.spec, load.scope),
                         await self._store.types.referred(load.spec),
+                        reading.title,
                         None
                         if is_update
                         else lambda: load.reader(self._documents, path, self._chunk_rows),

@@ -78,6 +78,10 @@ class TableReader:
         self.rows_read = 0
         self.exhausted = False
 
+    def title(self, name: str) -> str:
+        """Return the title of the column of a field; its name if there is no column."""
+        return self._validator.title(name)
+
     @property
     def unmatched_lines(self) -> Sequence[str]:
         """Lines that a person keeps, and on which no row was found that would be left out."""

@@ -273,3 +273,19 @@ async def test_a_file_becomes_the_same_rows_everywhere(
     assert refused.keys() == trade.refused.keys(), refused
     for place, reason in trade.refused.items():
         assert refused[place].startswith(reason), refused
+
+
+@pytest.mark.parametrize("name", TRADES)
+async def test_both_doors_say_the_same_of_a_row(
+    erp: Erp, trades: dict[str, DeclaredType], tmp_path: Path, name: str
+) -> None:
+    declared, content = await placed(erp, trades[name], "own"), content_of(name, tmp_path)
+    by_message, by_upload = [
+        {
+            (each.line, each.column, each.value, each.reason)
+            for each in (await door(erp, declared, content, TRADES[name]))[1]
+            if each.line
+        }
+        for door in DOORS.values()
+    ]
+    assert by_message == by_upload

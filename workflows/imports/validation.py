@@ -47,7 +47,7 @@ from workflows.shared.cells import (
 )
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import NULL, Flaw, PackedLines, PackedRows, text_of, transpose
-from workflows.shared.declared_types import OTHER, broken_rules, failed_checks
+from workflows.shared.declared_types import OTHER, broken_period, broken_rules, failed_checks
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.left_out import RowSorter, odd_keys
@@ -451,7 +451,10 @@ class RowValidator:
         aside |= self._left_out(rows, columns, values, keyless, aside)
         if self._sections is not None:
             values[SECTION] = self._sections.paths(rows, values, keyless, aside)
-        self._check_period(values, lines, problems)
+        if self._spec.period is not None:
+            title = self.title(self._spec.period[0])
+            wrong = broken_period(self._spec.period, values, title)
+            self._note(wrong, source, lines, problems)
         declared = self._spec.declared
         if declared is not None:
             self._note(broken_rules(declared, values), source, lines, problems)
@@ -529,19 +532,6 @@ class RowValidator:
 
     def _holds_more(self, cells: Sequence[Cell]) -> bool:
         return any(is_filled(cell) for i, cell in enumerate(cells) if i != self._header.wrong)
-
-    def _check_period(
-        self, values: Mapping[str, Sequence[Any]], lines: Sequence[int], problems: Problems
-    ) -> None:
-        if self._spec.period is None or not set(self._spec.period) <= set(values):
-            return
-        begin, end = self._spec.period
-        for i, (start, stop) in enumerate(zip(values[begin], values[end], strict=True)):
-            if isinstance(start, Flaw | None) or isinstance(stop, Flaw | None):
-                continue
-            if stop < start:
-                reason = Flaw(f"is before {self._title(begin)} {start.isoformat()}")
-                problems[i].append(self._problem(lines[i], end, stop, reason))
 
     def _refuse_again(
         self,
@@ -661,7 +651,8 @@ class RowValidator:
         padding: list[Cell] = [None] * (titled - len(cells))
         return [*storable(cells[:titled]), *padding, *made]
 
-    def _title(self, name: str) -> str:
+    def title(self, name: str) -> str:
+        """Return the title of the column of a field; its name if there is no column."""
         return self._title_at(p) if (p := self._header.positions.get(name)) is not None else name
 
     def _title_at(self, position: int) -> str:
@@ -673,7 +664,7 @@ class RowValidator:
         return Problem(
             line=line - self._place.offset,
             sheet=self._place.sheet,
-            column=self._title(name),
+            column=self.title(name),
             value=readable(cell, VALUE_CHARACTERS) or None,
             reason=refused.reason,
         )

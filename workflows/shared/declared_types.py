@@ -448,6 +448,24 @@ def broken_rules(
                 yield row, name, rule.says or reason
 
 
+def broken_period(
+    period: tuple[str, str], values: Mapping[str, Sequence[Any]], title: str
+) -> Iterator[tuple[int, str, str]]:
+    """What is wrong with rows whose period ends before it begins; as `broken_rules`.
+
+    Args:
+        period: Fields of the first and the last day.
+        values: Converted cells by field.
+        title: What people call the first one.
+    """
+    begin, end = (values.get(name) or () for name in period)
+    for row, (start, stop) in enumerate(zip(begin, end, strict=False)):
+        if isinstance(start, Flaw | None) or isinstance(stop, Flaw | None):
+            continue
+        if stop < start:
+            yield row, period[1], f"is before {title} {start.isoformat()}"
+
+
 def standing_keys(rows: Iterable[tuple[str, Collection[str]]]) -> frozenset[str]:
     """Return the keys of the rows of a file that stand, however long a chain of references is.
 

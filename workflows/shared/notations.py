@@ -82,10 +82,14 @@ _PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _PLAIN_POINT: Final = re.compile(r"[+-]?[0-9]{1,30}\.[0-9]{1,20}")
 _GROUPING: Final = MappingProxyType(str.maketrans("", "", _SPACES))
 
+_CHOOSE: Final = "in the review of an upload, choose how the column is read"
 _NUMBER_REMEDY: Final = (
-    "write it without thousands separators, or set the option decimal of an import to . or ,"
+    "write it without thousands separators, or set the option decimal of a message to . or ,; "
+    + _CHOOSE
 )
-_DATE_REMEDY: Final = "write 2025-03-04, or set the option date_order of an import to dmy or mdy"
+_DATE_REMEDY: Final = (
+    f"write 2025-03-04, or set the option date_order of a message to dmy or mdy; {_CHOOSE}"
+)
 
 _MIDNIGHT: Final = re.compile(r"[T ]00:00(?::00(?:\.0+)?)?Z?$")
 _YEAR_FIRST: Final = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})")

@@ -21,7 +21,7 @@ from activities.spreadsheets.types.base import (
 from adapters.types.countries import country_names
 from adapters.types.references import Referred
 from workflows.shared.declared_fields import field_spec
-from workflows.shared.declared_types import OTHER, DeclaredType, broken_rules
+from workflows.shared.declared_types import OTHER, DeclaredType, broken_period, broken_rules
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.fields import TargetStrategy
 
@@ -151,8 +151,7 @@ def faults(declared: DeclaredType, rows: SheetRows) -> Iterator[Fault]:
     for row, name, reason in broken_rules(declared, values):
         yield Fault(row, name, reason)
     if declared.period is not None:
-        first, last = declared.period
+        first, _ = declared.period
         title = declared.fields[first].title or first
-        for row, (begin, end) in enumerate(zip(rows[first], rows[last], strict=True)):
-            if begin is not None and end is not None and end < begin:
-                yield Fault(row, last, f"is before {title} {begin.isoformat()}")
+        for row, name, reason in broken_period(declared.period, values, title):
+            yield Fault(row, name, reason)
