@@ -24,6 +24,7 @@ _LONGEST_SUBJECT: Final = 200
 _MOST_ORGANISATIONS: Final = 1000
 _LARGEST_ID: Final = 2**53
 """Of an organisation: the largest number that every reader of JSON keeps."""
+_DIGITS: Final = 20
 _LARGEST_KEY_SET: Final = 1 << 20
 """Bytes of an answer with public keys."""
 _FETCH_AGAIN_AFTER: Final = 30.0
@@ -174,7 +175,7 @@ def mint_token(
     *,
     subject: str,
     organisations: Sequence[int],
-    roles: Sequence[str] = ("importer",),
+    roles: Sequence[str] = ("mapper",),
     name: str | None = None,
     email: str | None = None,
     lasts: timedelta = timedelta(hours=12),
@@ -189,8 +190,8 @@ def mint_token(
             "tokens come from your identity provider (DOCFLOW_JWT_JWKS_URL is set); "
             "only with DOCFLOW_JWT_KEY they can be made here"
         )
-    if unknown := sorted(set(roles) - ROLES):
-        raise SettingsError(f"unknown role {unknown[0]!r}; known are {', '.join(sorted(ROLES))}")
+    if unknown := sorted(set(roles) - set(ROLES)):
+        raise SettingsError(f"unknown role {unknown[0]!r}; known are {', '.join(ROLES)}")
     now = int(time.time())
     claims: dict[str, Any] = {
         "iss": settings.issuer,
@@ -238,17 +239,40 @@ def _identity(claims: Mapping[str, Any]) -> Identity:
             f"claim organisations must be a list of up to {_MOST_ORGANISATIONS} whole numbers "
             f"from 1 to {_LARGEST_ID}"
         )
-    roles: object = claims.get("roles", [])
-    if not isinstance(roles, list) or not all(
-        isinstance(role, str) for role in cast("list[object]", roles)
-    ):
-        raise Unauthorised("claim roles must be a list of words")
+    roles, roles_in = _roles(claims.get("roles", []))
     return Identity(
         subject=subject,
-        organisations=tuple(dict.fromkeys(cast("list[int]", organisations))),
-        roles=frozenset(cast("list[str]", roles)) & ROLES,
+        organisations=tuple(dict.fromkeys([*cast("list[int]", organisations), *roles_in])),
+        roles=roles,
+        roles_in=roles_in,
         name=_text(claims, "name"),
         email=_text(claims, "email"),
+    )
+
+
+def _roles(claim: object) -> tuple[frozenset[str], Mapping[int, frozenset[str]]]:
+    """Roles everywhere, and those by organisation; words that are no roles of ours are ignored."""
+    if _are_words(claim):
+        return frozenset(cast("list[str]", claim)).intersection(ROLES), {}
+    if isinstance(claim, dict):
+        by_id = {_id(key): each for key, each in cast("dict[str, object]", claim).items()}
+        if _are_ids([*by_id]) and all(map(_are_words, by_id.values())):
+            return frozenset(), {
+                id: frozenset(words).intersection(ROLES)
+                for id, words in cast("dict[int, list[str]]", by_id).items()
+            }
+    raise Unauthorised(
+        "claim roles must be a list of words, or an object with such a list for each organisation"
+    )
+
+
+def _id(key: str) -> int:
+    return int(key) if key.isascii() and key.isdecimal() and len(key) < _DIGITS else 0
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(word, str) for word in cast("list[object]", value)
     )
 
 
