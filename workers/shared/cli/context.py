@@ -53,10 +53,11 @@ class CliContext:
         return await runs.open_runs(self.environment)
 
     @property
-    def user(self) -> str | None:
+    def user(self) -> str:
         """Who types, for the record of answers."""
-        names = (self.environment.get(name) for name in ("USER", "LOGNAME", "USERNAME"))
-        return next((name[:200] for name in names if name), None)
+        from workers.shared.services.identity import acting_user
+
+        return acting_user(self.environment)
 
 
 def cli_context(context: typer.Context) -> CliContext:

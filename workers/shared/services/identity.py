@@ -1,6 +1,8 @@
 """Who asks, and what their roles allow."""
 
-from collections.abc import Collection, Mapping
+import os
+import pwd
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +19,8 @@ OPERATOR: Final = "operator"
 """As a mapper, and does what belongs to no organisation, in every pipeline."""
 ADMIN: Final = "admin"
 """As an operator, and makes API tokens and reads the audit."""
+_LONGEST: Final = 200
+"""Characters of a name."""
 ROLES: Final = (VIEWER, MAPPER, OPERATOR, ADMIN)
 """Each role includes those before it."""
 
@@ -78,6 +82,37 @@ class Identity:
     def is_operator(self) -> bool:
         """Operators see what every pipeline waits for."""
         return self.may(OPERATOR)
+
+
+def acting_user(environment: Mapping[str, str]) -> str:
+    """Return the operating system's name for the user whom this process belongs to."""
+    for name in ("USER", "LOGNAME", "USERNAME"):
+        if named := environment.get(name, "").strip():
+            return named[:_LONGEST]
+    uid = os.getuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        # As in a container that runs as a number.
+        return f"uid {uid}"
+
+
+def local_identity(
+    environment: Mapping[str, str],
+    user: str | None = None,
+    organisations: Sequence[int] = (),
+    email: str | None = None,
+) -> Identity:
+    """Return who acts at a machine of docflow: whoever has its settings may do everything.
+
+    Args:
+        environment: Of the process.
+        user: For whom it acts; None: for the user whom it belongs to.
+        organisations: For which.
+        email: Mail address of the user.
+    """
+    name = user or acting_user(environment)
+    return Identity(name, tuple(organisations), frozenset({ADMIN}), email=email, by="command")
 
 
 def require_role(who: Identity, role: str, organisation: int | None) -> None:
