@@ -1,83 +1,32 @@
-"""The audit: who changed what, when and from where."""
+"""The audit (who changed what, when and from where), and the tokens of programs."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Any, Final, cast
 
-from sqlalchemy import ColumnElement, func, or_, select, true, update
+from sqlalchemy import ColumnElement, RowMapping, Table, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from adapters.database.engine import Database
-from adapters.database.models.access import audit
+from adapters.database.models.access import api_tokens, audit
 from adapters.database.models.runs import runs
 from adapters.database.records import SqlOldRows, clean
-from workflows.shared.contracts import PlainRecord, served
+from adapters.ports.access import (
+    PREFIX,
+    USE_NOTED_EACH,
+    Act,
+    ApiToken,
+    AuditEntry,
+    AuditFilter,
+    hash_of,
+)
 
 _LONGEST: Final = 1_000
 """Characters of a text that is kept."""
-Actor = Literal["person", "token", "command"]
-"""How somebody acts: signed in, by a program's token, or at a machine of docflow."""
-
-
-class AuditEntry(PlainRecord):
-    """A change that somebody made, or tried to make."""
-
-    id: Annotated[int, served("Number of the entry", 7)]
-    at: Annotated[datetime, served("When it began", "2026-05-04T10:00:00Z")]
-    organisation_id: Annotated[int | None, served("Organisation that it concerns", 3)]
-    who: Annotated[str, served("Who acted", "ann")]
-    by: Annotated[Actor, served("How they acted", "person")]
-    action: Annotated[str, served("Operation of the API, page or command", "cancelImport")]
-    object: Annotated[str | None, served("What it was done to", "run/P1/T1")]
-    before: Annotated[Any, served("What was changed, as it was", None)]
-    after: Annotated[Any, served("What was changed, as it is now", {"enabled": False})]
-    reason: Annotated[str | None, served("Why, in the words of who acted", "wrong file")]
-    from_where: Annotated[str | None, served("Address of the client, or machine", "10.0.0.7")]
-    request_id: Annotated[str | None, served("Header X-Request-Id of the request", None)]
-    status: Annotated[
-        int | None,
-        served("Status of the answer; null: it was begun, and its end is not known", 202),
-    ]
-
-
-@dataclass
-class Act:
-    """What somebody does, as it is noted.
-
-    An endpoint that knows what it changes adds `object`, `before`, `after` and `reason`.
-    """
-
-    who: str
-    by: Actor
-    action: str
-    organisation_id: int | None = None
-    """That of the run which `object` names comes before it."""
-    object: str | None = None
-    before: Any = None
-    after: Any = None
-    reason: str | None = None
-    from_where: str | None = None
-    request_id: str | None = None
-    id: int | None = None
-    """Number of its entry; None: it has none yet."""
-
-
-@dataclass(frozen=True)
-class AuditFilter:
-    """Which entries are wanted."""
-
-    organisations: Collection[int] = ()
-    """Those whose entries may be seen."""
-    others: bool = False
-    """Entries of no organisation may be seen as well."""
-    who: str | None = None
-    action: str | None = None
-    object: str | None = None
-    organisation: int | None = None
-    since: datetime | None = None
-    before: int | None = None
-    """Number of the last entry of the page before."""
+_BEGINNING: Final = 4
+"""Characters of a secret that are stored, for people."""
+_MOST_TOKENS: Final = 1_000
+_LARGEST_ID: Final = 2**63 - 1
 
 
 class SqlAudit:
@@ -91,7 +40,9 @@ class SqlAudit:
         self._database = database
 
     async def begin(self, act: Act, status: int | None = None) -> None:
-        """Note what somebody is about to do, or has been refused; the act gets its number.
+        """Note what somebody is about to do, or has been refused.
+
+        The act gets the number of its entry, and the organisation of the run that it is about.
 
         Args:
             act: What they do.
@@ -113,14 +64,12 @@ class SqlAudit:
             "request_id": _text(act.request_id),
         }
         async with self._database.reading() as connection:
-            found = await connection.execute(insert(audit).values(row).returning(audit.c.id))
-            act.id = found.scalar_one()
+            noted = insert(audit).values(row).returning(audit.c.id, audit.c.organisation_id)
+            act.id, act.organisation_id = (await connection.execute(noted)).one()
 
     async def end(self, act: Act, status: int) -> None:
         """Note how what somebody began has ended, and what it has changed."""
-        values = _changed(act, status)
-        if act.organisation_id is not None:
-            values["organisation_id"] = func.coalesce(audit.c.organisation_id, act.organisation_id)
+        values = {**_changed(act, status), "organisation_id": act.organisation_id}
         async with self._database.reading() as connection:
             await connection.execute(update(audit).where(audit.c.id == act.id).values(values))
 
@@ -130,6 +79,87 @@ class SqlAudit:
         async with self._database.reading() as connection:
             rows = (await connection.execute(query)).mappings()
             return [AuditEntry.model_validate(dict(row)) for row in rows]
+
+
+class SqlApiTokens:
+    """The tokens of programs; every method raises `Unavailable` without the database.
+
+    Args:
+        database: Where they are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self,
+        name: str,
+        organisation_id: int | None,
+        roles: Sequence[str],
+        secret: str,
+        made_by: str,
+        expires_at: datetime | None,
+    ) -> ApiToken:
+        """Keep a new token by the hash of its secret."""
+        row = {
+            "name": clean(name),
+            "organisation_id": organisation_id,
+            "roles": list(roles),
+            "sha256": hash_of(secret),
+            "beginning": secret[:_BEGINNING],
+            "made_by": clean(made_by),
+            "made_at": datetime.now(UTC),
+            "expires_at": expires_at,
+        }
+        async with self._database.reading() as connection:
+            made = await connection.execute(insert(api_tokens).values(row).returning(api_tokens))
+            return _token(made.mappings().one())
+
+    async def list(self, organisations: Collection[int], others: bool) -> Sequence[ApiToken]:
+        """The newest tokens of some organisations, the newest first; at most 1,000.
+
+        Args:
+            organisations: Whose.
+            others: Those of no organisation as well.
+        """
+        query = select(api_tokens).where(_is_of(api_tokens, organisations, others))
+        query = query.order_by(api_tokens.c.id.desc()).limit(_MOST_TOKENS)
+        async with self._database.reading() as connection:
+            return [_token(row) for row in (await connection.execute(query)).mappings()]
+
+    async def find(self, id: int) -> tuple[ApiToken, str] | None:
+        """A token and the hash of its secret; None: there is none of this number."""
+        if not 0 < id <= _LARGEST_ID:
+            return None
+        async with self._database.reading() as connection:
+            found = await connection.execute(select(api_tokens).where(api_tokens.c.id == id))
+            row = found.mappings().one_or_none()
+        return None if row is None else (_token(row), row["sha256"])
+
+    async def note_use(self, id: int) -> None:
+        """Note that a token is in use, unless that was noted less than a minute ago."""
+        now, used = datetime.now(UTC), api_tokens.c.last_used_at
+        is_due = or_(used.is_(None), used < now - USE_NOTED_EACH)
+        change = update(api_tokens).where(api_tokens.c.id == id, is_due).values(last_used_at=now)
+        async with self._database.reading() as connection:
+            await connection.execute(change)
+
+    async def revoke(self, id: int) -> None:
+        """Make a token invalid; one that is revoked stays as it is."""
+        is_valid = api_tokens.c.revoked_at.is_(None)
+        own = update(api_tokens).where(api_tokens.c.id == id, is_valid)
+        async with self._database.reading() as connection:
+            await connection.execute(own.values(revoked_at=datetime.now(UTC)))
+
+
+def _token(row: RowMapping) -> ApiToken:
+    beginning = f"{PREFIX}{row['id']}_{row['beginning']}"
+    return ApiToken.model_validate({**row, "beginning": beginning})
+
+
+def _is_of(table: Table, organisations: Collection[int], others: bool) -> ColumnElement[bool]:
+    own = table.c.organisation_id.in_(sorted(organisations))
+    return or_(own, table.c.organisation_id.is_(None)) if others else own
 
 
 def old_audit(database: Database) -> SqlOldRows:
@@ -165,8 +195,7 @@ def _storable(value: Any) -> Any:
 
 def _conditions(wanted: AuditFilter) -> Sequence[ColumnElement[bool]]:
     columns = audit.c
-    own = columns.organisation_id.in_(sorted(wanted.organisations))
-    conditions = [or_(own, columns.organisation_id.is_(None)) if wanted.others else own]
+    conditions = [_is_of(audit, wanted.organisations, wanted.others)]
     for column, value in (
         (columns.who, wanted.who),
         (columns.action, wanted.action),

@@ -33,7 +33,7 @@ async def test_the_audit_lists_changes_and_refusals(stack: Stack) -> None:
     async with stack.browser(token("alma", 1, "admin")) as admin:
         found = await entries(admin, who="paula")
         assert [(each["action"], each["object"], each["status"]) for each in found] == [
-            ("createImport", f"/api/imports/{uuid}", 201),
+            ("createImport", uuid, 201),
             ("putColumns", uuid, 422),
             ("cancelImport", uuid, 200),
             ("cancelImport", uuid, 403),
@@ -41,7 +41,7 @@ async def test_the_audit_lists_changes_and_refusals(stack: Stack) -> None:
         ]
         assert {(each["by"], each["organisation_id"]) for each in found} == {("person", 1)}
         assert (found[2]["request_id"], found[2]["from_where"]) == ("r-7", "127.0.0.1")
-        assert await entries(admin, action="cancelImport", object=uuid) == found[2:4]
+        assert await entries(admin, object=uuid) == found[:4]
         first = (await admin.get("/api/v1/audit", params={"who": "paula", "limit": 3})).json()
         rest = await entries(admin, who="paula", cursor=first["next"])
         assert [*rest, *first["items"][::-1]] == found

@@ -12,7 +12,6 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi_problem.error import Problem
 
-from adapters.database.access import SqlAudit
 from tests.sixth.register import PARCELS
 from tests.support.gateway import TOKENS, token
 from workers import catalogue
@@ -125,7 +124,7 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FastAPI:
     return create_app(
         parts,
         OneParcelWaits(client, client),
-        SqlAudit(client),
+        client,
         Readiness(()),
         Tokens(TOKENS),
         settings,

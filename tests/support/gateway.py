@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from sqlalchemy import insert
 from temporalio.client import Client
 
-from adapters.database.access import SqlAudit
+from adapters.database.access import SqlApiTokens
 from adapters.database.engine import open_database
 from adapters.database.models.base import metadata
 from adapters.database.runs import SqlRuns
@@ -161,9 +161,9 @@ def build_app(
     app = create_app(
         parts,
         Inbox(client, SqlRuns(resources.database)),
-        SqlAudit(resources.database),
+        resources.database,
         _readiness(client, resources),
-        Tokens(settings.tokens),
+        Tokens(settings.tokens, SqlApiTokens(resources.database)),
         settings,
         stopping=stopping,
     )

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database.access import SqlAudit
 from adapters.database.engine import Database
 from adapters.database.runs import SqlRuns
 from tests.support.gateway import TOKENS, token
@@ -51,7 +50,7 @@ async def gateway(temporal: WorkflowEnvironment, resources: Resources) -> BatchG
     app = create_app(
         {NAME: part},
         Inbox(temporal.client, SqlRuns(resources.database)),
-        SqlAudit(resources.database),
+        resources.database,
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

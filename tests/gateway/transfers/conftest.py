@@ -10,7 +10,6 @@ from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
 from activities.transfers.store import SqlRouteStore, SqlTransferStore
-from adapters.database.access import SqlAudit
 from adapters.database.runs import SqlRuns
 from tests.support.gateway import TOKENS, token
 from workers.shared.gateway.app import create_app
@@ -70,7 +69,7 @@ async def transfers(
     app = create_app(
         {NAME: part},
         Inbox(temporal.client, SqlRuns(resources.database)),
-        SqlAudit(resources.database),
+        resources.database,
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

@@ -22,7 +22,6 @@ from activities.jobs.api import (
     task,
 )
 from activities.jobs.types.hello_world import HelloWorld
-from adapters.database.access import SqlAudit
 from adapters.database.runs import SqlRuns
 from tests.support.gateway import TOKENS, token
 from tests.support.waiting import eventually
@@ -201,7 +200,7 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
     app = create_app(
         {NAME: part_of(service, resources.scratch)},
         Inbox(client, SqlRuns(resources.database)),
-        SqlAudit(resources.database),
+        resources.database,
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

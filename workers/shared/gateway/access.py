@@ -11,7 +11,8 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from adapters.database.access import Act, SqlAudit
+from adapters.database.access import SqlAudit
+from adapters.ports.access import Act
 from adapters.ports.errors import PortError
 from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
 from workers.shared.gateway.http.requests import BEARER, READING, asks_who, identify
@@ -62,7 +63,7 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         listDeliveries sendAgain
     """,
     Least(ADMIN): """
-        listAudit
+        listAudit listTokens getToken makeToken revokeToken
     """,
 }
 """Every operation of the API by what it needs; docs/reference/access.md shows it.
@@ -193,8 +194,9 @@ class Noted:
 
         async def send_noted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                where = Headers(raw=message.get("headers", [])).get("Location")
-                await self._note(state.pop("act", None), message["status"], where)
+                made = Headers(raw=message.get("headers", [])).get("Location")
+                name = made and made.removeprefix(f"{scope['path']}/")
+                await self._note(state.pop("act", None), message["status"], name)
             await send(message)
 
         try:
@@ -203,12 +205,11 @@ class Noted:
             await self._note(state.pop("act", None), 500, None)
             raise
 
-    async def _note(self, act: Act | None, status: int, location: str | None) -> None:
+    async def _note(self, act: Act | None, status: int, made: str | None) -> None:
         if act is None or (act.id is None and status != _FORBIDDEN):
             return
         if act.object is None and status < _REFUSED:
-            # What was made is named by its address.
-            act.object = location
+            act.object = made
         try:
             if act.id is None:
                 await self._audit.begin(act, status)

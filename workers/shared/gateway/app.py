@@ -13,7 +13,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from adapters.database.access import SqlAudit
+from adapters.database.access import SqlApiTokens, SqlAudit
+from adapters.database.engine import Database
 from workers import catalogue
 from workers.shared.gateway import inbox as inbox_api
 from workers.shared.gateway.access import (
@@ -34,8 +35,10 @@ from workers.shared.gateway.pages.inbox import open_site, pages_router
 from workers.shared.gateway.pages.site import PipelinePages
 from workers.shared.gateway.v1 import audit as audit_api
 from workers.shared.gateway.v1 import runs
+from workers.shared.gateway.v1 import tokens as api_tokens
 from workers.shared.health_server import live, readiness_answer
 from workers.shared.register import Context, load
+from workers.shared.services.access import ApiTokenService
 from workers.shared.services.errors import ServiceError
 from workers.shared.services.inbox import Inbox
 from workers.shared.services.readiness import Readiness
@@ -96,7 +99,7 @@ def open_parts(context: Context, settings: Mapping[str, Settings]) -> Mapping[st
 def create_app(
     parts: Mapping[str, GatewayPart],
     inbox: Inbox,
-    audit: SqlAudit,
+    database: Database,
     readiness: Readiness,
     tokens: Tokens,
     settings: GatewaySettings,
@@ -110,7 +113,7 @@ def create_app(
     Args:
         parts: What is served of each pipeline, by name.
         inbox: What waits for people.
-        audit: Where changes are noted.
+        database: Where changes are noted, and tokens of programs are.
         readiness: Whether requests can be answered.
         tokens: Verifies the tokens of callers.
         settings: How it behaves.
@@ -118,6 +121,7 @@ def create_app(
         namespace: Of Temporal, for links into its user interface.
         stopping: Whether the process is about to end, so that open event streams do too.
     """
+    audit = SqlAudit(database)
     uploads = [path for part in parts.values() for path in part.uploads]
     app = FastAPI(
         title="docflow",
@@ -137,6 +141,7 @@ def create_app(
     app.state.runs = RunService(inbox.rows, inbox.client, served, environment or {})
     app.state.tokens = tokens
     app.state.audit = audit
+    app.state.api_tokens = ApiTokenService(SqlApiTokens(database))
     app.state.least = {**LEAST, **{n: each for p in parts.values() for n, each in p.roles.items()}}
     app.state.stopping = stopping
     forms = [path for part in parts.values() if part.pages for path in part.pages.reading]
@@ -147,6 +152,7 @@ def create_app(
     app.include_router(inbox_api.router)
     app.include_router(runs.router)
     app.include_router(audit_api.router)
+    app.include_router(api_tokens.router)
     app.include_router(_health(readiness))
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
     own = {name: part.pages for name, part in parts.items() if part.pages is not None}

@@ -4,12 +4,10 @@ import os
 import pwd
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from adapters.ports.access import Actor
 from workers.shared.services.errors import Forbidden
-
-if TYPE_CHECKING:
-    from adapters.database.access import Actor
 
 VIEWER: Final = "viewer"
 """Reads what belongs to an organisation."""
@@ -41,7 +39,7 @@ class Identity:
     """In all of the organisations, and for what belongs to none."""
     name: str | None = None
     email: str | None = None
-    by: "Actor" = "person"
+    by: Actor = "person"
     roles_in: Mapping[int, frozenset[str]] = field(
         default_factory=dict[int, frozenset[str]], hash=False
     )

@@ -88,7 +88,7 @@ BEARER: Final = HTTPBearer(
     auto_error=False,
     bearerFormat="JWT",
     scheme_name="token",
-    description="A JSON Web Token with the claims sub, organisations and roles.",
+    description="A JSON Web Token with the claims sub, organisations and roles, or an API token.",
 )
 
 

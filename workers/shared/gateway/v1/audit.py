@@ -6,7 +6,8 @@ from typing import Annotated, cast
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from adapters.database.access import AuditEntry, AuditFilter, SqlAudit
+from adapters.database.access import SqlAudit
+from adapters.ports.access import AuditEntry, AuditFilter
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import Who
 from workers.shared.services.access import read_audit
