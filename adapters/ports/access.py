@@ -29,7 +29,11 @@ class AuditEntry(PlainRecord):
     request_id: Annotated[str | None, served("Header X-Request-Id of the request", None)]
     status: Annotated[
         int | None,
-        served("Status of the answer; null: it was begun, and its end is not known", 202),
+        served(
+            "Status of the answer, or exit code of the command; null: it was begun, and its end is "
+            "not known",
+            202,
+        ),
     ]
 
 
