@@ -11,6 +11,7 @@ from adapters.database.engine import Database
 from adapters.database.records import SqlRejectedMessages
 from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.records import RejectedMessages
+from workers.shared.services.access import noted
 from workers.shared.services.identity import Identity, local_identity
 from workers.shared.services.runs import TemporalRuns
 from workers.shared.tables import open_tables
@@ -108,12 +109,14 @@ async def open_redrives(
 
 @asynccontextmanager
 async def open_routes(
-    environment: Mapping[str, str],
+    environment: Mapping[str, str], *, action: str = "", object: str = ""
 ) -> AsyncGenerator[tuple[RouteService, Identity]]:
     """The service of routes for an operator at a terminal.
 
     Args:
         environment: Settings.
+        action: The command that changes something, for the audit; empty: it changes nothing.
+        object: What it changes.
 
     Raises:
         SettingsError: A setting is missing or wrong.
@@ -123,7 +126,10 @@ async def open_routes(
     from workers.transfers.resources import route_store
 
     queues = tuple(queues_of(environment))
-    async with open_tables(environment) as database:
+    async with (
+        open_tables(environment) as database,
+        noted(database, environment, action, object),
+    ):
         store = route_store(environment, database)
         yield RouteService(store, SqlTransferStore(database), queues), local_identity(environment)
 
@@ -166,16 +172,24 @@ async def _opened(
 
 @asynccontextmanager
 async def open_partners(
-    environment: Mapping[str, str],
+    environment: Mapping[str, str], *, action: str = "", object: str = ""
 ) -> AsyncGenerator[tuple[PartnerService, Identity]]:
-    """The service, and who asks it: a user who may use the database is an operator.
+    """The service, and who asks it: a user who may use the database may do everything.
+
+    Args:
+        environment: Settings.
+        action: The command that changes something, for the audit; empty: it changes nothing.
+        object: What it changes.
 
     Raises:
         SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     secrets = partner_secrets(environment)
-    async with open_tables(environment) as database:
+    async with (
+        open_tables(environment) as database,
+        noted(database, environment, action, object),
+    ):
         store = SqlPartnerStore(database)
         places = partner_places(environment, store, secrets)
         service = PartnerService(store, places, GnuPg(secrets))

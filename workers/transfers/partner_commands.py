@@ -193,7 +193,9 @@ async def _add(
     from workers.transfers.factory import open_partners
 
     record = {**_read(file), **options}
-    async with open_partners(cli.environment) as (service, who):
+    name = str(record.get("name", ""))
+    opened = open_partners(cli.environment, action="partners add", object=name)
+    async with opened as (service, who):
         partner = await service.add(who, record, replace=replace)
     typer.echo(f"partner {partner.name} is saved; test it: docflow partners test {partner.name}")
 
@@ -262,7 +264,8 @@ def disable(context: typer.Context, name: NameArgument) -> None:
 async def _enable(cli: CliContext, name: str, *, enabled: bool) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment) as (service, who):
+    action = f"partners {'enable' if enabled else 'disable'}"
+    async with open_partners(cli.environment, action=action, object=name) as (service, who):
         await service.enable(who, name, enabled=enabled)
     typer.echo(f"partner {name} is {'enabled' if enabled else 'disabled: its runs wait'}")
 
@@ -281,7 +284,8 @@ def remove(context: typer.Context, name: NameArgument) -> None:
 async def _remove(cli: CliContext, name: str) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment) as (service, who):
+    opened = open_partners(cli.environment, action="partners remove", object=name)
+    async with opened as (service, who):
         await service.remove(who, name)
     typer.echo(f"partner {name} is removed")
 

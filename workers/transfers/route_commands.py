@@ -149,7 +149,8 @@ def add(
 async def _add(cli: CliContext, fields: dict[str, Any], *, replace: bool) -> None:
     from workers.transfers.factory import open_routes
 
-    async with open_routes(cli.environment) as (service, who):
+    queue = str(fields.get("queue", ""))
+    async with open_routes(cli.environment, action="routes add", object=queue) as (service, who):
         made = await service.add(who, fields, replace=replace)
     typer.echo(f"rule {made.rule} of queue {made.queue} takes events from now on")
 
@@ -222,7 +223,9 @@ def disable(context: typer.Context, queue: QueueArgument, rule: RuleArgument) ->
 async def _enable(cli: CliContext, queue: str, rule: str, *, enabled: bool) -> None:
     from workers.transfers.factory import open_routes
 
-    async with open_routes(cli.environment) as (service, who):
+    action = f"routes {'enable' if enabled else 'disable'}"
+    opened = open_routes(cli.environment, action=action, object=f"{queue}/{rule}")
+    async with opened as (service, who):
         await service.enable(who, queue, rule, enabled=enabled)
     typer.echo(f"rule {rule} of queue {queue} is {'enabled' if enabled else 'disabled'}")
 
@@ -241,7 +244,8 @@ def remove(context: typer.Context, queue: QueueArgument, rule: RuleArgument) -> 
 async def _remove(cli: CliContext, queue: str, rule: str) -> None:
     from workers.transfers.factory import open_routes
 
-    async with open_routes(cli.environment) as (service, who):
+    opened = open_routes(cli.environment, action="routes remove", object=f"{queue}/{rule}")
+    async with opened as (service, who):
         await service.remove(who, queue, rule)
     typer.echo(f"rule {rule} of queue {queue} is removed")
 

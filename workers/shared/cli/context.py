@@ -2,15 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from adapters.database.engine import Database
     from adapters.ports.access import Act
     from adapters.ports.records import RejectedMessages
@@ -55,32 +53,13 @@ class CliContext:
 
         return await runs.open_runs(self.environment)
 
-    @asynccontextmanager
-    async def noted(self, database: "Database", action: str, object: str) -> "AsyncGenerator[Act]":
-        """Note in the audit what a command changes, before it does so; the block may add to it.
+    def noted(
+        self, database: "Database", action: str, object: str
+    ) -> "AbstractAsyncContextManager[Act]":
+        """Note in the audit what a command changes; as `noted` of the service."""
+        from workers.shared.services.access import noted
 
-        Args:
-            database: Where the audit is.
-            action: The command, as it is typed.
-            object: What it changes.
-
-        Raises:
-            Unavailable: The database is not available: nothing was changed.
-        """
-        import socket
-
-        from adapters.database.access import SqlAudit
-        from adapters.ports.access import Act
-
-        audit, act = SqlAudit(database), Act(self.user, "command", action, object=object)
-        act.from_where = socket.gethostname()
-        await audit.begin(act)
-        try:
-            yield act
-        except Exception:
-            await audit.end(act, 1)
-            raise
-        await audit.end(act, 0)
+        return noted(database, self.environment, action, object)
 
     @property
     def user(self) -> str:

@@ -1,15 +1,18 @@
 """The audit and the tokens of programs, for admins."""
 
 import secrets
-from collections.abc import Sequence
+import socket
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from adapters.database.access import SqlApiTokens, SqlAudit
-from adapters.ports.access import PREFIX, ApiToken, AuditEntry, AuditFilter
+from adapters.database.engine import Database
+from adapters.ports.access import PREFIX, Act, ApiToken, AuditEntry, AuditFilter
 from workers.shared.services.errors import Forbidden, NotFound, Refused
-from workers.shared.services.identity import ADMIN, Identity, require_role
+from workers.shared.services.identity import ADMIN, Identity, acting_user, require_role
 
 _SECRET_BYTES: Final = 32
 
@@ -26,6 +29,35 @@ async def read_audit(
         raise Forbidden("the audit is for admins: your token lacks the role admin")
     visible = replace(wanted, organisations=who.where(ADMIN), others=who.may(ADMIN))
     return await audit.list(visible, limit)
+
+
+@asynccontextmanager
+async def noted(
+    database: Database, environment: Mapping[str, str], action: str, object: str
+) -> AsyncGenerator[Act]:
+    """Note in the audit what a local command changes, before it does so; the block may add to it.
+
+    Args:
+        database: Where the audit is.
+        environment: Of the process.
+        action: The command, as it is typed; empty: it changes nothing, and is not noted.
+        object: What it changes.
+
+    Raises:
+        Unavailable: The database is not available: nothing was changed.
+    """
+    act = Act(acting_user(environment), "command", action, object=object)
+    if not action:
+        yield act
+        return
+    audit, act.from_where = SqlAudit(database), socket.gethostname()
+    await audit.begin(act)
+    try:
+        yield act
+    except Exception:
+        await audit.end(act, 1)
+        raise
+    await audit.end(act, 0)
 
 
 class ApiTokenService:
