@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from fastapi import FastAPI
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
@@ -71,6 +72,12 @@ def operations(stack: Stack) -> Sequence[Operation]:
     ]
 
 
+@pytest.fixture(scope="module")
+def app(stack: Stack) -> FastAPI:
+    """A gateway whose streams of events end at once."""
+    return stack.gateway(stopping=lambda: True)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def waiting(stack: Stack) -> AsyncIterator[str]:
     """An import of our organisation that waits for a person."""
@@ -109,7 +116,7 @@ async def test_every_operation_needs_a_token(
 
 @pytest.mark.parametrize("role", [None, *ROLES])
 async def test_every_operation_needs_its_least_role(
-    stack: Stack, operations: Sequence[Operation], waiting: str, role: str | None
+    stack: Stack, app: FastAPI, operations: Sequence[Operation], waiting: str, role: str | None
 ) -> None:
     roles = ["importer"] if role is None else [role]
     everywhere, ours = signed(roles), signed({"1": roles})
@@ -117,7 +124,7 @@ async def test_every_operation_needs_its_least_role(
         enough = role is not None and ROLES.index(role) >= ROLES.index(each.least.role)
         for bearer in (everywhere, ours):
             may = enough and not (each.least.of_all and bearer == ours)
-            async with stack.browser(bearer) as browser:
+            async with stack.browser(bearer, app=app) as browser:
                 # Without the role it is refused before anything is looked at.
                 id = UNKNOWN if may else waiting
                 for sent in SENT:
@@ -128,10 +135,10 @@ async def test_every_operation_needs_its_least_role(
 
 
 async def test_strangers_find_nothing_of_an_organisation(
-    stack: Stack, operations: Sequence[Operation], waiting: str
+    stack: Stack, app: FastAPI, operations: Sequence[Operation], waiting: str
 ) -> None:
     for each in operations:
-        async with stack.browser(signed({"2": [each.least.role]})) as stranger:
+        async with stack.browser(signed({"2": [each.least.role]}), app=app) as stranger:
             theirs = await each.ask(stranger, waiting)
             if each.least.of_all:
                 assert theirs.status_code == 403, each

@@ -39,7 +39,7 @@ class Least:
 
 ROLES_OF: Final[Mapping[Least, str]] = {
     Least(VIEWER): """
-        readInbox listRuns getRun
+        readInbox listRuns getRun getTimeline getRunReport watchRun watchRuns
         listImports getImport watchImport listTypes downloadTemplate listContexts
         preview getSkippedRows getColumns getCells getQuestions getCandidates exportValues
         getReview getReviewRows getReviewOperations getRememberedOperations exportReview
@@ -49,6 +49,7 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         items item asset search searchByBody
     """,
     Least(MAPPER): """
+        answerRun answerRuns
         createImport startImport retryImport cancelImport reassignImport makeContext
         changeLayout putSkippedRows putColumns confirmColumns
         putCells applyRules confirmCells uploadValues
@@ -152,7 +153,9 @@ async def _visitor(request: Request) -> Identity | None:
 
 
 def _act(request: Request, action: str, who: Identity) -> Act:
-    named = [str(value) for value in request.path_params.values()]
+    # What stands beside an id says what is done to it.
+    parts = request.path_params
+    named = [str(parts["id"])] if "id" in parts else [str(each) for each in parts.values()]
     return Act(
         who.subject,
         who.by,

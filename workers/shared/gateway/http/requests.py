@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 from starlette.requests import Request
 
 from workers.shared.gateway.http.auth import Tokens, Unauthorised
+from workers.shared.services.errors import Refused
 from workers.shared.services.identity import Identity
 from workers.shared.services.lists import Cursor
 
@@ -80,8 +81,15 @@ Before = Annotated[
 
 
 def cursor_of(before: str | None) -> Cursor | None:
-    """The cursor that a parameter names; None: the first page is asked for."""
-    return None if before is None else Cursor.read(before)
+    """The cursor that a parameter names; None: the first page is asked for.
+
+    Raises:
+        Refused: It is none.
+    """
+    try:
+        return None if before is None else Cursor.read(before)
+    except ValueError as error:
+        raise Refused("cursor: send `next` of the page before") from error
 
 
 BEARER: Final = HTTPBearer(

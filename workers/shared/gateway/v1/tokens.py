@@ -16,11 +16,12 @@ from workflows.shared.contracts import PlainRecord, served
 _LARGEST_ID: Final = 2**53
 _ONE: Final = problem_responses(404)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
+    **problem_responses(400),
     201: {
         "headers": {
             "Location": {"schema": {"type": "string"}, "description": "Address of the token"}
         }
-    }
+    },
 }
 
 
