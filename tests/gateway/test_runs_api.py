@@ -77,6 +77,13 @@ async def test_an_answer_is_applied_and_told_by_the_timeline(stack: Stack) -> No
             "rosalie",
             "the wrong list",
         )
+        async with stack.browser(token("alma", 1, "admin")) as admin:
+            wanted = {"object": run["id"], "who": "rosalie"}
+            audit = await admin.get("/api/v1/audit", params=wanted)
+        noted = audit.json()["items"][0]
+        assert (noted["action"], noted["reason"], noted["after"]["answer"]) == (
+            *("answerRun", "the wrong list", "cancel"),
+        )
         ended = await rosalie.post(f"{address}/cancel")
         assert ended.status_code == 409, ended.text
         assert (await rosalie.get(f"/api/imports/{uuid}")).json()["status"] == "CANCELLED"

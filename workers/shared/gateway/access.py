@@ -39,7 +39,7 @@ class Least:
 
 ROLES_OF: Final[Mapping[Least, str]] = {
     Least(VIEWER): """
-        readInbox listRuns getRun getTimeline getRunReport watchRun watchRuns
+        readInbox listRuns getRun getRunTimeline getRunReport watchRun watchRuns
         listImports getImport watchImport listTypes downloadTemplate listContexts
         preview getSkippedRows getColumns getCells getQuestions getCandidates exportValues
         getReview getReviewRows getReviewOperations getRememberedOperations exportReview
