@@ -28,7 +28,7 @@ from stack.sample_club import SampleClub, sample_club
 from stack.supervision import Keeper, supervised
 from stack.temporal import TemporalServer, server_at, temporal_part
 from workers.shared.gateway.http.auth import mint_token
-from workers.shared.services.identity import IMPORTER, OPERATOR
+from workers.shared.services.identity import ADMIN
 from workers.shared.settings.gateway import TokenSettings
 
 QUEUE = "import-queue"
@@ -76,7 +76,7 @@ class EmbeddedStack:
             TokenSettings.read(self.settings),
             subject=subject,
             organisations=[self.club.organisation_id],
-            roles=[IMPORTER, OPERATOR],
+            roles=[ADMIN],
             lasts=timedelta(days=30),
         )
 

@@ -24,7 +24,7 @@ from stack.parts import Part
 from stack.temporal import temporal_server
 from workers.shared.connect import connect
 from workers.shared.gateway.http.auth import mint_token
-from workers.shared.services.identity import IMPORTER
+from workers.shared.services.identity import MAPPER
 from workers.shared.settings.gateway import TokenSettings
 from workflows.spreadsheets.runs import SpreadsheetResult, SpreadsheetStatus, workflow_id
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
@@ -161,7 +161,7 @@ def _token(environment: Mapping[str, str]) -> str:
         TokenSettings.read(environment),
         subject="bench",
         organisations=[ORGANISATION],
-        roles=[IMPORTER],
+        roles=[MAPPER],
         lasts=timedelta(days=1),
     )
 

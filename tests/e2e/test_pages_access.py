@@ -234,7 +234,7 @@ async def test_access_without_a_token_is_refused(site: PagesSetup) -> None:
         assert "docflow_session" not in refused.cookies
         foreign = await anonymous.post(
             "/sign-in",
-            data={"token": site.token("ada", ["importer"])},
+            data={"token": site.token("ada", ["mapper"])},
             headers={"Sec-Fetch-Site": "cross-site"},
         )
         assert foreign.status_code == 403
@@ -244,7 +244,7 @@ async def test_access_without_a_token_is_refused(site: PagesSetup) -> None:
     "elsewhere", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:1"]
 )
 async def test_signing_in_leads_to_no_other_site(site: PagesSetup, elsewhere: str) -> None:
-    token = site.token("ada", ["importer"])
+    token = site.token("ada", ["mapper"])
     async with httpx.AsyncClient(base_url=site.address) as client:
         answer = await client.post("/sign-in", data={"token": token, "next": elsewhere})
         cookie = answer.headers["Set-Cookie"].lower()
@@ -256,7 +256,7 @@ async def test_signing_in_leads_to_no_other_site(site: PagesSetup, elsewhere: st
 async def test_forms_of_other_sites_do_nothing(site: PagesSetup) -> None:
     async with site.visit() as page:
         await columns(site, page)
-        cookies = {"docflow_session": site.token("ada", ["importer", "operator"])}
+        cookies = {"docflow_session": site.token("ada", ["mapper", "operator"])}
         async with httpx.AsyncClient(cookies=cookies) as intruder:
             for action in ("columns", "values", "layout", "cancel", "undo", "reassign", "retry"):
                 form = {"csrf": "0.0", "version": "1", "to": "me"}

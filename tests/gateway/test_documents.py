@@ -114,6 +114,9 @@ async def test_answers_without_a_file(stack: Stack) -> None:
         skip = {"verb": "skip", "reason": "sent again"}
         assert (await olga.post(f"/api/documents/{id}/answers", json=skip)).status_code == 200
         assert (await ended(olga, id))["state"] == ImportState.SKIPPED
+    async with stack.browser(token("alma", 1, "admin")) as admin:
+        noted = (await admin.get("/api/v1/audit", params={"object": id})).json()["items"][0]
+    assert (noted["reason"], noted["after"]["verb"]) == ("sent again", "skip")
 
 
 @pytest.mark.usefixtures("worker")

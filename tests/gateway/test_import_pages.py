@@ -41,7 +41,7 @@ async def test_an_import_that_has_stopped_says_why_and_offers_its_answers(stack:
         assert f'action="/imports/{uuid}/retry"' in page
         assert page.count(f'action="/imports/{uuid}/cancel"') == 1
         looked = (await vic.get(f"/imports/{uuid}")).text
-        assert "Only an importer can try the step again" in looked
+        assert "Only a mapper can try the step again" in looked
         assert "/retry" not in looked
 
         csrf = page.split('name="csrf" value="')[1].split('"')[0]

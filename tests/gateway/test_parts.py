@@ -15,6 +15,7 @@ from fastapi_problem.error import Problem
 from tests.sixth.register import PARCELS
 from tests.support.gateway import TOKENS, token
 from workers import catalogue
+from workers.shared.gateway.access import Least
 from workers.shared.gateway.app import GatewayPart, create_app, open_parts
 from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.problems import problem_of
@@ -23,7 +24,7 @@ from workers.shared.gateway.pages.renderer import MenuEntry
 from workers.shared.gateway.pages.site import COOKIE, PageRoute, PipelinePages, Site
 from workers.shared.register import Context
 from workers.shared.services.errors import ServiceError
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import VIEWER, Identity
 from workers.shared.services.inbox import Inbox, InboxEntry
 from workers.shared.services.outages import OutageView
 from workers.shared.services.readiness import Readiness
@@ -94,6 +95,7 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         service=["a1", "b2"],
         description="Send parcels.",
         routers=(router,),
+        roles={"listParcels": Least(VIEWER)},
         uploads=("/api/parcels",),
         problems={TooHeavy: too_heavy},
         pages=PipelinePages(
@@ -120,7 +122,12 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FastAPI:
     client: Any = None
     parts = open_parts(Context({"TEMPLATES": str(tmp_path)}, client), {})
     return create_app(
-        parts, OneParcelWaits(client, client), Readiness(()), Tokens(TOKENS), settings
+        parts,
+        OneParcelWaits(client, client),
+        client,
+        Readiness(()),
+        Tokens(TOKENS),
+        settings,
     )
 
 

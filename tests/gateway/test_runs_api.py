@@ -16,19 +16,19 @@ RUNS = "/api/v1/runs"
 
 
 async def test_people_see_the_runs_of_their_organisations(stack: Stack) -> None:
-    async with stack.browser(token("rose")) as rose:
+    async with stack.browser(token("rose of three")) as rose:
         mine = [await import_in(rose, "COLUMN_MAPPING", filename=f"{n}.csv") for n in range(3)]
-        page = (await rose.get(RUNS, params={"owner": "rose", "limit": 2})).json()
+        page = (await rose.get(RUNS, params={"owner": "rose of three", "limit": 2})).json()
         assert [each["key"] for each in page["items"]] == mine[:0:-1]
-        rest = {"owner": "rose", "limit": 2, "cursor": page["next"]}
+        rest = {"owner": "rose of three", "limit": 2, "cursor": page["next"]}
         last = (await rose.get(RUNS, params=rest)).json()
         assert ([each["key"] for each in last["items"]], last["next"]) == (mine[:1], None)
-        found = (await rose.get(RUNS, params={"text": "1.CSV", "owner": "rose"})).json()
+        found = (await rose.get(RUNS, params={"text": "1.CSV", "owner": "rose of three"})).json()
         [run] = found["items"]
         assert (run["title"], run["pipeline"]) == ("1.csv", "spreadsheets")
         one = (await rose.get(f"{RUNS}/{run['id']}")).json()
         assert (one["answers"], one["has_report"]) == (["cancel"], False)
-        waiting = await rose.get(RUNS, params={"owner": "rose", "needs_attention": True})
+        waiting = await rose.get(RUNS, params={"owner": "rose of three", "needs_attention": True})
         assert len(waiting.json()["items"]) == 3
         for each in mine:
             await rose.delete(f"/api/imports/{each}")
@@ -41,11 +41,11 @@ async def test_people_see_the_runs_of_their_organisations(stack: Stack) -> None:
 
 async def test_an_answer_is_applied_and_told_by_the_timeline(stack: Stack) -> None:
     async with (
-        stack.browser(token("rosalie")) as rosalie,
+        stack.browser(token("rosalie of one")) as rosalie,
         stack.browser(token("vic", OURS, "viewer")) as vic,
     ):
         uuid = await import_in(rosalie, "COLUMN_MAPPING", filename="wrong.csv")
-        [run] = (await rosalie.get(RUNS, params={"owner": "rosalie"})).json()["items"]
+        [run] = (await rosalie.get(RUNS, params={"owner": "rosalie of one"})).json()["items"]
         address = f"{RUNS}/{run['id']}"
         refused = {
             "retry": await rosalie.post(f"{address}/retry"),
@@ -74,8 +74,15 @@ async def test_an_answer_is_applied_and_told_by_the_timeline(stack: Stack) -> No
         [answer] = [each for each in told if each["event"] == "answer"]
         assert (answer["text"], answer["by"], answer["reason"]) == (
             "cancel",
-            "rosalie",
+            "rosalie of one",
             "the wrong list",
+        )
+        async with stack.browser(token("alma", 1, "admin")) as admin:
+            wanted = {"object": run["id"], "who": "rosalie of one"}
+            audit = await admin.get("/api/v1/audit", params=wanted)
+        noted = audit.json()["items"][0]
+        assert (noted["action"], noted["reason"], noted["after"]["answer"]) == (
+            *("answerRun", "the wrong list", "cancel"),
         )
         ended = await rosalie.post(f"{address}/cancel")
         assert ended.status_code == 409, ended.text
@@ -83,12 +90,12 @@ async def test_an_answer_is_applied_and_told_by_the_timeline(stack: Stack) -> No
 
 
 async def test_many_runs_are_counted_before_they_are_answered(stack: Stack) -> None:
-    async with stack.browser(token("ruth")) as ruth:
+    async with stack.browser(token("ruth of many")) as ruth:
         for number in range(3):
             await import_in(ruth, "COLUMN_MAPPING", filename=f"many-{number}.csv")
         order: dict[str, Any] = {
             "answer": "cancel",
-            "runs": {"owner": "ruth"},
+            "runs": {"owner": "ruth of many"},
             "reason": "sent again",
         }
         counted = (await ruth.post(f"{RUNS}/answers", json=order)).json()
@@ -100,15 +107,18 @@ async def test_many_runs_are_counted_before_they_are_answered(stack: Stack) -> N
         assert (sorted(done["found"]), done["failed"]) == (sorted(counted["found"]), {})
 
         async def all_ended() -> bool:
-            found = await ruth.get(RUNS, params={"owner": "ruth", "state": "cancelled"})
+            found = await ruth.get(RUNS, params={"owner": "ruth of many", "state": "cancelled"})
             return len(found.json()["items"]) == 3
 
         await eventually(all_ended)
 
 
 async def test_changes_are_streamed_and_none_is_lost_after_a_break(stack: Stack) -> None:
-    async with served(stack.app) as address, stack.browser(token("rita"), address=address) as rita:
-        watched = {"owner": "rita"}
+    async with (
+        served(stack.app) as address,
+        stack.browser(token("rita of events"), address=address) as rita,
+    ):
+        watched = {"owner": "rita of events"}
         async with rita.stream("GET", "/api/v1/events", params=watched) as stream:
             events = _events(stream)
             uuid = await import_in(rita, "COLUMN_MAPPING", filename="live.csv")

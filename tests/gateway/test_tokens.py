@@ -35,7 +35,7 @@ def claims(**changes: Any) -> dict[str, Any]:
         "sub": "anna",
         "exp": now + 3600,
         "organisations": [1, 2],
-        "roles": ["importer"],
+        "roles": ["mapper"],
     }
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
 
@@ -96,8 +96,10 @@ async def test_a_minted_token_identifies_its_owner() -> None:
         (signed(claims(organisations=[True])), "organisations"),
         (signed(claims(organisations=["1"])), "organisations"),
         (signed(claims(organisations=[0])), "organisations"),
-        (signed(claims(roles="importer")), "roles"),
+        (signed(claims(roles="mapper")), "roles"),
         (signed(claims(roles=[1])), "roles"),
+        (signed(claims(roles={"1": "mapper"})), "roles"),
+        (signed(claims(roles={"x": ["mapper"]})), "roles"),
     ],
 )
 async def test_invalid_tokens_are_refused(token: str, reason: str) -> None:
@@ -114,10 +116,31 @@ async def test_clocks_may_differ_by_half_a_minute() -> None:
 
 
 async def test_unknown_roles_mean_nothing() -> None:
-    who = await Tokens(SHARED).identify(signed(claims(roles=["admin"], organisations=None)))
+    who = await Tokens(SHARED).identify(signed(claims(roles=["importer"], organisations=None)))
     assert not who.may_read
     assert not who.may_write
     assert who.organisations == ()
+
+
+@pytest.mark.parametrize(
+    ("roles", "role", "organisation", "may"),
+    [
+        (["operator"], "mapper", 1, True),
+        (["operator"], "operator", None, True),
+        (["operator"], "admin", 1, False),
+        (["operator"], "viewer", 3, False),
+        ({"1": ["operator"], "3": ["viewer"]}, "mapper", 1, True),
+        ({"1": ["operator"], "3": ["viewer"]}, "viewer", 3, True),
+        ({"1": ["operator"], "3": ["viewer"]}, "mapper", 3, False),
+        ({"1": ["operator"]}, "viewer", 2, False),
+        ({"1": ["operator"]}, "viewer", None, False),
+    ],
+)
+async def test_a_role_counts_where_it_is_given(
+    roles: Any, role: str, organisation: int | None, may: bool
+) -> None:
+    who = await Tokens(SHARED).identify(signed(claims(roles=roles)))
+    assert who.may(role, organisation) == may
 
 
 class Publisher:

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from sqlalchemy import insert
 from temporalio.client import Client
 
+from adapters.database.access import SqlApiTokens
 from adapters.database.engine import open_database
 from adapters.database.models.base import metadata
 from adapters.database.runs import SqlRuns
@@ -95,7 +96,7 @@ def token(
         TOKENS,
         subject=subject,
         organisations=[organisation],
-        roles=roles or ("importer",),
+        roles=roles or ("mapper",),
         email=email,
     )
 
@@ -160,8 +161,9 @@ def build_app(
     app = create_app(
         parts,
         Inbox(client, SqlRuns(resources.database)),
+        resources.database,
         _readiness(client, resources),
-        Tokens(settings.tokens),
+        Tokens(settings.tokens, SqlApiTokens(resources.database)),
         settings,
         stopping=stopping,
     )

@@ -94,7 +94,7 @@ class PagesSetup:
         self,
         subject: str = "ada@example.org",
         *,
-        roles: Sequence[str] = ("importer", "operator"),
+        roles: Sequence[str] = ("mapper", "operator"),
         width: int = 1280,
         scheme: Scheme = "light",
         start: str = "/",

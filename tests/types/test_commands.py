@@ -2,12 +2,17 @@
 
 import asyncio
 import json
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import asyncpg
 import pytest
 
+from adapters.database.access import SqlAudit
+from adapters.database.engine import open_database
+from adapters.ports.access import AuditEntry, AuditFilter
 from adapters.types.files import own_types, people_types, read_people_type
 from tests.support.cli import run_docflow
 from tests.support.fresh_database import fresh_url
@@ -26,7 +31,8 @@ def test_a_type_is_planned_changed_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    context = CliContext({"DATABASE_URL": fresh_url(), "DOCFLOW_TYPES": str(tmp_path)})
+    url = fresh_url()
+    context = CliContext({"DATABASE_URL": url, "DOCFLOW_TYPES": str(tmp_path), "USER": "ada"})
 
     def run(command: str, exit_code: int = 0) -> str:
         done = run_docflow("types", *command.split(), context=context)
@@ -52,6 +58,21 @@ def test_a_type_is_planned_changed_and_removed(
     assert said in run("remove tools")
     run("apply")
     assert "docflow_types.tools is dropped, with 0 rows" in run("remove tools --drop-table")
+    *_, third, second, first = found = asyncio.run(noted(url))
+    assert [(each.action, each.object, each.status) for each in (first, second, third)] == [
+        ("types apply", "tools", 0),
+        ("types remove", "tool", 1),
+        ("types remove", "tools", 0),
+    ]
+    assert first.before == {"tools": None} and first.after.keys() == {"tools"}
+    assert {(each.who, each.by, each.from_where) for each in found} == {
+        ("ada", "command", socket.gethostname())
+    }
+
+
+async def noted(url: str) -> Sequence[AuditEntry]:
+    async with open_database(url) as database:
+        return await SqlAudit(database).list(AuditFilter(others=True), 10)
 
 
 def test_every_type_of_docflow_is_listed_and_shown(tmp_path: Path) -> None:

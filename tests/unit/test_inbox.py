@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from temporalio.client import Client
 
-from workers.shared.services.identity import IMPORTER, OPERATOR, Identity
+from workers.shared.services.identity import MAPPER, OPERATOR, Identity
 from workers.shared.services.inbox import Inbox
 
 
@@ -24,7 +24,7 @@ class Asked:
             yield each
 
 
-@pytest.mark.parametrize(("role", "sees_others"), [(IMPORTER, False), (OPERATOR, True)])
+@pytest.mark.parametrize(("role", "sees_others"), [(MAPPER, False), (OPERATOR, True)])
 async def test_only_imports_of_their_own_organisations_are_asked_for(
     role: str, sees_others: bool
 ) -> None:

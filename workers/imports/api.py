@@ -9,6 +9,7 @@ from pydantic import Field
 
 from activities.imports.views import ImportTaskRow
 from workers.imports.service import LARGEST_FILE, PIPELINE, ImportService, RunAnswer
+from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
@@ -68,8 +69,11 @@ async def get_document(service: TheService, who: Who, id: Id) -> ImportTaskRow:
 
 
 @router.post("/{id:path}/answers", responses=_responses(404, 409))
-async def answer_document(service: TheService, who: Who, id: Id, body: AnswerBody) -> ImportTaskRow:
+async def answer_document(
+    service: TheService, who: Who, act: TheAct, id: Id, body: AnswerBody
+) -> ImportTaskRow:
     """Answer an import; the answer is applied when this returns."""
+    act.reason, act.after = body.reason, {"verb": body.verb, "changes": body.changes}
     answer = RunAnswer(body.verb, by=who.subject, reason=body.reason, changes=body.changes)
     return await service.answer(who, id, answer)
 

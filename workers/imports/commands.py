@@ -261,7 +261,7 @@ def _row_pairs(
 
 def _correction(correction: Correction) -> str:
     at = moment(datetime.fromisoformat(correction.at))
-    return f"{at} by {correction.by or 'unknown'}: {correction.changes}"
+    return f"{at} by {correction.by or 'a caller without a name'}: {correction.changes}"
 
 
 def _run_pairs(

@@ -64,6 +64,7 @@ async def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
         old_rejected,
         old_resubmitted,
     )
+    from adapters.database.access import old_audit
     from adapters.database.records import KeptRows
     from adapters.database.runs import old_unbegun
 
@@ -76,6 +77,7 @@ async def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
         KeptRows("rejected messages, sent again", keeps.resubmitted, old_resubmitted(database)),
         KeptRows("rejected messages, not sent again", keeps.status, old_rejected(database)),
         KeptRows("runs that never began", keeps.status, old_unbegun(database)),
+        KeptRows("entries of the audit", keeps.audit, old_audit(database)),
         *await old_of_types(database),
     )
 

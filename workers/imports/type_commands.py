@@ -289,11 +289,14 @@ async def _each(
     async with cli.tables() as database, _targets(cli, database) as targets:
         types = SqlDeclaredTypes(database, targets)
         try:
-            plans = (
-                await types.plan(*declared)
-                if allow_loss is None
-                else await types.apply(*declared, by=cli.user, allow_loss=allow_loss)
-            )
+            if allow_loss is None:
+                plans = await types.plan(*declared)
+            else:
+                named = ", ".join(each.name for each in declared)
+                async with cli.noted(database, "types apply", named) as act:
+                    plans = await types.apply(*declared, by=cli.user, allow_loss=allow_loss)
+                    act.before = {each.declared.name: _digest(each.before) for each in plans}
+                    act.after = {each.declared.name: each.declared.digest for each in plans}
         except RuleViolation as error:
             raise CommandError(str(error)) from error
     for each in plans:
@@ -328,7 +331,8 @@ async def _take_back(cli: CliContext, name: str, *, as_json: bool) -> None:
         raise UsageError(f"{name!r} is no import; write PROJECT/TASK")
     async with cli.tables() as database, _targets(cli, database) as targets:
         try:
-            done = await taken_back(database, targets, TaskKey(project, task))
+            async with cli.noted(database, "types take-back", f"{project}/{task}"):
+                done = await taken_back(database, targets, TaskKey(project, task))
         except (RuleViolation, Denied) as error:
             raise CommandError(str(error)) from error
     conflicts = [(", ".join(map(str, key)), reason) for key, reason in done.conflicts]
@@ -352,6 +356,10 @@ async def _targets(cli: CliContext, database: "Database") -> AsyncGenerator["Tar
     urls = TargetSettings.read(cli.environment).databases
     async with ForeignDatabases(database, urls) as databases:
         yield TargetTables(databases)
+
+
+def _digest(declared: "DeclaredType | None") -> str | None:
+    return None if declared is None else declared.digest
 
 
 def _print(plan: "Plan", *, applied: bool) -> None:
@@ -417,9 +425,11 @@ async def _remove(cli: CliContext, name: str, *, drop_table: bool, allow_loss: b
 
     async with cli.tables() as database:
         try:
-            removed = await SqlDeclaredTypes(database).remove(
-                name, drop_table=drop_table, allow_loss=allow_loss
-            )
+            async with cli.noted(database, "types remove", name) as act:
+                removed = await SqlDeclaredTypes(database).remove(
+                    name, drop_table=drop_table, allow_loss=allow_loss
+                )
+                act.after = {"table dropped": removed.dropped, "rows": removed.rows}
         except RuleViolation as error:
             raise CommandError(str(error)) from error
     typer.echo("; ".join((f"{name} is out of force", *_left(removed))))

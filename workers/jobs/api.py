@@ -18,6 +18,7 @@ from workers.jobs.register import NAME
 from workers.jobs.runs import JobDocument, StartedJob
 from workers.jobs.service import LARGEST_PAGE, PAGE, JobPage, JobService, revision
 from workers.jobs.submission import InvalidJob
+from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.answers import event_stream
 from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
 from workers.shared.gateway.http.requests import Before, Who, cursor_of
@@ -237,13 +238,15 @@ async def restart_job(
 
 @router.post("/{job}/answer", status_code=202, responses={**_ONE, **job_problems(400, 409, 413)})
 async def answer_job(
-    service: TheService, who: Who, job: JobName, body: AnswerBody | None = None
+    service: TheService, who: Who, act: TheAct, job: JobName, body: AnswerBody | None = None
 ) -> JobDocument:
     """Answer a job that is parked: give the parameters that it asks for, or decide what follows.
 
     Parameters are checked as those of a new job are. Those that name inputs cannot be changed.
     """
     given = body or AnswerBody()
+    # Parameters may hold secrets.
+    act.reason, act.after = given.reason, {"decision": given.decision}
     return await service.answer(
         who, job, given.decision, parameters=given.parameters, reason=given.reason
     )

@@ -21,7 +21,7 @@ from workers.shared.bridges.consumer import BridgeTotals
 from workers.shared.bridges.service_bus import ServiceBusBridge
 from workers.shared.register import Context
 from workers.shared.resources import Resources
-from workers.shared.services.identity import OPERATOR, Identity
+from workers.shared.services.identity import Identity, local_identity
 from workers.shared.services.runs import TemporalRuns
 from workers.shared.settings.common import BlobSettings
 from workers.shared.tables import open_blobs
@@ -125,7 +125,7 @@ async def open_service(
     async with open_resources(environment) as resources:
         client = noting_starts(await connect(), resources.database)
         service = job_service(environment, client, resources)
-        yield service, Identity("operator", (), frozenset({OPERATOR}))
+        yield service, local_identity(environment)
 
 
 async def receive(

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workers.shared.services.identity import OPERATOR, Identity
+from workers.shared.services.identity import Identity, local_identity
 
 if TYPE_CHECKING:
     from activities.spreadsheets.import_rows import SqlSpreadsheetStatuses
@@ -38,7 +38,7 @@ async def open_access(
 
     Args:
         environment: Settings.
-        user: Who asks.
+        user: Who asks; None: the user whom this process belongs to.
         settings: Of the service; None: nothing is uploaded.
         organisation: For whom; None: for all that have imports.
         email: Mail address of the user.
@@ -67,7 +67,7 @@ async def open_access(
             settings or SpreadsheetSettings.read({}),
             resources.scratch,
         )
-        yield Access(service, await _operator(views, user, organisation, email))
+        yield Access(service, await _identity(environment, views, user, organisation, email))
 
 
 @asynccontextmanager
@@ -86,14 +86,15 @@ async def open_statuses(
 
     async with open_tables(environment) as database:
         rows = SqlSpreadsheetStatuses(database)
-        yield SpreadsheetStatuses(rows), await _operator(rows, user, organisation)
+        yield SpreadsheetStatuses(rows), await _identity(environment, rows, user, organisation)
 
 
-async def _operator(
+async def _identity(
+    environment: Mapping[str, str],
     rows: "SqlSpreadsheetStatuses",
     user: str | None,
     organisation: int | None,
     email: str | None = None,
 ) -> Identity:
     known = (organisation,) if organisation is not None else await rows.organisations()
-    return Identity(user or "operator", known, frozenset({OPERATOR}), email=email)
+    return local_identity(environment, user, known, email)

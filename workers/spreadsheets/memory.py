@@ -23,7 +23,7 @@ from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.value_mapping import resolver_of, scope_of
 from adapters.ports.errors import UnreadableDocument
 from workers.shared.services.errors import Forbidden, Refused, WrongState, no_role
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import MAPPER, VIEWER, Identity, require_role
 from workers.spreadsheets.queries import FieldView, ReportFile
 from workers.spreadsheets.statuses import LARGEST_PAGE
 from workers.spreadsheets.upload_form import Upload
@@ -247,17 +247,17 @@ class SpreadsheetMemory:
 def _mine(who: Identity, organisation: int | None) -> Sequence[int]:
     if not who.may_read:
         raise no_role()
-    return [id for id in who.organisations if organisation in (None, id)]
+    return [id for id in who.where(VIEWER) if organisation in (None, id)]
 
 
 def _owner(who: Identity, organisation: int | None) -> int:
     if not who.may_write:
-        raise Forbidden("your roles allow reading only; ask for the role importer")
-    if organisation is None and who.organisations:
-        return who.organisations[0]
-    if organisation is None or organisation not in who.organisations:
+        raise Forbidden("your roles allow reading only; ask for the role mapper")
+    owner = next(iter(who.where(MAPPER)), None) if organisation is None else organisation
+    if owner is None or owner not in who.organisations:
         raise Refused("organisationId: is not one of yours")
-    return organisation
+    require_role(who, MAPPER, owner)
+    return owner
 
 
 NUMBER: Final = "number (do not change)"

@@ -106,6 +106,7 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
             routes=routes,
             templates=TEMPLATES,
             names={"words": labels},
+            reading=("/imports/{uuid}/review/preview",),
             menu=_MENU,
             type_titles=type_titles,
             state_titles=labels.WAITING,

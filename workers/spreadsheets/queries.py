@@ -39,7 +39,6 @@ from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from workers.shared.services.errors import (
-    Forbidden,
     Gone,
     NotFound,
     Refused,
@@ -47,7 +46,7 @@ from workers.shared.services.errors import (
     WrongState,
     no_role,
 )
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import MAPPER, VIEWER, Identity, require_role
 from workers.shared.services.lists import watched
 from workers.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
 from workflows.shared.cells import readable
@@ -180,7 +179,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         """Events, membership periods and races that imports of theirs can belong to."""
         if not who.may_read:
             raise no_role()
-        return await self._views.contexts(who.organisations)
+        return await self._views.contexts(who.where(VIEWER))
 
     async def context_names(
         self, who: Identity, rows: Sequence[SpreadsheetRow]
@@ -194,7 +193,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
             for row in rows
             if row.context_id is not None and row.import_type in tables
         }
-        names = await self._views.context_names(who.organisations, set(wanted.values()))
+        names = await self._views.context_names(who.where(VIEWER), set(wanted.values()))
         return {uuid: names[each] for uuid, each in wanted.items() if each in names}
 
     async def columns(self, who: Identity, uuid: str) -> ColumnsView:
@@ -348,8 +347,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
     async def writable(self, who: Identity, uuid: str) -> SpreadsheetRow:
         """The import, for a caller who may change it."""
         row = await self.kept(who, uuid)
-        if not who.may_write:
-            raise Forbidden("your roles allow reading only; ask for the role importer")
+        require_role(who, MAPPER, row.organisation_id)
         return row
 
     async def kept(self, who: Identity, uuid: str) -> SpreadsheetRow:

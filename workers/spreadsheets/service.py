@@ -27,7 +27,7 @@ from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports.blobs import Blobs
 from workers.shared.services.errors import Conflict, Forbidden, Refused, WrongState
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import MAPPER, Identity, require_role
 from workers.spreadsheets.memory import SpreadsheetMemory, SpreadsheetValueFiles
 from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
 from workers.spreadsheets.reviews import SpreadsheetReviewService
@@ -120,7 +120,7 @@ class SpreadsheetService(SpreadsheetQueries):
             TemporalUnavailable: Temporal does not take the start.
         """
         if not who.may_write:
-            raise _reads_only()
+            raise Forbidden("your roles allow reading only; ask for the role mapper")
         return await self._uploads.create(who, upload, key)
 
     async def make_context(self, who: Identity, wanted: NewContext) -> AvailableContext:
@@ -130,8 +130,6 @@ class SpreadsheetService(SpreadsheetQueries):
             Forbidden: The roles do not allow it.
             Refused: The organisation is not theirs.
         """
-        if not who.may_write:
-            raise _reads_only()
         organisation = self._uploads.organisation(who, wanted.organisation_id)
         id = await self._store.make_context(
             wanted.table, organisation, wanted.name, wanted.starts_on
@@ -383,8 +381,7 @@ class SpreadsheetService(SpreadsheetQueries):
     async def _undone_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
         """The import, whether or not its rows are still kept, for a caller who may change it."""
         row = await self.get(who, uuid)
-        if not who.may_write:
-            raise _reads_only()
+        require_role(who, MAPPER, row.organisation_id)
         return row
 
     async def _with_rows(self, row: SpreadsheetRow) -> SpreadsheetRow:
@@ -424,7 +421,3 @@ def _refuse_undo(row: SpreadsheetRow, now: datetime, within: int) -> None:
         raise WrongState("the import is undone already")
     if (now - row.finished_at).total_seconds() > within:
         raise WrongState(f"an import can be undone for {within // 86_400} days after its end")
-
-
-def _reads_only() -> Forbidden:
-    return Forbidden("your roles allow reading only; ask for the role importer")

@@ -6,7 +6,7 @@ from typing import Final
 from activities.spreadsheets.import_rows import EVERY_IMPORT, SqlSpreadsheetStatuses
 from activities.spreadsheets.records import ImportFilter, Page, SpreadsheetRow, UndoView
 from workers.shared.services.errors import NotFound, no_role
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import VIEWER, Identity
 
 LARGEST_PAGE: Final = 200
 """Items of one page."""
@@ -43,7 +43,7 @@ class SpreadsheetStatuses:
         """
         if not who.may_read:
             raise no_role()
-        mine = who.organisations
+        mine = who.where(VIEWER)
         if organisation is not None:
             mine = tuple(id for id in mine if id == organisation)
         return await self._rows.list(mine, wanted, page=page, size=min(size, LARGEST_PAGE))
@@ -54,7 +54,7 @@ class SpreadsheetStatuses:
             raise no_role()
         row = None
         if _UUID.fullmatch(uuid):
-            row = await self._rows.get(uuid, who.organisations)
+            row = await self._rows.get(uuid, who.where(VIEWER))
         if row is None:
             raise NotFound("there is no such import in your organisations")
         return row

@@ -25,7 +25,7 @@ from workers.shared.services.errors import (
     TemporalUnavailable,
     TooManyRequests,
 )
-from workers.shared.services.identity import OPERATOR, Identity
+from workers.shared.services.identity import MAPPER, OPERATOR, Identity, require_role
 from workers.spreadsheets.runs import SpreadsheetRuns, StartedBefore
 from workers.spreadsheets.settings import SpreadsheetSettings
 from workers.spreadsheets.upload_form import Upload, UploadFields, read_fields
@@ -110,7 +110,7 @@ class SpreadsheetUploads:
         key: str | None,
     ) -> SpreadsheetInput:
         organisation = self.organisation(who, fields.organisation_id)
-        kind = await self._kind(who, fields)
+        kind = await self._kind(who, fields, organisation)
         await self._check_context(kind, fields, organisation)
         fingerprint = None
         if key is not None:
@@ -157,28 +157,30 @@ class SpreadsheetUploads:
         return end is not None and await self._store.terminate(run, reason_of(run, end))
 
     def organisation(self, who: Identity, wanted: int | None) -> int:
-        """The organisation of an upload: the one that is named, or the first of theirs.
+        """The organisation of an upload: the one that is named, or the first where they may upload.
 
         Raises:
+            Forbidden: Their roles there do not allow it.
             Refused: It is none of theirs, or they have none.
         """
         if not who.organisations:
             raise Refused("your token names no organisation to import for")
-        organisation = wanted or who.organisations[0]
+        organisation = wanted or next(iter(who.where(MAPPER)), who.organisations[0])
         if organisation not in who.organisations:
             raise Refused(f"organisationId: {organisation} is not one of your organisations")
+        require_role(who, MAPPER, organisation)
         return organisation
 
-    async def _kind(self, who: Identity, fields: UploadFields) -> SheetType:
+    async def _kind(self, who: Identity, fields: UploadFields, organisation: int) -> SheetType:
         try:
             kind = await self._types.get(fields.import_type)
         except RuleViolation as error:
             raise Refused(f"importType: {error}") from error
-        roles = _roles(kind)
-        if roles is not None and not who.roles & set(roles):
+        roles = _roles(kind, organisation)
+        if not any(who.may(role, whose) for role, whose in roles):
+            needed = " or ".join(role for role, _ in roles)
             raise Forbidden(
-                f"files of type {kind.title} need the role {' or '.join(roles)}, which your "
-                "token lacks"
+                f"files of type {kind.title} need the role {needed}, which your token lacks"
             )
         return kind
 
@@ -255,16 +257,18 @@ class SpreadsheetUploads:
             logger.warning("a refused upload is left to the purge: %s", error)
 
 
-def _roles(kind: SheetType) -> Sequence[str] | None:
-    """Roles of which a person needs one; None: any that imports.
+def _roles(kind: SheetType, organisation: int) -> Sequence[tuple[str, int | None]]:
+    """Roles of which a person needs one, each with the organisation where it is needed.
 
     Rows without an organisation are everybody's: if their type names no roles, operators alone
     upload them.
     """
     declared = kind.declared
     if declared is None or kind.context is not None:
-        return None
-    return declared.may_import or (None if ORGANISATION in declared.scope else (OPERATOR,))
+        return [(MAPPER, organisation)]
+    if declared.may_import is not None:
+        return [(role, organisation) for role in declared.may_import]
+    return [(MAPPER, organisation) if ORGANISATION in declared.scope else (OPERATOR, None)]
 
 
 def _scope(kind: SheetType, fields: UploadFields) -> dict[str, str]:

@@ -364,7 +364,7 @@ def open_service(
     """The service of transfers, and who uses it."""
     from workers.transfers.factory import open_transfers
 
-    return open_transfers(cli.environment, cli.user)
+    return open_transfers(cli.environment)
 
 
 @app.command("list")
@@ -633,7 +633,7 @@ async def _redrive(
 ) -> None:
     from workers.transfers.factory import open_redrives
 
-    async with open_redrives(cli.environment, cli.user) as (redrives, who):
+    async with open_redrives(cli.environment) as (redrives, who):
         done = await redrives.redrive(who, transfer, from_action)
     id = done.started.transfer_id
     if as_json:

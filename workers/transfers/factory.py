@@ -11,7 +11,8 @@ from adapters.database.engine import Database
 from adapters.database.records import SqlRejectedMessages
 from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.records import RejectedMessages
-from workers.shared.services.identity import OPERATOR, Identity
+from workers.shared.services.access import noted
+from workers.shared.services.identity import Identity, local_identity
 from workers.shared.services.runs import TemporalRuns
 from workers.shared.tables import open_tables
 from workers.transfers.partners import PartnerService
@@ -70,7 +71,7 @@ def intake_of(
 
 @asynccontextmanager
 async def open_transfers(
-    environment: Mapping[str, str], user: str | None
+    environment: Mapping[str, str],
 ) -> AsyncGenerator[tuple[TransferService, Identity]]:
     """The service for an operator at a terminal: who has the settings may do everything.
 
@@ -80,12 +81,12 @@ async def open_transfers(
         TemporalUnreachable: Temporal does not answer.
     """
     async with _opened(environment) as (client, database):
-        yield transfer_service(environment, client, database), _operator(user)
+        yield transfer_service(environment, client, database), local_identity(environment)
 
 
 @asynccontextmanager
 async def open_redrives(
-    environment: Mapping[str, str], user: str | None
+    environment: Mapping[str, str],
 ) -> AsyncGenerator[tuple["Redrives", Identity]]:
     """What starts failed transfers anew, for an operator at a terminal.
 
@@ -100,18 +101,22 @@ async def open_redrives(
 
     async with _opened(environment) as (client, database):
         service = transfer_service(environment, client, database)
-        yield Redrives(service, lambda: open_blobs(BlobSettings.read(environment))), _operator(user)
+        yield (
+            Redrives(service, lambda: open_blobs(BlobSettings.read(environment))),
+            local_identity(environment),
+        )
 
 
 @asynccontextmanager
 async def open_routes(
-    environment: Mapping[str, str], user: str | None = None
+    environment: Mapping[str, str], *, action: str = "", object: str = ""
 ) -> AsyncGenerator[tuple[RouteService, Identity]]:
     """The service of routes for an operator at a terminal.
 
     Args:
         environment: Settings.
-        user: Who asks, for the trail.
+        action: The command that changes something, for the audit; empty: it changes nothing.
+        object: What it changes.
 
     Raises:
         SettingsError: A setting is missing or wrong.
@@ -121,9 +126,12 @@ async def open_routes(
     from workers.transfers.resources import route_store
 
     queues = tuple(queues_of(environment))
-    async with open_tables(environment) as database:
+    async with (
+        open_tables(environment) as database,
+        noted(database, environment, action, object),
+    ):
         store = route_store(environment, database)
-        yield RouteService(store, SqlTransferStore(database), queues), _operator(user)
+        yield RouteService(store, SqlTransferStore(database), queues), local_identity(environment)
 
 
 @asynccontextmanager
@@ -162,23 +170,27 @@ async def _opened(
         yield noting_starts(await connect(), database), database
 
 
-def _operator(user: str | None) -> Identity:
-    return Identity(user or "operator", (), frozenset({OPERATOR}))
-
-
 @asynccontextmanager
 async def open_partners(
-    environment: Mapping[str, str], user: str | None
+    environment: Mapping[str, str], *, action: str = "", object: str = ""
 ) -> AsyncGenerator[tuple[PartnerService, Identity]]:
-    """The service, and who asks it: a user who may use the database is an operator.
+    """The service, and who asks it: a user who may use the database may do everything.
+
+    Args:
+        environment: Settings.
+        action: The command that changes something, for the audit; empty: it changes nothing.
+        object: What it changes.
 
     Raises:
         SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     secrets = partner_secrets(environment)
-    async with open_tables(environment) as database:
+    async with (
+        open_tables(environment) as database,
+        noted(database, environment, action, object),
+    ):
         store = SqlPartnerStore(database)
         places = partner_places(environment, store, secrets)
         service = PartnerService(store, places, GnuPg(secrets))
-        yield service, Identity(user or "operator", (), frozenset({OPERATOR}))
+        yield service, local_identity(environment)

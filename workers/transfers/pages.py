@@ -465,6 +465,7 @@ def part_of(
             routes=pages,
             templates=TEMPLATES,
             names={"transfer_words": labels},
+            reading=("/routes/test",),
             menu=(MenuEntry("/routes", N_("Routes"), operators=True),),
             type_titles=lambda: {name: f"queue {name}" for name in service.queues},
             command=_command,

@@ -40,7 +40,7 @@ def list_partners(context: typer.Context, as_json: JsonOption = False) -> None:
 async def _list(cli: CliContext, *, as_json: bool) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    async with open_partners(cli.environment) as (service, who):
         found = await service.all(who)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
@@ -76,7 +76,7 @@ def show(context: typer.Context, name: NameArgument, as_json: JsonOption = False
 async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    async with open_partners(cli.environment) as (service, who):
         partner = await service.get(who, name)
         lives = dict[str, str]() if as_json else await service.key_lives(partner)
     if as_json:
@@ -193,7 +193,9 @@ async def _add(
     from workers.transfers.factory import open_partners
 
     record = {**_read(file), **options}
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    name = str(record.get("name", ""))
+    opened = open_partners(cli.environment, action="partners add", object=name)
+    async with opened as (service, who):
         partner = await service.add(who, record, replace=replace)
     typer.echo(f"partner {partner.name} is saved; test it: docflow partners test {partner.name}")
 
@@ -225,7 +227,7 @@ def test(
 async def _test(cli: CliContext, name: str, folder: str, *, as_json: bool) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    async with open_partners(cli.environment) as (service, who):
         report = await service.test(who, name, folder)
     if as_json:
         print_json({"works": report.works, "said": list(report.sentences), "shown": report.shown})
@@ -262,7 +264,8 @@ def disable(context: typer.Context, name: NameArgument) -> None:
 async def _enable(cli: CliContext, name: str, *, enabled: bool) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    action = f"partners {'enable' if enabled else 'disable'}"
+    async with open_partners(cli.environment, action=action, object=name) as (service, who):
         await service.enable(who, name, enabled=enabled)
     typer.echo(f"partner {name} is {'enabled' if enabled else 'disabled: its runs wait'}")
 
@@ -281,7 +284,8 @@ def remove(context: typer.Context, name: NameArgument) -> None:
 async def _remove(cli: CliContext, name: str) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    opened = open_partners(cli.environment, action="partners remove", object=name)
+    async with opened as (service, who):
         await service.remove(who, name)
     typer.echo(f"partner {name} is removed")
 

@@ -38,7 +38,7 @@ def list_keys(context: typer.Context, name: NameArgument, as_json: JsonOption = 
 async def _list(cli: CliContext, name: str, *, as_json: bool) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    async with open_partners(cli.environment) as (service, who):
         partner = await service.get(who, name)
         lives = dict[str, str]() if as_json else await service.key_lives(partner)
     if as_json:
@@ -75,7 +75,8 @@ def accept(
 async def _accept(cli: CliContext, name: str, given: str | None, *, retire: bool) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    opened = open_partners(cli.environment, action="partners keys accept", object=name)
+    async with opened as (service, who):
         expected = given or _asked(name, await service.shown_key(who, name))
         await service.accept(who, name, expected, retire=retire)
     typer.echo(f"the host key {expected} of {name} is pinned")
@@ -128,7 +129,8 @@ async def _add(cli: CliContext, name: str, key: dict[str, Any], public: Path | N
         raise UsageError("give --public for a key of the partner, or --private for one of ours")
     if public is not None:
         key["public"] = read_body(public).decode("ascii", "replace")
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    opened = open_partners(cli.environment, action="partners keys add", object=name)
+    async with opened as (service, who):
         known = await service.add_key(who, name, key)
     typer.echo(f"the key {key['fingerprint']} of {name} is saved; {known}")
 
@@ -151,7 +153,8 @@ def remove(
 async def _remove(cli: CliContext, name: str, fingerprint: str) -> None:
     from workers.transfers.factory import open_partners
 
-    async with open_partners(cli.environment, cli.user) as (service, who):
+    opened = open_partners(cli.environment, action="partners keys remove", object=name)
+    async with opened as (service, who):
         await service.forget(who, name, fingerprint)
     typer.echo(f"the key {fingerprint} of {name} is removed")
 

@@ -55,7 +55,7 @@ def list_rules(
 async def _list(cli: CliContext, queue: str | None, *, unmatched: bool, as_json: bool) -> None:
     from workers.transfers.factory import open_routes
 
-    async with open_routes(cli.environment, cli.user) as (service, who):
+    async with open_routes(cli.environment) as (service, who):
         if unmatched:
             _print_unmatched(await service.unmatched(who), as_json=as_json)
             return
@@ -149,7 +149,8 @@ def add(
 async def _add(cli: CliContext, fields: dict[str, Any], *, replace: bool) -> None:
     from workers.transfers.factory import open_routes
 
-    async with open_routes(cli.environment, cli.user) as (service, who):
+    queue = str(fields.get("queue", ""))
+    async with open_routes(cli.environment, action="routes add", object=queue) as (service, who):
         made = await service.add(who, fields, replace=replace)
     typer.echo(f"rule {made.rule} of queue {made.queue} takes events from now on")
 
@@ -178,7 +179,7 @@ async def _test(cli: CliContext, event: Path, *, as_json: bool) -> ExitCode:
     from workers.transfers.routes import read_key
 
     key = read_key(read_body(event))
-    async with open_routes(cli.environment, cli.user) as (service, who):
+    async with open_routes(cli.environment) as (service, who):
         verdict = await service.test(who, key)
     matched = verdict.winner is not None
     code = ExitCode.DONE if matched else ExitCode.FAILED
@@ -222,7 +223,9 @@ def disable(context: typer.Context, queue: QueueArgument, rule: RuleArgument) ->
 async def _enable(cli: CliContext, queue: str, rule: str, *, enabled: bool) -> None:
     from workers.transfers.factory import open_routes
 
-    async with open_routes(cli.environment, cli.user) as (service, who):
+    action = f"routes {'enable' if enabled else 'disable'}"
+    opened = open_routes(cli.environment, action=action, object=f"{queue}/{rule}")
+    async with opened as (service, who):
         await service.enable(who, queue, rule, enabled=enabled)
     typer.echo(f"rule {rule} of queue {queue} is {'enabled' if enabled else 'disabled'}")
 
@@ -241,7 +244,8 @@ def remove(context: typer.Context, queue: QueueArgument, rule: RuleArgument) -> 
 async def _remove(cli: CliContext, queue: str, rule: str) -> None:
     from workers.transfers.factory import open_routes
 
-    async with open_routes(cli.environment, cli.user) as (service, who):
+    opened = open_routes(cli.environment, action="routes remove", object=f"{queue}/{rule}")
+    async with opened as (service, who):
         await service.remove(who, queue, rule)
     typer.echo(f"rule {rule} of queue {queue} is removed")
 
@@ -264,7 +268,7 @@ def history(
 async def _history(cli: CliContext, limit: int, *, as_json: bool) -> None:
     from workers.transfers.factory import open_routes
 
-    async with open_routes(cli.environment, cli.user) as (service, who):
+    async with open_routes(cli.environment) as (service, who):
         found = await service.trail(who, limit)
     if as_json:
         print_json([{"change": change, **rule.model_dump(mode="json")} for rule, change in found])
@@ -542,7 +546,7 @@ async def _run(cli: CliContext, prefix: str, name: str) -> None:
 
 
 async def _pause(cli: CliContext, prefix: str, name: str, note: str, *, paused: bool) -> None:
-    by = cli.user or "operator"
+    by = cli.user
     async with _open(cli) as service:
         await service.pause(prefix, name, f"{by}: {note}" if note else by, paused=paused)
     typer.echo(f"{name} is {'paused' if paused else 'resumed'}")

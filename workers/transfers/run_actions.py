@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from workers.shared.register import Run
 from workers.shared.services.bodies import correction_of
 from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.identity import acting_user
 from workers.shared.services.run_actions import (
     AnswerRequest,
     Report,
@@ -20,8 +21,6 @@ from workflows.transfers.runs import file_job_id, transfer_workflow_id
 if TYPE_CHECKING:
     from activities.transfers.records import Transfer
 
-UNNAMED: Final = "operator"
-"""Who answers where the machine knows no user name, as in many containers."""
 SHOWN: Final = 12
 """Characters of an id, for people."""
 _PARKED: Final = "parked: "
@@ -51,14 +50,12 @@ class TransferRunActions:
     ) -> Mapping[str, Any]:
         """Send the update of the verb; `retry` takes the failed action with corrected settings.
 
-        An answer without a name is the operator's, as with every other command of transfers.
-
         Raises:
             InvalidRequest: The correction is not a JSON object.
             ServiceError: There is no such open run, it refused, or no worker answered.
         """
         action = correction_of(request.correction, "action")
-        named = replace(request, by=request.by or UNNAMED)
+        named = replace(request, by=request.by or acting_user(environment))
         return await send_answer(environment, run, named, action=action)
 
     def report(

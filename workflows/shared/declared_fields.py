@@ -40,7 +40,7 @@ Name = Annotated[
 Title = Annotated[str, StringConstraints(min_length=1, max_length=80)]
 Alias = Annotated[str, StringConstraints(min_length=1, max_length=_ALIAS)]
 Days = Annotated[str, StringConstraints(pattern=r"^(1 day|[1-9][0-9]{0,4} days)$")]
-Role = Literal["importer", "operator"]
+Role = Literal["mapper", "operator", "admin"]
 """People who may upload, by the role in their token."""
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")]
 

@@ -7,13 +7,14 @@ from tests.support.transfers.events import a_message
 from tests.support.transfers.installation import Installation, ended
 from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
+from workers.shared.services.identity import acting_user
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.runs import file_job_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.mark.parametrize(("user", "by"), [({"USER": "ida"}, "ida"), ({}, "operator")])
+@pytest.mark.parametrize(("user", "by"), [({"USER": "ida"}, "ida"), ({}, acting_user({}))])
 async def test_the_trail_says_who_had_a_job_tried_again(
     transfers: Installation,
     database_url: str,

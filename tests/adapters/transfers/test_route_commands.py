@@ -9,7 +9,9 @@ import pytest
 from typer.testing import Result
 
 from activities.transfers.store import SqlTransferStore
+from adapters.database.access import SqlAudit
 from adapters.database.engine import open_database
+from adapters.ports.access import AuditFilter
 from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import a_transfer, an_event
 from workers.shared.cli.context import CliContext
@@ -45,7 +47,7 @@ async def test_of_many_events_that_no_rule_matched_the_number_is_reported(
 
 
 async def test_a_rule_is_added_tested_disabled_and_removed(
-    docflow: Docflow, tmp_path: Path
+    docflow: Docflow, tmp_path: Path, database_url: str
 ) -> None:
     event = tmp_path / "event.json"
     event.write_text(json.dumps(an_event()))
@@ -65,5 +67,13 @@ async def test_a_rule_is_added_tested_disabled_and_removed(
     rules = json.loads((await docflow("list", "--json")).output)["rules"]
     assert [each["queue"] for each in rules] == ["jobstmsroute"]
     assert "removed" in (await docflow("history")).output
+    async with open_database(database_url) as database:
+        noted = await SqlAudit(database).list(AuditFilter(who="ida", others=True), 50)
+    assert [(each.action, each.object, each.status) for each in noted[2::-1]] == [
+        ("routes disable", "jobstmsroute/1", 0),
+        ("routes enable", "jobstmsroute/1", 0),
+        ("routes remove", "jobs/1", 0),
+    ]
+    assert {each.status for each in noted if each.action == "routes add"} == {0, 1}
     (tmp_path / "none.json").write_text("[]")
     await docflow("test", str(tmp_path / "none.json"), code=2)

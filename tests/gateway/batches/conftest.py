@@ -50,6 +50,7 @@ async def gateway(temporal: WorkflowEnvironment, resources: Resources) -> BatchG
     app = create_app(
         {NAME: part},
         Inbox(temporal.client, SqlRuns(resources.database)),
+        resources.database,
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

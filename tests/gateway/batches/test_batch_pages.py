@@ -196,7 +196,7 @@ async def test_cancelled_documents_are_counted_in_the_list(gateway: BatchGateway
 
 @pytest.mark.parametrize("page", PAGES)
 async def test_the_pages_are_for_operators(gateway: BatchGateway, page: str) -> None:
-    browser, form = gateway.browser("importer")
+    browser, form = gateway.browser("mapper")
     async with browser:
         assert (await browser.get(page)).status_code == 403
         answer = await browser.post("/batches/801/1/answer", data={**form, "decision": "retry"})

@@ -102,8 +102,8 @@ async def test_a_webhook_is_sent_again_from_the_page(jobs: JobStack) -> None:
 async def test_the_list_is_for_operators_and_so_is_its_entry_in_the_menu(jobs: JobStack) -> None:
     async with jobs.browser() as olga:
         listed = await olga.get("/jobs", headers=signed_in(jobs)[0])
-        refused = await olga.get("/jobs", headers=signed_in(jobs, "importer")[0])
-        inbox = await olga.get("/", headers=signed_in(jobs, "importer")[0])
+        refused = await olga.get("/jobs", headers=signed_in(jobs, "mapper")[0])
+        inbox = await olga.get("/", headers=signed_in(jobs, "mapper")[0])
         away = await olga.get("/jobs")
     assert listed.status_code == 200 and "<h1>Jobs</h1>" in listed.text
     assert refused.status_code == 403 and "lacks the role operator" in refused.text

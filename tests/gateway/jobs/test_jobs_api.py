@@ -316,7 +316,7 @@ async def test_a_job_that_runs_is_cancelled(jobs: JobStack) -> None:
     assert document["status"] == "CANCELLED" and "wrong area" in document["error_details"]
 
 
-@pytest.mark.parametrize("role", ["viewer", "importer"])
+@pytest.mark.parametrize("role", ["viewer", "mapper"])
 async def test_jobs_are_for_operators(jobs: JobStack, role: str) -> None:
     async with jobs.browser(role) as ida:
         answers = [

@@ -69,6 +69,7 @@ async def transfers(
     app = create_app(
         {NAME: part},
         Inbox(temporal.client, SqlRuns(resources.database)),
+        resources.database,
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

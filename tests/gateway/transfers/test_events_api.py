@@ -120,7 +120,7 @@ async def test_what_cannot_be_read_is_refused(
 
 
 async def test_events_are_for_operators(transfers: TransferGateway) -> None:
-    async with transfers.api("importer") as api:
+    async with transfers.api("mapper") as api:
         assert (await api.post("/api/events", json=event())).status_code == 403
         assert (await api.get("/api/events")).status_code == 403
 

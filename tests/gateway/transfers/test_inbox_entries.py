@@ -145,7 +145,7 @@ async def test_what_has_not_taken_the_answer_is_named(
 
 
 async def test_groups_are_for_operators(transfers: TransferGateway) -> None:
-    browser, form = transfers.browser("importer")
+    browser, form = transfers.browser("mapper")
     async with browser:
         shown = await browser.get("/transfers/waiting/0123456789abcdef")
         answered = await browser.post(

@@ -192,7 +192,7 @@ async def test_the_page_and_its_answers_are_for_operators(
 ) -> None:
     id = uuid4().hex * 2
     await transfers.store.record(a_transfer(id, TransferStatus.NO_ASSIGNED))
-    browser, form = transfers.browser("importer")
+    browser, form = transfers.browser("mapper")
     async with browser:
         shown = await browser.get(f"/transfers/{id}")
         given = {**form, "decision": "retry", "queue": "jobs"}

@@ -200,6 +200,7 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
     app = create_app(
         {NAME: part_of(service, resources.scratch)},
         Inbox(client, SqlRuns(resources.database)),
+        resources.database,
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),

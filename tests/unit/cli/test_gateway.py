@@ -60,7 +60,7 @@ async def test_a_token_is_one_that_the_gateway_accepts() -> None:
     assert who.roles == {"viewer", "operator"}
 
 
-def test_a_token_without_a_role_is_an_importers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_without_a_role_is_a_mappers(monkeypatch: pytest.MonkeyPatch) -> None:
     minted: list[dict[str, Any]] = []
 
     def mint_token(settings: TokenSettings, **claims: Any) -> str:
@@ -72,7 +72,7 @@ def test_a_token_without_a_role_is_an_importers(monkeypatch: pytest.MonkeyPatch)
         "token", "--subject", "ada", "--organisation", "1", "--hours", "2"
     )
     assert done.stdout == "a.b.c\n"
-    assert (minted[0]["roles"], minted[0]["lasts"].total_seconds()) == (["importer"], 7200)
+    assert (minted[0]["roles"], minted[0]["lasts"].total_seconds()) == (["mapper"], 7200)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from activities.transfers.records import Transfer
 from tests.support.memory.routes import MemoryRoutes
 from tests.support.transfers.events import a_transfer
 from workers.shared.services.errors import Forbidden, InvalidRequest, NotFound, Refused
-from workers.shared.services.identity import IMPORTER, OPERATOR, Identity
+from workers.shared.services.identity import MAPPER, OPERATOR, Identity
 from workers.transfers.routes import RouteService, UnmatchedEvents, read_key
 from workflows.transfers.events import RouteKey, TransferStatus
 from workflows.transfers.routes import RouteRemark, RouteRule
@@ -100,11 +100,11 @@ async def test_every_wrong_field_is_named(routes: RouteService) -> None:
 
 
 async def test_only_operators_see_and_change_rules(routes: RouteService) -> None:
-    importer = Identity("bob", (1,), frozenset({IMPORTER}))
+    mapper = Identity("bob", (1,), frozenset({MAPPER}))
     with pytest.raises(Forbidden):
-        await routes.listing(importer)
+        await routes.listing(mapper)
     with pytest.raises(Forbidden):
-        await routes.add(importer, {"queue": "jobs"})
+        await routes.add(mapper, {"queue": "jobs"})
 
 
 async def test_enabling_a_rule_may_be_a_tie(routes: RouteService) -> None:

@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from adapters.database.engine import Database
+    from adapters.ports.access import Act
     from adapters.ports.records import RejectedMessages
     from workers.shared.services.runs import TemporalRuns
 
@@ -52,11 +53,20 @@ class CliContext:
 
         return await runs.open_runs(self.environment)
 
+    def noted(
+        self, database: "Database", action: str, object: str
+    ) -> "AbstractAsyncContextManager[Act]":
+        """Note in the audit what a command changes; as `noted` of the service."""
+        from workers.shared.services.access import noted
+
+        return noted(database, self.environment, action, object)
+
     @property
-    def user(self) -> str | None:
+    def user(self) -> str:
         """Who types, for the record of answers."""
-        names = (self.environment.get(name) for name in ("USER", "LOGNAME", "USERNAME"))
-        return next((name[:200] for name in names if name), None)
+        from workers.shared.services.identity import acting_user
+
+        return acting_user(self.environment)
 
 
 def cli_context(context: typer.Context) -> CliContext:

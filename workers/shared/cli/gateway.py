@@ -61,7 +61,7 @@ def token(
     role: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ROLE", help="viewer, importer or operator; may be repeated [importer]."
+            metavar="ROLE", help="viewer, mapper, operator or admin; may be repeated [mapper]."
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name that pages show.")] = None,
@@ -74,7 +74,7 @@ def token(
 
     \b
     Example:
-      docflow token --subject ada --organisation 1 --role importer
+      docflow token --subject ada --organisation 1 --role mapper
     """
     with failures_in_one_line():
         from workers.shared.gateway.http.auth import mint_token
@@ -84,7 +84,7 @@ def token(
             TokenSettings.read(cli_context(context).environment),
             subject=subject,
             organisations=organisation,
-            roles=role or ["importer"],
+            roles=role or ["mapper"],
             name=name,
             email=email,
             lasts=timedelta(hours=hours),

@@ -4,30 +4,41 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from adapters.database.access import SqlApiTokens, SqlAudit
+from adapters.database.engine import Database
 from workers import catalogue
 from workers.shared.gateway import inbox as inbox_api
+from workers.shared.gateway.access import (
+    CHANGES_NOTHING,
+    LEAST,
+    Least,
+    Noted,
+    enter,
+    operation_id,
+    refusal_of,
+)
 from workers.shared.gateway.http.answers import CountedResponses, SecurityHeaders, SmallBodies
 from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.hosts import KnownHosts
 from workers.shared.gateway.http.problems import PROBLEM_SCHEMA, MakeProblem, handle_problems
-from workers.shared.gateway.http.requests import refusal_of
 from workers.shared.gateway.pages.errors import ErrorPages
 from workers.shared.gateway.pages.inbox import open_site, pages_router
 from workers.shared.gateway.pages.site import PipelinePages
+from workers.shared.gateway.v1 import audit as audit_api
 from workers.shared.gateway.v1 import runs
+from workers.shared.gateway.v1 import tokens as api_tokens
 from workers.shared.health_server import live, readiness_answer
-from workers.shared.register import Audience, Context, load
+from workers.shared.register import Context, load
+from workers.shared.services.access import ApiTokenService
 from workers.shared.services.errors import ServiceError
 from workers.shared.services.inbox import Inbox
 from workers.shared.services.readiness import Readiness
@@ -47,6 +58,8 @@ class GatewayPart:
     """Of its API, for the OpenAPI document."""
     routers: Sequence[APIRouter] = ()
     """Of its API."""
+    roles: Mapping[str, Least] = field(default_factory=dict[str, Least])
+    """Least roles of operations that are not in the gateway's own table, by operation id."""
     uploads: Sequence[str] = ()
     """Paths of API and pages that take files."""
     problems: Mapping[type[ServiceError], MakeProblem] = field(
@@ -86,6 +99,7 @@ def open_parts(context: Context, settings: Mapping[str, Settings]) -> Mapping[st
 def create_app(
     parts: Mapping[str, GatewayPart],
     inbox: Inbox,
+    database: Database,
     readiness: Readiness,
     tokens: Tokens,
     settings: GatewaySettings,
@@ -99,6 +113,7 @@ def create_app(
     Args:
         parts: What is served of each pipeline, by name.
         inbox: What waits for people.
+        database: Where changes are noted, and tokens of programs are.
         readiness: Whether requests can be answered.
         tokens: Verifies the tokens of callers.
         settings: How it behaves.
@@ -106,47 +121,44 @@ def create_app(
         namespace: Of Temporal, for links into its user interface.
         stopping: Whether the process is about to end, so that open event streams do too.
     """
+    audit = SqlAudit(database)
     uploads = [path for part in parts.values() for path in part.uploads]
     app = FastAPI(
         title="docflow",
         version="1",
         description=" ".join(part.description for part in parts.values() if part.description),
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=operation_id,
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        middleware=_middleware(settings, uploads),
+        middleware=_middleware(settings, uploads, audit),
+        dependencies=[Depends(enter)],
     )
     app.state.services = {name: part.service for name, part in parts.items()}
     app.state.inbox = inbox
     served = {name: part.runs for name, part in parts.items() if part.runs is not None}
     app.state.runs = RunService(inbox.rows, inbox.client, served, environment or {})
     app.state.tokens = tokens
+    app.state.audit = audit
+    app.state.api_tokens = ApiTokenService(SqlApiTokens(database))
+    app.state.least = {**LEAST, **{n: each for p in parts.values() for n, each in p.roles.items()}}
     app.state.stopping = stopping
+    forms = [path for part in parts.values() if part.pages for path in part.pages.reading]
+    app.state.reading = {*CHANGES_NOTHING, *(f"POST {path}" for path in forms)}
     for part in parts.values():
         for router in part.routers:
             app.include_router(router)
     app.include_router(inbox_api.router)
     app.include_router(runs.router)
+    app.include_router(audit_api.router)
+    app.include_router(api_tokens.router)
     app.include_router(_health(readiness))
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
-    of_organisations = [
-        router
-        for pipeline in catalogue.PIPELINES
-        if pipeline.audience is Audience.ORGANISATION and pipeline.name in parts
-        for router in parts[pipeline.name].routers
-    ]
-    importing = {
-        route.path
-        for router in (*of_organisations, runs.router)
-        for route in router.routes
-        if isinstance(route, APIRoute)
-    }
     own = {name: part.pages for name, part in parts.items() if part.pages is not None}
     site = open_site(own, tokens, settings)
     errors = ErrorPages(site, _first_parts(parts))
-    handle_problems(app, problems, partial(refusal_of, importing=importing), errors.instead_of)
+    handle_problems(app, problems, refusal_of, errors.instead_of)
     _describe(app, parts)
     pages = pages_router(site, own, inbox, namespace=namespace)
     app.include_router(pages, include_in_schema=False)
@@ -160,19 +172,16 @@ def _first_parts(parts: Mapping[str, GatewayPart]) -> set[str]:
     return {"health", "openapi.json", *(path.split("/")[1] for path in paths)}
 
 
-def _operation_id(route: APIRoute) -> str:
-    """What clients made from the document call an endpoint, wherever it moves: `listImports`."""
-    first, *words = route.name.split("_")
-    return first + "".join(map(str.capitalize, words))
-
-
-def _middleware(settings: GatewaySettings, uploads: Sequence[str]) -> list[Middleware]:
+def _middleware(
+    settings: GatewaySettings, uploads: Sequence[str], audit: SqlAudit
+) -> list[Middleware]:
     https = (settings.public_url or "").startswith("https://")
     middleware = [
         Middleware(CountedResponses),
         Middleware(SecurityHeaders, https=https),
         Middleware(KnownHosts, hosts=settings.hosts),
         Middleware(SmallBodies, uploads=uploads),
+        Middleware(Noted, audit=audit),
     ]
     if settings.cors_origins:
         middleware.insert(

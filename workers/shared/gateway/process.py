@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from adapters.database.access import SqlApiTokens
 from adapters.database.runs import SqlRuns
 from workers.shared.connect import connect, read_config
 from workers.shared.gateway.app import create_app, open_parts, part_settings
@@ -198,8 +199,9 @@ async def run_gateway(
             app = create_app(
                 open_parts(Context(environment, client, resources), of_parts),
                 Inbox(client, SqlRuns(resources.database)),
+                resources.database,
                 readiness,
-                Tokens(settings.tokens),
+                Tokens(settings.tokens, SqlApiTokens(resources.database)),
                 settings,
                 environment=environment,
                 namespace=client.namespace,

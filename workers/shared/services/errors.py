@@ -157,4 +157,4 @@ class QueueUnavailable(ServiceUnavailable):
 
 def no_role() -> Forbidden:
     """The refusal for a caller without any role."""
-    return Forbidden("your token has none of the roles viewer, importer and operator")
+    return Forbidden("your token has none of the roles viewer, mapper, operator and admin")

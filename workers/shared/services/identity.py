@@ -1,44 +1,132 @@
-"""Who asks."""
+"""Who asks, and what their roles allow."""
 
-from dataclasses import dataclass
+import os
+import pwd
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
+from adapters.ports.access import Actor
 from workers.shared.services.errors import Forbidden
 
 VIEWER: Final = "viewer"
-"""Reads the imports of their organisations."""
-IMPORTER: Final = "importer"
-"""Does everything with the imports of their organisations."""
+"""Reads what belongs to an organisation."""
+MAPPER: Final = "mapper"
+"""As a viewer, and uploads files and answers what imports ask."""
 OPERATOR: Final = "operator"
-"""As an importer, and sees in the inbox what every pipeline waits for."""
-ROLES: Final = frozenset({VIEWER, IMPORTER, OPERATOR})
+"""As a mapper, and does what belongs to no organisation, in every pipeline."""
+ADMIN: Final = "admin"
+"""As an operator, and makes API tokens and reads the audit."""
+_LONGEST: Final = 200
+"""Characters of a name."""
+ROLES: Final = (VIEWER, MAPPER, OPERATOR, ADMIN)
+"""Each role includes those before it."""
+
+
+def includes(held: Collection[str], role: str) -> bool:
+    """Whether one of some roles is a role, or includes it."""
+    return not frozenset(held).isdisjoint(ROLES[ROLES.index(role) :])
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A person, by their token."""
+    """A person, a program or a command that acts."""
 
     subject: str
     organisations: tuple[int, ...]
     """The first one is theirs where a request names none."""
     roles: frozenset[str]
+    """In all of the organisations, and for what belongs to none."""
     name: str | None = None
     email: str | None = None
+    by: Actor = "person"
+    roles_in: Mapping[int, frozenset[str]] = field(
+        default_factory=dict[int, frozenset[str]], hash=False
+    )
+    """Further roles, by organisation."""
+
+    def may(self, role: str, organisation: int | None = None) -> bool:
+        """Whether they have a role, or one that includes it.
+
+        Args:
+            role: One of `ROLES`.
+            organisation: Whose things they are about; None: what belongs to no organisation.
+        """
+        if organisation is None:
+            return includes(self.roles, role)
+        if organisation not in self.organisations:
+            return False
+        return includes(self.roles | self.roles_in.get(organisation, frozenset()), role)
+
+    def where(self, role: str) -> tuple[int, ...]:
+        """The organisations in which they have a role."""
+        return tuple(each for each in self.organisations if self.may(role, each))
+
+    def may_anywhere(self, role: str) -> bool:
+        """Whether they have a role in some organisation, or for what belongs to none."""
+        return self.may(role) or bool(self.where(role))
 
     @property
     def may_read(self) -> bool:
         """Any of the known roles reads."""
-        return bool(self.roles & ROLES)
+        return self.may_anywhere(VIEWER)
 
     @property
     def may_write(self) -> bool:
-        """Importers and operators decide, upload and cancel."""
-        return bool(self.roles & {IMPORTER, OPERATOR})
+        """Mappers decide, upload and cancel."""
+        return self.may_anywhere(MAPPER)
 
     @property
     def is_operator(self) -> bool:
         """Operators see what every pipeline waits for."""
-        return OPERATOR in self.roles
+        return self.may(OPERATOR)
+
+
+def acting_user(environment: Mapping[str, str]) -> str:
+    """Return the operating system's name for the user whom this process belongs to."""
+    for name in ("USER", "LOGNAME", "USERNAME"):
+        if named := environment.get(name, "").strip():
+            return named[:_LONGEST]
+    uid = os.getuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        # As in a container that runs as a number.
+        return f"uid {uid}"
+
+
+def local_identity(
+    environment: Mapping[str, str],
+    user: str | None = None,
+    organisations: Sequence[int] = (),
+    email: str | None = None,
+) -> Identity:
+    """Return who acts at a machine of docflow: whoever has its settings may do everything.
+
+    Args:
+        environment: Of the process.
+        user: For whom it acts; None: for the user whom it belongs to.
+        organisations: For which.
+        email: Mail address of the user.
+    """
+    name = user or acting_user(environment)
+    return Identity(name, tuple(organisations), frozenset({ADMIN}), email=email, by="command")
+
+
+def require_role(who: Identity, role: str, organisation: int | None) -> None:
+    """Refuse callers who lack a role in an organisation.
+
+    Args:
+        who: The caller.
+        role: The least that is needed.
+        organisation: None: what is asked for belongs to no organisation.
+
+    Raises:
+        Forbidden: The caller has neither the role nor one that includes it.
+    """
+    if not who.may(role, organisation):
+        where = "" if organisation is None else f" in organisation {organisation}"
+        raise Forbidden(f"your roles{where} do not allow this; ask for the role {role}")
 
 
 def require_operator(who: Identity, what: str) -> None:

@@ -15,7 +15,7 @@ from adapters.ports.errors import PortError
 from workers import catalogue
 from workers.shared.register import Audience, Pipeline, Run, recognise
 from workers.shared.services.errors import TemporalUnavailable, no_role
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import VIEWER, Identity
 from workers.shared.services.outages import OutageView, open_outages
 from workers.shared.services.runs import PARKED, TemporalRuns, needing_attention, quoted
 from workflows.shared import attributes
@@ -231,7 +231,7 @@ def inbox_scope(who: Identity) -> str | None:
         for pipeline in catalogue.PIPELINES
         if pipeline.audience is Audience.ORGANISATION
     ]
-    mine = ", ".join(f"'{organisation:d}'" for organisation in who.organisations)
+    mine = ", ".join(f"'{organisation:d}'" for organisation in who.where(VIEWER))
     alternatives = [
         f"(Pipeline = '{name}' AND OrganisationId IN ({mine}))" for name in shared if mine
     ]

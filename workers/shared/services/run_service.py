@@ -20,7 +20,7 @@ from workers.shared.services.errors import (
     WrongState,
     no_role,
 )
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import VIEWER, Identity
 from workers.shared.services.inbox import MOST, gather_bounded, inbox_scope
 from workers.shared.services.lists import watched
 from workers.shared.services.run_actions import (
@@ -328,4 +328,4 @@ def visible_to(who: Identity) -> Visible:
     if not who.may_read:
         raise no_role()
     shared = [each.name for each in catalogue.PIPELINES if each.audience is Audience.ORGANISATION]
-    return Visible(who.organisations, shared, others=who.is_operator)
+    return Visible(who.where(VIEWER), shared, others=who.is_operator)

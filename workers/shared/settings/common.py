@@ -140,6 +140,11 @@ class RetentionSettings(Settings):
         validation_alias="DOCFLOW_KEEP_RESUBMITTED_DAYS",
         description="days that rejected messages are kept after they were sent again",
     )
+    audit: Annotated[int, Whole(30, _DAYS)] = Field(
+        730,
+        validation_alias="DOCFLOW_KEEP_AUDIT_DAYS",
+        description="days that entries of the audit are kept",
+    )
     documents: Annotated[
         int | None, Whole(30, _DAYS), Setting(kind="whole number", default="for ever")
     ] = Field(

@@ -559,6 +559,42 @@ def upgrade() -> None:
     sa.Column('etag', sa.Text(), nullable=True),
     sa.PrimaryKeyConstraint('case_id', 'batch_id', 'document_id', 'event_type', 'step', 'message_key', name='pk_process_checkpoints')
     )
+    op.create_table('api_tokens',
+    sa.Column('id', sa.BigInteger(), nullable=False),
+    sa.Column('name', sa.Text(), nullable=False),
+    sa.Column('organisation_id', sa.BigInteger(), nullable=True),
+    sa.Column('roles', JSONB(), nullable=False),
+    sa.Column('sha256', sa.Text(), nullable=False),
+    sa.Column('beginning', sa.Text(), nullable=False),
+    sa.Column('made_by', sa.Text(), nullable=False),
+    sa.Column('made_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('expires_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('last_used_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('revoked_at', sa.DateTime(timezone=True), nullable=True),
+    sa.PrimaryKeyConstraint('id', name='pk_api_tokens')
+    )
+    op.create_index('ix_api_tokens_organisation_id_id', 'api_tokens', ['organisation_id', 'id'], unique=False)
+    op.create_table('audit',
+    sa.Column('id', sa.BigInteger(), nullable=False),
+    sa.Column('at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('organisation_id', sa.BigInteger(), nullable=True),
+    sa.Column('who', sa.Text(), nullable=False),
+    sa.Column('by', sa.Text(), nullable=False),
+    sa.Column('action', sa.Text(), nullable=False),
+    sa.Column('object', sa.Text(), nullable=True),
+    sa.Column('before', JSONB(), nullable=True),
+    sa.Column('after', JSONB(), nullable=True),
+    sa.Column('reason', sa.Text(), nullable=True),
+    sa.Column('from_where', sa.Text(), nullable=True),
+    sa.Column('request_id', sa.Text(), nullable=True),
+    sa.Column('status', sa.Integer(), nullable=True),
+    sa.PrimaryKeyConstraint('id', name='pk_audit')
+    )
+    op.create_index('ix_audit_action_id', 'audit', ['action', 'id'], unique=False)
+    op.create_index('ix_audit_object_id', 'audit', ['object', 'id'], unique=False)
+    op.create_index('ix_audit_organisation_id_id', 'audit', ['organisation_id', 'id'], unique=False)
+    op.create_index('ix_audit_who_id', 'audit', ['who', 'id'], unique=False)
+    op.create_index('ix_audit_at', 'audit', ['at'], unique=False)
     op.create_table('rejected_messages',
     sa.Column('id', sa.BigInteger(), nullable=False),
     sa.Column('queue', sa.Text(), nullable=False),

@@ -2,21 +2,28 @@
 
 import asyncio
 import base64
+import hmac
 import json
+import math
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Final, cast
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx
 from joserfc import jws, jwt
 from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
 from joserfc.jwk import Key, KeySet, OctKey
 
+from adapters.ports.access import PREFIX, USE_NOTED_EACH, ApiToken, hash_of
 from workers.shared.errors import SettingsError
 from workers.shared.services.identity import ROLES, Identity
 from workers.shared.settings.gateway import SHARED_KEY, TokenSettings
+
+if TYPE_CHECKING:
+    from adapters.database.access import SqlApiTokens
 
 LONGEST_TOKEN: Final = 16_384
 """Characters."""
@@ -24,12 +31,18 @@ _LONGEST_SUBJECT: Final = 200
 _MOST_ORGANISATIONS: Final = 1000
 _LARGEST_ID: Final = 2**53
 """Of an organisation: the largest number that every reader of JSON keeps."""
+_DIGITS: Final = 20
 _LARGEST_KEY_SET: Final = 1 << 20
 """Bytes of an answer with public keys."""
 _FETCH_AGAIN_AFTER: Final = 30.0
 """Seconds between two fetches of public keys, whatever key ids tokens name."""
 _TRY_AGAIN_AFTER: Final = 5.0
 """The same after a fetch that failed."""
+_PROGRAM_TOKENS_LAST: Final = 5.0
+"""Seconds after which a program's token is read again, so that a revoked one is refused."""
+_MOST_PROGRAM_TOKENS: Final = 1_000
+"""Read and kept at once."""
+_DIGITS_ONLY: Final = re.compile(r"[1-9][0-9]{0,18}")
 _KEYS_LAST: Final = 3600.0
 """Seconds after which public keys are fetched again, so that a revoked one is dropped."""
 
@@ -50,6 +63,63 @@ class KeysUnavailable(Exception):
     """The identity provider's public keys cannot be fetched."""
 
 
+class ProgramTokens:
+    """Verifies the tokens that programs are given; a revoked one is refused within seconds.
+
+    Args:
+        store: Where they are.
+        clock: Seconds, for the age of what was read.
+    """
+
+    def __init__(
+        self, store: "SqlApiTokens", *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._read: dict[int, tuple[float, tuple[ApiToken, str] | None]] = {}
+        self._noted: dict[int, float] = {}
+
+    async def identify(self, text: str) -> Identity:
+        """Check a token and return what it may do.
+
+        Raises:
+            Unauthorised: There is none like it, or it has expired or was revoked.
+            PortError: The database is not available.
+        """
+        id, _, secret = text.removeprefix(PREFIX).partition("_")
+        found = await self._found(int(id)) if _DIGITS_ONLY.fullmatch(id) else None
+        # Compared also if there is none: the time that it takes says nothing.
+        token, stored = found or (None, hash_of(""))
+        if not hmac.compare_digest(hash_of(secret), stored) or token is None:
+            raise Unauthorised("the token is not valid: nobody made it here")
+        if token.revoked_at is not None:
+            raise Unauthorised("the token was revoked; get a new one")
+        if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
+            raise Unauthorised("the token has expired; get a new one")
+        if self._clock() - self._noted.get(token.id, -math.inf) > USE_NOTED_EACH.total_seconds():
+            self._noted[token.id] = self._clock()
+            await self._store.note_use(token.id)
+        own, roles = token.organisation_id, frozenset(token.roles).intersection(ROLES)
+        return Identity(
+            f"{token.name} (token {token.id})",
+            organisations=() if own is None else (own,),
+            roles=roles if own is None else frozenset(),
+            name=token.name,
+            by="token",
+            roles_in={} if own is None else {own: roles},
+        )
+
+    async def _found(self, id: int) -> tuple[ApiToken, str] | None:
+        at, found = self._read.get(id, (None, None))
+        if at is not None and self._clock() - at < _PROGRAM_TOKENS_LAST:
+            return found
+        found = await self._store.find(id)
+        if len(self._read) >= _MOST_PROGRAM_TOKENS:
+            self._read.clear()
+        self._read[id] = (self._clock(), found)
+        return found
+
+
 class Tokens:
     """Verifies tokens and returns their owner.
 
@@ -59,6 +129,7 @@ class Tokens:
     def __init__(
         self,
         settings: TokenSettings,
+        programs: "SqlApiTokens | None" = None,
         *,
         transport: httpx.AsyncBaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -67,10 +138,12 @@ class Tokens:
 
         Args:
             settings: Issuer, audience, algorithm and keys.
+            programs: Tokens of programs; None: there are none.
             transport: How public keys are fetched; the network when None.
             clock: Seconds, for the age of public keys.
         """
         self._settings = settings
+        self._programs = None if programs is None else ProgramTokens(programs)
         self._registry = jws.JWSRegistry(algorithms=[settings.algorithm])
         self._shared = OctKey.import_key(settings.key) if settings.key else None
         self._transport = transport
@@ -86,8 +159,11 @@ class Tokens:
         Raises:
             Unauthorised: It is malformed, forged, expired, or not meant for docflow.
             KeysUnavailable: It cannot be checked, as no public keys can be had.
+            PortError: It is a program's, and the database is not available.
         """
         _refuse_long(token)
+        if self._programs is not None and token.startswith(PREFIX):
+            return await self._programs.identify(token)
         if _header(token).get("alg") != self._settings.algorithm:
             raise Unauthorised(f"the token is not valid: it must be {self._settings.algorithm}")
         try:
@@ -174,7 +250,7 @@ def mint_token(
     *,
     subject: str,
     organisations: Sequence[int],
-    roles: Sequence[str] = ("importer",),
+    roles: Sequence[str] = ("mapper",),
     name: str | None = None,
     email: str | None = None,
     lasts: timedelta = timedelta(hours=12),
@@ -189,8 +265,8 @@ def mint_token(
             "tokens come from your identity provider (DOCFLOW_JWT_JWKS_URL is set); "
             "only with DOCFLOW_JWT_KEY they can be made here"
         )
-    if unknown := sorted(set(roles) - ROLES):
-        raise SettingsError(f"unknown role {unknown[0]!r}; known are {', '.join(sorted(ROLES))}")
+    if unknown := sorted(set(roles) - set(ROLES)):
+        raise SettingsError(f"unknown role {unknown[0]!r}; known are {', '.join(ROLES)}")
     now = int(time.time())
     claims: dict[str, Any] = {
         "iss": settings.issuer,
@@ -238,17 +314,40 @@ def _identity(claims: Mapping[str, Any]) -> Identity:
             f"claim organisations must be a list of up to {_MOST_ORGANISATIONS} whole numbers "
             f"from 1 to {_LARGEST_ID}"
         )
-    roles: object = claims.get("roles", [])
-    if not isinstance(roles, list) or not all(
-        isinstance(role, str) for role in cast("list[object]", roles)
-    ):
-        raise Unauthorised("claim roles must be a list of words")
+    roles, roles_in = _roles(claims.get("roles", []))
     return Identity(
         subject=subject,
-        organisations=tuple(dict.fromkeys(cast("list[int]", organisations))),
-        roles=frozenset(cast("list[str]", roles)) & ROLES,
+        organisations=tuple(dict.fromkeys([*cast("list[int]", organisations), *roles_in])),
+        roles=roles,
+        roles_in=roles_in,
         name=_text(claims, "name"),
         email=_text(claims, "email"),
+    )
+
+
+def _roles(claim: object) -> tuple[frozenset[str], Mapping[int, frozenset[str]]]:
+    """Roles everywhere, and those by organisation; words that are no roles of ours are ignored."""
+    if _are_words(claim):
+        return frozenset(cast("list[str]", claim)).intersection(ROLES), {}
+    if isinstance(claim, dict):
+        by_id = {_id(key): each for key, each in cast("dict[str, object]", claim).items()}
+        if _are_ids([*by_id]) and all(map(_are_words, by_id.values())):
+            return frozenset(), {
+                id: frozenset(words).intersection(ROLES)
+                for id, words in cast("dict[int, list[str]]", by_id).items()
+            }
+    raise Unauthorised(
+        "claim roles must be a list of words, or an object with such a list for each organisation"
+    )
+
+
+def _id(key: str) -> int:
+    return int(key) if key.isascii() and key.isdecimal() and len(key) < _DIGITS else 0
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(word, str) for word in cast("list[object]", value)
     )
 
 

@@ -3,20 +3,17 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Collection
 from typing import Annotated, Final, cast
 
 from fastapi import Depends, Query
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import AfterValidator
 from starlette.requests import Request
 
-from adapters.ports.errors import PortError
-from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
-from workers.shared.services.errors import Forbidden, ServiceError, no_role
-from workers.shared.services.identity import IMPORTER, OPERATOR, Identity
+from workers.shared.gateway.http.auth import Tokens, Unauthorised
+from workers.shared.services.errors import Refused
+from workers.shared.services.identity import Identity
 from workers.shared.services.lists import Cursor
 
 _LONGEST: Final = 1_000
@@ -84,15 +81,22 @@ Before = Annotated[
 
 
 def cursor_of(before: str | None) -> Cursor | None:
-    """The cursor that a parameter names; None: the first page is asked for."""
-    return None if before is None else Cursor.read(before)
+    """The cursor that a parameter names; None: the first page is asked for.
+
+    Raises:
+        Refused: It is none.
+    """
+    try:
+        return None if before is None else Cursor.read(before)
+    except ValueError as error:
+        raise Refused("cursor: send `next` of the page before") from error
 
 
 BEARER: Final = HTTPBearer(
     auto_error=False,
     bearerFormat="JWT",
     scheme_name="token",
-    description="A JSON Web Token with the claims sub, organisations and roles.",
+    description="A JSON Web Token with the claims sub, organisations and roles, or an API token.",
 )
 
 
@@ -108,48 +112,23 @@ async def identify(
     """
     if credentials is None:
         raise Unauthorised("send a token in the header Authorization: Bearer ...", missing=True)
+    if (known := getattr(request.state, "who", None)) is not None:
+        return cast("Identity", known)
     tokens = cast("Tokens", request.app.state.tokens)
-    return await tokens.identify(credentials.credentials)
+    request.state.who = who = await tokens.identify(credentials.credentials)
+    return who
 
 
 Who = Annotated[Identity, Depends(identify)]
 
 
-Refusal = Unauthorised | KeysUnavailable | ServiceError | PortError
-
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-async def refusal_of(request: Request, importing: Collection[str]) -> Refusal | None:
-    """Why the caller of an endpoint has no access to it; None: nothing speaks against it so far.
-
-    The web framework reads a body before it asks who sent it, so this is asked when the body, or
-    another part of the request, cannot be read.
-
-    Args:
-        request: To an endpoint.
-        importing: Paths of endpoints where an importer may change something; of the others only
-            an operator may.
-    """
-    route = request.scope.get("route")
-    if not isinstance(route, APIRoute) or not _asks_who(route.dependant):
-        return None
-    try:
-        credentials: HTTPAuthorizationCredentials | None = await BEARER(request)
-        who = await identify(request, credentials)
-    except (Unauthorised, KeysUnavailable, PortError) as refused:
-        return refused
-    if not who.may_read:
-        return no_role()
-    if request.method in _READING:
-        return None
-    role = IMPORTER if route.path in importing else OPERATOR
-    may = who.may_write if role == IMPORTER else who.is_operator
-    return None if may else Forbidden(f"your roles do not allow this; ask for the role {role}")
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
 
 
-def _asks_who(dependant: Dependant) -> bool:
-    return dependant.call is identify or any(map(_asks_who, dependant.dependencies))
+def asks_who(dependant: Dependant) -> bool:
+    """Whether an endpoint needs a token."""
+    return dependant.call is identify or any(map(asks_who, dependant.dependencies))
 
 
 FIELD: Final = "csrf"

@@ -341,5 +341,7 @@ class PipelinePages:
     """Workflow id of a run without a page to the command that shows it, for the inbox."""
     alike: Callable[[str, str], Alike] | None = None
     """`DocumentType` of a run and what it asks to what it shares with others; None: none does."""
+    reading: Sequence[str] = ()
+    """Paths of forms that change nothing: the audit has no entry of them."""
     answer_at: str = ""
     """Part of a run's page where it is answered, as `#answer`."""

@@ -18,6 +18,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from workers import catalogue
+from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.answers import event_stream
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import Who, cursor_of
@@ -169,6 +170,7 @@ class AboutRun(APIRoute):
 about = APIRouter(route_class=AboutRun)
 router = APIRouter(prefix="/api/v1", tags=["runs"], responses=problem_responses(401, 403, 422, 503))
 _ONE: Final = problem_responses(404)
+_STREAM_OF_ONE: Final[dict[int | str, dict[str, Any]]] = {**_EVENTS["responses"], **_ONE}
 
 
 @router.get("/runs")
@@ -191,8 +193,10 @@ async def list_runs(
     )
 
 
-@router.post("/runs/answers")
-async def answer_runs(service: TheService, who: Who, body: AnswerAllBody) -> AnsweredAll:
+@router.post("/runs/answers", responses=problem_responses(400))
+async def answer_runs(
+    service: TheService, who: Who, act: TheAct, body: AnswerAllBody
+) -> AnsweredAll:
     """Give the same answer to all runs that need attention and fit.
 
     With `dry_run`, which is the default, nothing is answered.
@@ -210,24 +214,33 @@ async def answer_runs(service: TheService, who: Who, body: AnswerAllBody) -> Ans
     done = await service.answer_all(
         who, wanted, request, parked_for=chosen.reason, dry_run=body.dry_run
     )
-    return AnsweredAll(
+    answered = AnsweredAll(
         dry_run=body.dry_run,
         found=[each.id for each in done.found],
         left_out=done.left_out,
         failed=dict(done.failed),
         more=done.more,
     )
+    act.reason, act.after = body.reason, {"answer": body.answer, **answered.model_dump()}
+    return answered
 
 
-@router.post("/runs/{id:path}/{answer}", responses=problem_responses(404, 409))
+@router.post("/runs/{id:path}/{answer}", responses=problem_responses(400, 404, 409))
 async def answer_run(
-    service: TheService, who: Who, id: str, answer: Verb, body: AnswerBody | None = None
+    service: TheService,
+    who: Who,
+    act: TheAct,
+    id: str,
+    answer: Verb,
+    body: AnswerBody | None = None,
 ) -> RunDetail:
     """Answer a run: `retry`, `skip`, `fail` or `cancel`; the run afterwards.
 
     The answer is applied when this returns. The run's own row may follow a moment later.
     """
     given = body or AnswerBody()
+    # A corrected input may hold secrets.
+    act.reason, act.after = given.reason, {"answer": answer, "changes": given.changes}
     correction = None if given.input is None else json.dumps(given.input).encode()
     request = AnswerRequest(
         answer, reason=given.reason, correction=correction, changes=given.changes
@@ -261,7 +274,7 @@ async def get_run_report(service: TheService, who: Who, id: str) -> Response:
     return FileResponse(target, filename=name, background=BackgroundTask(remove))
 
 
-@about.get("/runs/{id:path}/events", **_EVENTS)
+@about.get("/runs/{id:path}/events", response_class=StreamingResponse, responses=_STREAM_OF_ONE)
 async def watch_run(
     service: TheService, who: Who, id: str, request: Request, last_event_id: LastEventId = None
 ) -> Response:

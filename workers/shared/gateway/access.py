@@ -1,0 +1,259 @@
+"""The one door of the gateway: who comes in, and what is noted of what they change."""
+
+import logging
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, cast
+
+from fastapi import Depends, Request
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from adapters.database.access import SqlAudit
+from adapters.ports.access import Act
+from adapters.ports.errors import PortError
+from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
+from workers.shared.gateway.http.requests import BEARER, READING, asks_who, identify
+from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.services.errors import Forbidden, ServiceError, no_role
+from workers.shared.services.identity import ADMIN, MAPPER, OPERATOR, VIEWER, Identity
+
+logger = logging.getLogger(__name__)
+
+_FORBIDDEN: Final = 403
+_REFUSED: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """What an operation needs."""
+
+    role: str
+    """The least one."""
+    of_all: bool = False
+    """For what belongs to no organisation; else the role in one organisation opens the door, and
+    the operation checks whose things it is about."""
+
+
+ROLES_OF: Final[Mapping[Least, str]] = {
+    Least(VIEWER): """
+        readInbox listRuns getRun getRunTimeline getRunReport watchRun watchRuns
+        listImports getImport watchImport listTypes downloadTemplate listContexts
+        preview getSkippedRows getColumns getCells getQuestions getCandidates exportValues
+        getReview getReviewRows getReviewOperations getRememberedOperations exportReview
+        getResults getSummary getReport getDecisions getUndo
+        listLearntColumns listLearntValues listLearntOperations
+        landingPage description conformance queryables collections collection collectionQueryables
+        items item asset search searchByBody
+    """,
+    Least(MAPPER): """
+        answerRun answerRuns
+        createImport startImport retryImport cancelImport reassignImport makeContext
+        changeLayout putSkippedRows putColumns confirmColumns
+        putCells applyRules confirmCells uploadValues
+        changeReview previewReviewChange importReview uploadReview
+        undoImport previewUndo
+        learnColumn forgetColumn learnValue forgetValue forgetOperation
+    """,
+    Least(OPERATOR, of_all=True): """
+        getDocument answerDocument retryDocument
+        sendEvent listEvents showEvent
+        submitJob listJobs getJob cancelJob restartJob answerJob listTasks watchJob
+        listDeliveries sendAgain
+    """,
+    Least(ADMIN): """
+        listAudit listTokens getToken makeToken revokeToken
+    """,
+}
+"""Every operation of the API by what it needs; docs/reference/access.md shows it.
+
+Those that an extension brings stand in its `GatewayPart.roles`. One that stands nowhere is for
+admins of the whole installation.
+"""
+LEAST: Final[Mapping[str, Least]] = {
+    operation: least for least, operations in ROLES_OF.items() for operation in operations.split()
+}
+UNLISTED: Final = Least(ADMIN, of_all=True)
+CHANGES_NOTHING: Final = frozenset({"searchByBody", "previewReviewChange"})
+"""Operations that need a body to read by: the audit has no entry of them."""
+
+
+def operation_id(route: APIRoute) -> str:
+    """What clients made from the document call an endpoint, wherever it moves: `listImports`."""
+    first, *words = route.name.split("_")
+    return first + "".join(map(str.capitalize, words))
+
+
+async def enter(request: Request) -> None:
+    """Let a caller in who may do what they ask for, and note what they are about to change.
+
+    It is a dependency of every route of the application: no endpoint can forget it. The entry of
+    the audit is written first, without a status, and `Noted` adds the status before the answer is
+    sent. If the entry cannot be written, the request fails with 503 and nothing is changed. If the
+    gateway dies in between, an entry without a status stays.
+
+    Raises:
+        Unauthorised: The operation needs a token, and there is none or it is not valid.
+        KeysUnavailable: The token cannot be checked at the moment.
+        Forbidden: The caller lacks the role.
+        PortError: The database is not available.
+    """
+    act = await _checked(request)
+    state = request.app.state
+    if act is not None and request.method not in READING and act.action not in state.reading:
+        await cast("SqlAudit", state.audit).begin(act)
+
+
+async def refusal_of(request: Request) -> Exception | None:
+    """Return why the sender of a request that cannot be read has no access; None: they have.
+
+    The web framework reads a body before it asks who sent it.
+    """
+    if hasattr(request.state, "act"):
+        return None
+    try:
+        await _checked(request)
+    except (Unauthorised, KeysUnavailable, ServiceError, PortError) as refused:
+        return refused
+    return None
+
+
+async def _checked(request: Request) -> Act | None:
+    """What the caller does, if they may; None: nobody has to be known for it."""
+    route = request.scope["route"]
+    if not isinstance(route, APIRoute):
+        return None
+    if not asks_who(route.dependant):
+        # Pages say themselves that a person has to sign in.
+        visitor = None if request.method in READING else await _visitor(request)
+        if visitor is None:
+            return None
+        act = request.state.act = _act(request, f"{request.method} {route.path}", visitor)
+        return act
+    who = await identify(request, await BEARER(request))
+    operation = operation_id(route)
+    act = request.state.act = _act(request, operation, who)
+    least = cast("Mapping[str, Least]", request.app.state.least).get(operation, UNLISTED)
+    if not who.may_read:
+        raise no_role()
+    if not (who.may(least.role) if least.of_all else who.may_anywhere(least.role)):
+        raise Forbidden(f"your roles do not allow this; ask for the role {least.role}")
+    return act
+
+
+async def _visitor(request: Request) -> Identity | None:
+    """Who is signed in; None: nobody."""
+    session = request.cookies.get(COOKIE)
+    try:
+        return await cast("Tokens", request.app.state.tokens).identify(session) if session else None
+    except (Unauthorised, KeysUnavailable):
+        return None
+
+
+def _act(request: Request, action: str, who: Identity) -> Act:
+    # What stands beside an id says what is done to it.
+    parts = request.path_params
+    named = [str(parts["id"])] if "id" in parts else [str(each) for each in parts.values()]
+    return Act(
+        who.subject,
+        who.by,
+        action,
+        organisation_id=who.organisations[0] if len(who.organisations) == 1 else None,
+        object="/".join(named) or None,
+        from_where=None if request.client is None else request.client.host,
+        request_id=request.headers.get("X-Request-Id"),
+    )
+
+
+def _act_of(request: Request) -> Act:
+    return cast("Act", request.state.act)
+
+
+TheAct = Annotated[Act, Depends(_act_of)]
+"""What the entry of a request says: an endpoint may add what it changed, and why."""
+
+
+class Noted:
+    """Adds to an entry of the audit how the request was answered.
+
+    A caller who is refused for lack of a role has an entry as well, whatever they asked for.
+
+    Args:
+        app: What answers.
+        audit: Where the entries are.
+    """
+
+    def __init__(self, app: ASGIApp, *, audit: SqlAudit) -> None:
+        self._app = app
+        self._audit = audit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+
+        async def send_noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                made = Headers(raw=message.get("headers", [])).get("Location")
+                name = made and made.removeprefix(f"{scope['path']}/")
+                await self._note(state.pop("act", None), message["status"], name)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_noted)
+        except Exception:
+            await self._note(state.pop("act", None), 500, None)
+            raise
+
+    async def _note(self, act: Act | None, status: int, made: str | None) -> None:
+        if act is None or (act.id is None and status != _FORBIDDEN):
+            return
+        if act.object is None and status < _REFUSED:
+            act.object = made
+        try:
+            if act.id is None:
+                await self._audit.begin(act, status)
+            else:
+                await self._audit.end(act, status)
+        except PortError as error:
+            logger.warning(
+                "the audit lacks that %s of %s was answered with %s: %s",
+                *(act.action, act.who, status, error),
+            )
+
+
+_INTRO: Final = """\
+# Access
+
+Generated by `python -m workers.shared.gateway.access`; a test compares the two.
+
+Each operation of the API needs a token with a role. Each role includes those before it: viewer,
+mapper, operator, admin. The claim `roles` of a token is a list, which counts in all organisations
+of the token, or an object with a list for each organisation.
+
+If an operation belongs to an **organisation**, the role counts in the organisation of what is read
+or changed. If it belongs to the **installation**, only a list of roles opens it. A caller who lacks
+the role gets 403, and the audit has an entry of the attempt. What belongs to another organisation
+is not found (404).
+
+Each change has an entry in the audit, also one by a form of a page: `GET /api/v1/audit` lists them.
+
+| operation | least role | belongs to |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return the reference page of all operations, as Markdown."""
+    rows = (
+        f"| `{name}` | {least.role} | {'the installation' if least.of_all else 'an organisation'} |"
+        for name, least in sorted(LEAST.items())
+    )
+    return _INTRO + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
