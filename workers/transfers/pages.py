@@ -24,7 +24,7 @@ from workers.shared.gateway.pages.site import (
 from workers.shared.register import Context
 from workers.shared.services.errors import NotFound, Refused, ServiceError
 from workers.shared.services.identity import Identity
-from workers.transfers import api, labels
+from workers.transfers import api, labels, v1
 from workers.transfers.factory import transfer_service
 from workers.transfers.redrive import Answered, ParkedGroups, Redrives
 from workers.transfers.resources import route_store
@@ -34,7 +34,7 @@ from workers.transfers.settings import queues_of
 from workflows.shared.notifications import cause_key, failure_fingerprint
 from workflows.shared.parking import Decision
 from workflows.transfers.events import EVENT_BYTES
-from workflows.transfers.routes import ANY, RouteRule
+from workflows.transfers.routes import ANY
 
 GROUPS: Final = "/transfers/waiting"
 _SHOWN: Final = 100
@@ -195,8 +195,7 @@ class RoutesPage:
         status: int = 200,
         **context: Any,
     ) -> Response:
-        found = await self._service.listing(visitor.who, queue or None)
-        rules = [each for each in found.rules if _holds(each, find)]
+        found = await self._service.listing(visitor.who, queue or None, find)
         address = "/routes?" + "".join(
             urlencode({name: value}) + "&"
             for name, value in (("queue", queue), ("find", find))
@@ -219,8 +218,8 @@ class RoutesPage:
             queue=queue,
             find=find,
             queues=self._service.queues,
-            rules=rules[page * _PAGE : (page + 1) * _PAGE],
-            total=len(rules),
+            rules=found.rules[page * _PAGE : (page + 1) * _PAGE],
+            total=len(found.rules),
             page=page,
             size=_PAGE,
             address=address,
@@ -229,12 +228,6 @@ class RoutesPage:
             trail=await self._service.trail(visitor.who, 20),
             any=ANY,
         )
-
-
-def _holds(rule: RouteRule, find: str) -> bool:
-    wanted = find.strip().casefold()
-    texts = (rule.queue, rule.rule, rule.account_id, rule.source, rule.type, rule.subject)
-    return not wanted or any(wanted in each.casefold() for each in texts)
 
 
 def _remarks(found: RouteListing) -> list[str]:
@@ -458,7 +451,8 @@ def part_of(
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
-        routers=(api.router,),
+        further={RouteService: routes},
+        routers=(api.router, v1.routes),
         pages=PipelinePages(
             routes=pages,
             templates=TEMPLATES,

@@ -42,6 +42,8 @@ class GatewayPart:
 
     service: Any
     """What its endpoints ask; they find it by the pipeline's name in `app.state.services`."""
+    further: Mapping[type, Any] = field(default_factory=dict[type, Any])
+    """What else they ask, by its class, as they find it with `the`."""
     description: str = ""
     """Of its API, for the OpenAPI document."""
     routers: Sequence[APIRouter] = ()
@@ -87,6 +89,7 @@ def create_app(
     tokens: Tokens,
     settings: GatewaySettings,
     *,
+    shared: Mapping[type, Any] | None = None,
     namespace: str = "default",
     stopping: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
@@ -98,6 +101,7 @@ def create_app(
         readiness: Whether requests can be answered.
         tokens: Verifies the tokens of callers.
         settings: How it behaves.
+        shared: Services of all pipelines, by class; None: only the document is wanted.
         namespace: Of Temporal, for links into its user interface.
         stopping: Whether the process is about to end, so that open event streams do too.
     """
@@ -114,6 +118,11 @@ def create_app(
         middleware=_middleware(settings, uploads),
     )
     app.state.services = {name: part.service for name, part in parts.items()}
+    app.state.by_class = {
+        **(shared or {}),
+        **{type(part.service): part.service for part in parts.values()},
+        **{kind: each for part in parts.values() for kind, each in part.further.items()},
+    }
     app.state.inbox = inbox
     app.state.runs = RunService(inbox.rows)
     app.state.tokens = tokens

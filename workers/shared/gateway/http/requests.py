@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Collection
-from typing import Annotated, Final, cast
+from typing import Annotated, Any, Final, TypeVar, cast
 
 from fastapi import Depends, Query
 from fastapi.dependencies.models import Dependant
@@ -88,6 +88,9 @@ def cursor_of(before: str | None) -> Cursor | None:
     return None if before is None else Cursor.read(before)
 
 
+PageLimit = Annotated[int, Query(ge=1, le=200, description="Items of a page")]
+PageCursor = Annotated[str | None, Query(max_length=300, description="`next` of a page")]
+
 BEARER: Final = HTTPBearer(
     auto_error=False,
     bearerFormat="JWT",
@@ -113,6 +116,22 @@ async def identify(
 
 
 Who = Annotated[Identity, Depends(identify)]
+
+
+Service = TypeVar("Service")
+
+
+def the(service: type[Service]) -> Any:
+    """The dependency of an endpoint on a service of the gateway, for an annotation.
+
+    Args:
+        service: Its class.
+    """
+
+    def found(request: Request) -> Service:
+        return request.app.state.by_class[service]
+
+    return Depends(found)
 
 
 Refusal = Unauthorised | KeysUnavailable | ServiceError | PortError
