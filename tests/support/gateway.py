@@ -26,6 +26,7 @@ from workers.shared.health import Health
 from workers.shared.register import Context
 from workers.shared.resources import Resources
 from workers.shared.services.inbox import Inbox
+from workers.shared.services.kept import kept_services
 from workers.shared.services.readiness import Readiness
 from workers.shared.services.requirements import schema_of
 from workers.shared.services.temporal_requirements import Connection, search_attributes_of
@@ -156,13 +157,15 @@ def build_app(
     of_gateway = {n: value for n, value in changes.items() if n in GatewaySettings.model_fields}
     settings = GatewaySettings(**{"tokens": TOKENS, "allowed_hosts": ("gateway",), **of_gateway})
     environment = {"DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs")}
-    parts = open_parts(Context(environment, client, resources), {SPREADSHEETS.name: uploads})
+    context = Context(environment, client, resources)
+    parts = open_parts(context, {SPREADSHEETS.name: uploads})
     app = create_app(
         parts,
         Inbox(client, SqlRuns(resources.database)),
         _readiness(client, resources),
         Tokens(settings.tokens),
         settings,
+        shared=kept_services(context),
         stopping=stopping,
     )
     return app, parts[SPREADSHEETS.name].service

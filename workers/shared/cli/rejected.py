@@ -43,7 +43,7 @@ async def _list(cli: CliContext, limit: int, *, as_json: bool) -> None:
     async with cli.rejected() as rejected:
         found = await rejected.list(limit)
     if as_json:
-        print_json([_as_json(message) for message in found])
+        print_json([message.model_dump(mode="json") for message in found])
         return
     if not found:
         typer.echo("no message was rejected")
@@ -78,7 +78,7 @@ async def _show(cli: CliContext, number: int, *, as_json: bool) -> None:
     async with cli.rejected() as rejected:
         message = await _get(rejected, number)
     if as_json:
-        print_json(_as_json(message))
+        print_json(message.model_dump(mode="json"))
         return
     out = console()
     out.print(
@@ -89,6 +89,7 @@ async def _show(cli: CliContext, number: int, *, as_json: bool) -> None:
                 ("message id", message.message_id),
                 ("received", moment(message.received_at)),
                 ("resubmitted", moment(message.resubmitted_at)),
+                ("dismissed", moment(message.dismissed_at)),
                 ("reason", message.reason),
                 ("description", message.description),
                 ("body", "cut off: it was longer than what is kept" if message.truncated else None),
@@ -194,9 +195,3 @@ def _refuse_in_vain(
             "other content; give this one a key of its own and send it with --body FILE, or add "
             "--force when that run was terminated"
         )
-
-
-def _as_json(message: "RejectedMessage") -> dict[str, Any]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(type(message)).dump_python(message, mode="json")

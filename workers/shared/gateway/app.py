@@ -25,7 +25,7 @@ from workers.shared.gateway.http.requests import refusal_of
 from workers.shared.gateway.pages.errors import ErrorPages
 from workers.shared.gateway.pages.inbox import open_site, pages_router
 from workers.shared.gateway.pages.site import PipelinePages
-from workers.shared.gateway.v1 import runs
+from workers.shared.gateway.v1 import kept, runs
 from workers.shared.health_server import live, readiness_answer
 from workers.shared.register import Audience, Context, load
 from workers.shared.services.errors import ServiceError
@@ -131,7 +131,8 @@ def create_app(
         for router in part.routers:
             app.include_router(router)
     app.include_router(inbox_api.router)
-    app.include_router(runs.router)
+    for router in (runs.router, *kept.ROUTERS):
+        app.include_router(router)
     app.include_router(_health(readiness))
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
     importing = {

@@ -1,0 +1,16 @@
+"""The services of what operators keep for all pipelines, over what a gateway has opened."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from workers.shared.register import Context
+from workers.shared.services.rejected import RejectedService
+from workers.shared.services.schedules import ScheduleService
+
+
+def kept_services(context: Context) -> Mapping[type, Any]:
+    """The services by class, as `create_app` is given them."""
+    return {
+        ScheduleService: ScheduleService(context.client, context.environment),
+        RejectedService: RejectedService(context.resources.rejected),
+    }
