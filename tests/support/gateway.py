@@ -156,7 +156,10 @@ def build_app(
     uploads = SpreadsheetSettings(**{"create_per_minute": 100_000, **of_uploads})
     of_gateway = {n: value for n, value in changes.items() if n in GatewaySettings.model_fields}
     settings = GatewaySettings(**{"tokens": TOKENS, "allowed_hosts": ("gateway",), **of_gateway})
-    environment = {"DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs")}
+    environment = {
+        "DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs"),
+        **changes.get("environment", {}),
+    }
     context = Context(environment, client, resources)
     parts = open_parts(context, {SPREADSHEETS.name: uploads})
     app = create_app(

@@ -1,6 +1,6 @@
 """What the gateway serves of transfers: one, groups of them, and routes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -8,7 +8,10 @@ from urllib.parse import urlencode
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from activities.transfers.operators_files import Clocks
+from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.store import SqlTransferStore
+from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.pages.renderer import N_, MenuEntry, gettext
 from workers.shared.gateway.pages.site import (
@@ -26,11 +29,13 @@ from workers.shared.services.errors import NotFound, Refused, ServiceError
 from workers.shared.services.identity import Identity
 from workers.transfers import api, labels, v1
 from workers.transfers.factory import transfer_service
+from workers.transfers.partners import PartnerRecords
 from workers.transfers.redrive import Answered, ParkedGroups, Redrives
 from workers.transfers.resources import route_store
 from workers.transfers.routes import RouteListing, RouteService, read_key
 from workers.transfers.service import Rerouted, TransferService
-from workers.transfers.settings import queues_of
+from workers.transfers.settings import clocks_of, queues_of
+from workers.transfers.watch_commands import ClockService
 from workflows.shared.notifications import cause_key, failure_fingerprint
 from workflows.shared.parking import Decision
 from workflows.transfers.events import EVENT_BYTES
@@ -411,13 +416,23 @@ def open_part(context: Context, settings: None) -> GatewayPart:
     )
     service = transfer_service(context.environment, context.client, database)
     blobs = context.resources.blobs
-    return part_of(service, routes, Redrives(service, lambda: blobs))
+    further = {
+        PartnerRecords: PartnerRecords(SqlPartnerStore(database)),
+        ClockService: ClockService(
+            context.client,
+            clocks_of(context.environment) or Clocks({}, {}),
+            SqlWatchStore(database),
+            SqlExpectedStore(database),
+        ),
+    }
+    return part_of(service, routes, Redrives(service, lambda: blobs), further)
 
 
 def part_of(
     service: TransferService,
     routes: RouteService,
     redrives: Redrives,
+    further: Mapping[type, Any],
 ) -> GatewayPart:
     """The part over services.
 
@@ -425,6 +440,7 @@ def part_of(
         service: Of transfers.
         routes: Of routes.
         redrives: Carry failed transfers out anew.
+        further: Of what operators keep, by class.
     """
 
     def pages(site: Site) -> Sequence[PageRoute]:
@@ -451,8 +467,8 @@ def part_of(
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
-        further={RouteService: routes},
-        routers=(api.router, v1.routes),
+        further={RouteService: routes, **further},
+        routers=(api.router, *v1.ROUTERS),
         pages=PipelinePages(
             routes=pages,
             templates=TEMPLATES,

@@ -1,21 +1,31 @@
-"""What operators keep of transfers over HTTP: routes."""
+"""What operators keep of transfers over HTTP: routes, partners, watches and expected files."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from workers.shared.gateway.http.etags import TAGGED, IfMatch, etag, versions_of
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import PageCursor, PageLimit, Who, the
+from workers.shared.services.errands import ErrandService
+from workers.shared.services.identity import require_operator
 from workers.shared.services.lists import page_of
+from workers.shared.services.outages import open_outages
 from workers.shared.services.versions import version_of
 from workers.transfers.api import EVENT_BODY, event_body
+from workers.transfers.partners import PartnerRecords
+from workers.transfers.register import NAME
 from workers.transfers.routes import RouteService, read_key
 from workers.transfers.service import TransferService
+from workers.transfers.watch_commands import ClockService, ExpectedView, WatchView
 from workflows.shared.contracts import PlainRecord, served
+from workflows.shared.dependencies import Dependency, outage_id
+from workflows.transfers.partners import Partner
 from workflows.transfers.routes import ANY, RouteRemark, RouteRule, RouteVerdict
+from workflows.transfers.watches import Expectation, ExpectedDay, SeenFile, Watch, WatchState
 
 routes = APIRouter(
     prefix="/api/v1/routes", tags=["routes"], responses=problem_responses(401, 403, 422, 503)
@@ -163,3 +173,216 @@ async def reroute_events(service: Transfers, who: Who) -> Reroutings:
     """Look at the rules again for every event that none has matched."""
     done = await service.reroute(who)
     return Reroutings(items=[Rerouting.model_validate(each) for each in done])
+
+
+partners = APIRouter(
+    prefix="/api/v1/partners", tags=["partners"], responses=problem_responses(401, 403, 422, 503)
+)
+Records = Annotated[PartnerRecords, the(PartnerRecords)]
+PartnerName = Annotated[str, Path(max_length=63, examples=["acme"])]
+
+
+class PartnerHead(PlainRecord):
+    """A partner in a list."""
+
+    name: Annotated[str, served("Its name", "acme")]
+    kind: Annotated[str, served("How it is reached", "sftp")]
+    state: Annotated[str, served("`enabled`, `disabled` or `stopped`", "enabled")]
+    stopped: Annotated[str | None, served("Why it may not be used", None)]
+    host: Annotated[str | None, served("Host, account URL or endpoint", "sftp.acme.example")]
+    contact: Annotated[str | None, served("Whom to ask", "ann@acme.example")]
+    changed_at: Annotated[datetime | None, served("Last change", "2026-01-03T10:00:00Z")]
+    by: Annotated[str | None, served("Who changed it last", "ann")]
+
+
+class PartnerDetail(PartnerHead):
+    """A partner."""
+
+    record: Annotated[Partner, served("Its record: references, and no secret", {"name": "acme"})]
+    outage: Annotated[
+        str | None, served("Workflow id of the outage while it does not answer", None)
+    ]
+    runs_waiting: Annotated[int, served("Open runs that wait for its end", 0)]
+
+
+class PartnerList(PlainRecord):
+    """All partners, by name."""
+
+    items: Annotated[Sequence[PartnerHead], served("The partners", [])]
+    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+
+
+class PartnerTest(PlainRecord):
+    """What a test of a partner saw."""
+
+    works: Annotated[bool, served("Transfers can use it", True)]
+    sentences: Annotated[Sequence[str], served("What was seen, in words", ["it answers"])]
+    shown: Annotated[str | None, served("Fingerprint of a host key that is not pinned", None)]
+
+
+class PartnerTestOrder(BaseModel):
+    """How a partner is tested."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: Annotated[
+        str, served("Where small files are written and removed; empty: as recorded", "inbox")
+    ] = Field(default="", max_length=1_024)
+
+
+@partners.get("")
+async def list_partners(
+    service: Records, who: Who, limit: PageLimit = 50, cursor: PageCursor = None
+) -> PartnerList:
+    """List partners by name."""
+    items, next = page_of(await service.all(who), lambda each: (each.name,), limit, cursor)
+    return PartnerList(items=[PartnerHead(**_head(each)) for each in items], next=next)
+
+
+@partners.get("/{name}", responses=_ONE)
+async def get_partner(
+    service: Records, transfers: Transfers, who: Who, name: PartnerName
+) -> PartnerDetail:
+    """Show a partner; its record holds references, and no secret."""
+    record = await service.get(who, name)
+    id = outage_id(Dependency.PARTNER, name)
+    outage = next(
+        (each for each in await open_outages(transfers.runs) if each.workflow_id == id), None
+    )
+    return PartnerDetail(
+        **_head(record),
+        record=record,
+        outage=None if outage is None else id,
+        runs_waiting=0 if outage is None else outage.waiting,
+    )
+
+
+@partners.post("/{name}/test", responses=_ONE)
+async def test_partner(
+    service: Records,
+    errands: Annotated[ErrandService, the(ErrandService)],
+    who: Who,
+    name: PartnerName,
+    body: PartnerTestOrder | None = None,
+) -> PartnerTest:
+    """Connect to a partner and show what it can do; no file of the partner is moved.
+
+    A worker of transfers does it, which has the keys of partners.
+    """
+    await service.get(who, name)
+    given = {"name": name, "folder": "" if body is None else body.folder}
+    return PartnerTest(**await errands.ask(who, NAME, "test-partner", given))
+
+
+def _head(partner: Partner) -> dict[str, Any]:
+    state = "enabled" if partner.enabled else "disabled"
+    return {
+        **partner.model_dump(include={"name", "stopped", "host", "contact", "changed_at", "by"}),
+        "kind": partner.kind.value,
+        "state": state if partner.stopped is None else "stopped",
+    }
+
+
+watches = APIRouter(
+    prefix="/api/v1/watches", tags=["watches"], responses=problem_responses(401, 403, 422, 503)
+)
+expected = APIRouter(
+    prefix="/api/v1/expected-files",
+    tags=["expected files"],
+    responses=problem_responses(401, 403, 422, 503),
+)
+Clocks = Annotated[ClockService, the(ClockService)]
+ClockName = Annotated[str, Path(max_length=63, examples=["acme-orders"])]
+
+
+class WatchRecord(PlainRecord):
+    """A watch, its schedule, and what its last look came to."""
+
+    watch: Annotated[Watch, served("As it is declared", {"name": "acme-orders"})]
+    schedule: Annotated[str, served("`missing`, `paused` or `active`", "active")]
+    next_run: Annotated[datetime | None, served("Next look", "2026-01-03T10:00:00Z")]
+    last: Annotated[WatchState | None, served("Its last look; null: none yet", None)]
+
+
+class WatchDetail(WatchRecord):
+    """A watch, and the files that it has seen."""
+
+    files: Annotated[Sequence[SeenFile], served("The newest 200", [])]
+
+
+class WatchList(PlainRecord):
+    """All watches."""
+
+    items: Annotated[Sequence[WatchRecord], served("The watches", [])]
+    next: Annotated[None, served("Always null: there are few", None)] = None
+
+
+class ExpectedRecord(PlainRecord):
+    """What is expected, its schedule, and its newest day."""
+
+    expected: Annotated[Expectation, served("As it is declared", {"name": "orders"})]
+    schedule: Annotated[str, served("`missing`, `paused` or `active`", "active")]
+    day: Annotated[ExpectedDay | None, served("Its newest day; null: not checked yet", None)]
+
+
+class ExpectedDetail(ExpectedRecord):
+    """What is expected, and its days."""
+
+    days: Annotated[Sequence[ExpectedDay], served("The newest 31", [])]
+
+
+class ExpectedList(PlainRecord):
+    """All that is expected."""
+
+    items: Annotated[Sequence[ExpectedRecord], served("What is expected", [])]
+    next: Annotated[None, served("Always null: there are few", None)] = None
+
+
+@watches.get("")
+async def list_watches(service: Clocks, who: Who) -> WatchList:
+    """List watches, with what their last looks came to."""
+    require_operator(who, "watches")
+    return WatchList(items=[WatchRecord(**_watch(each)) for each in await service.watches()])
+
+
+@watches.get("/{name}", responses=_ONE)
+async def get_watch(service: Clocks, who: Who, name: ClockName) -> WatchDetail:
+    """Show a watch, and the newest files that it has seen."""
+    require_operator(who, "watches")
+    files = await service.files(name, 200, unsent=False)
+    found = next(each for each in await service.watches() if each.watch.name == name)
+    return WatchDetail(**_watch(found), files=files)
+
+
+@expected.get("")
+async def list_expected_files(service: Clocks, who: Who) -> ExpectedList:
+    """List what is expected, with what has come for the newest day."""
+    require_operator(who, "expected files")
+    found = await service.expected()
+    return ExpectedList(items=[ExpectedRecord(**_expected(each)) for each in found])
+
+
+@expected.get("/{name}", responses=_ONE)
+async def get_expected_files(service: Clocks, who: Who, name: ClockName) -> ExpectedDetail:
+    """Show what is expected, and what came for each day."""
+    require_operator(who, "expected files")
+    days = await service.days(name, 31)
+    found = next(each for each in await service.expected() if each.expectation.name == name)
+    return ExpectedDetail(**_expected(found), days=days)
+
+
+def _watch(view: WatchView) -> dict[str, Any]:
+    clock = view.schedule
+    return {
+        "watch": view.watch,
+        "schedule": clock.state,
+        "next_run": clock.next_run,
+        "last": view.state,
+    }
+
+
+def _expected(view: ExpectedView) -> dict[str, Any]:
+    return {"expected": view.expectation, "schedule": view.schedule.state, "day": view.day}
+
+
+ROUTERS: Final = (routes, partners, watches, expected)

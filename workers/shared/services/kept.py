@@ -4,13 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.shared.register import Context
+from workers.shared.services.errands import ErrandService
+from workers.shared.services.letter_service import DeadLetterService
 from workers.shared.services.rejected import RejectedService
 from workers.shared.services.schedules import ScheduleService
 
 
 def kept_services(context: Context) -> Mapping[type, Any]:
     """The services by class, as `create_app` is given them."""
+    client, environment = context.client, context.environment
+    errands = ErrandService(client)
     return {
-        ScheduleService: ScheduleService(context.client, context.environment),
-        RejectedService: RejectedService(context.resources.rejected),
+        ErrandService: errands,
+        ScheduleService: ScheduleService(client, environment),
+        RejectedService: RejectedService(context.resources.rejected, errands, environment),
+        DeadLetterService: DeadLetterService(errands),
     }

@@ -1,4 +1,4 @@
-"""What operators keep for all pipelines, over HTTP: schedules and rejected messages."""
+"""What operators keep for all pipelines, over HTTP: schedules, rejected messages, dead letters."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -10,6 +10,9 @@ from adapters.ports.records import RejectedFilter, RejectedHead, RejectedMessage
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import PageLimit, Who, the
 from workers.shared.schedules import ScheduleView
+from workers.shared.services.dead_letters import DeadLetterRecord
+from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.letter_service import DeadLetterService, PlacedLetter
 from workers.shared.services.rejected import RejectedService
 from workers.shared.services.schedules import ScheduleService
 from workflows.shared.contracts import PlainRecord, served
@@ -130,4 +133,142 @@ async def dismiss_rejected_message(
     return await service.dismiss(who, number, _reason(body))
 
 
-ROUTERS: Final = (schedules, rejected)
+class RetryBody(BaseModel):
+    """How a rejected message is sent again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    body: Annotated[
+        str | None, served("Corrected message; null: as it was", '{"task_id": "T1"}')
+    ] = Field(default=None, max_length=256 * 1024)
+    force: Annotated[
+        bool, served("Send it although it is not valid, or was sent before", False)
+    ] = False
+    bridge: Annotated[
+        str | None, served("What rejected it, where the gateway's settings do not say so", None)
+    ] = Field(default=None, max_length=100)
+
+
+class Retried(PlainRecord):
+    """A message that was sent again."""
+
+    message: Annotated[RejectedMessage, served("Its record", {"id": 7})]
+    remarks: Annotated[Sequence[str], served("What is not known of its queue", [])]
+
+
+@rejected.post("/{number}/retry", responses=_ONE)
+async def retry_rejected_message(
+    service: Rejected, who: Who, number: Number, body: RetryBody | None = None
+) -> Retried:
+    """Send a rejected message to its queue again, as it was or corrected.
+
+    A worker of its pipeline does it, which has the keys of the queue.
+    """
+    given = body or RetryBody()
+    remarks = await service.retry(who, number, given.body, given.bridge, force=given.force)
+    return Retried(message=await service.get(who, number), remarks=remarks)
+
+
+letters = APIRouter(prefix="/api/v1/dead-letters", tags=["dead letters"], responses=_PROBLEMS)
+Letters = Annotated[DeadLetterService, the(DeadLetterService)]
+PipelineName = Annotated[str, Path(max_length=64, examples=["a-name"])]
+QueueName = Annotated[str, Path(max_length=300, examples=["a-queue"])]
+Bridge = Annotated[
+    str | None, Query(max_length=100, description="What receives, if two queues share a name")
+]
+
+
+class DeadLetterPage(PlainRecord):
+    """Dead letters, the oldest first."""
+
+    items: Annotated[Sequence[PlacedLetter], served("At most 200 of each pipeline", [])]
+    next: Annotated[None, served("Always null", None)] = None
+    unanswered: Annotated[
+        dict[str, str], served("Pipelines whose workers did not say, and why", {})
+    ]
+
+
+class LetterOrder(BaseModel):
+    """Which dead letters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    numbers: Annotated[Sequence[int] | None, served("Their numbers; null: `all` is given", [7])] = (
+        Field(default=None, min_length=1, max_length=1_000)
+    )
+    all: Annotated[bool, served("Every dead letter of the queue", False)] = False
+    bridge: Annotated[str | None, served("What receives, if two queues share a name", None)] = None
+
+
+class RedriveOrder(LetterOrder):
+    """Which dead letters are sent again."""
+
+    body: Annotated[
+        str | None, served("Corrected message, for one number", '{"task_id": "T1"}')
+    ] = Field(default=None, max_length=256 * 1024)
+
+
+class LettersDone(PlainRecord):
+    """Dead letters with which something was done."""
+
+    numbers: Annotated[Sequence[int], served("Those that were there", [7])]
+
+
+@letters.get("")
+async def list_dead_letters(
+    service: Letters,
+    who: Who,
+    pipeline: Annotated[str | None, Query(max_length=64)] = None,
+    queue: Annotated[str | None, Query(max_length=300, description="With `pipeline`")] = None,
+    bridge: Bridge = None,
+) -> DeadLetterPage:
+    """List what queues have given up, without bodies; none is taken.
+
+    Workers are asked, which have the keys of the queues.
+    """
+    found, unanswered = await service.list(who, pipeline, queue, bridge)
+    return DeadLetterPage(items=found, unanswered=dict(unanswered))
+
+
+@letters.get("/{pipeline}/{queue}/{number}", responses=_ONE)
+async def get_dead_letter(
+    service: Letters,
+    who: Who,
+    pipeline: PipelineName,
+    queue: QueueName,
+    number: Number,
+    bridge: Bridge = None,
+) -> DeadLetterRecord:
+    """Show one dead letter with its body."""
+    return await service.get(who, pipeline, queue, number, bridge)
+
+
+@letters.post("/{pipeline}/{queue}/redrive", responses=_ONE)
+async def redrive_dead_letters(
+    service: Letters, who: Who, pipeline: PipelineName, queue: QueueName, body: RedriveOrder
+) -> LettersDone:
+    """Send dead letters to their queue again; each is removed once it is there."""
+    numbers = _numbers(body)
+    if body.body is not None and (numbers is None or len(numbers) != 1):
+        raise InvalidRequest("`body` goes with one number")
+    done = await service.redrive(who, pipeline, queue, numbers, body.body, body.bridge)
+    return LettersDone(numbers=done)
+
+
+@letters.post("/{pipeline}/{queue}/remove", responses=_ONE)
+async def remove_dead_letters(
+    service: Letters, who: Who, pipeline: PipelineName, queue: QueueName, body: LetterOrder
+) -> LettersDone:
+    """Remove dead letters for ever."""
+    done = await service.remove(who, pipeline, queue, _numbers(body), body.bridge)
+    return LettersDone(numbers=done)
+
+
+def _numbers(order: LetterOrder) -> Sequence[int] | None:
+    """The numbers; None: all."""
+    if order.all == (order.numbers is not None):
+        raise InvalidRequest("give either `numbers` or `all`")
+    return order.numbers
+
+
+ROUTERS: Final = (schedules, rejected, letters)
