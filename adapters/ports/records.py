@@ -84,7 +84,7 @@ class RejectedHead(PlainRecord):
     """A rejected message without its body."""
 
     id: Annotated[int, served("Its number", 7)]
-    queue: Annotated[str, served("The queue that it was received from", "imports")]
+    queue: Annotated[str, served("The queue that it was received from", "a-queue")]
     message_id: Annotated[str | None, served("As its sender set it", "m-1")]
     reason: Annotated[str, served("Why it was rejected, in one word", "InvalidMessage")]
     description: Annotated[str, served("Why, for people", "task_id: Field required")]

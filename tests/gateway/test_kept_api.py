@@ -137,3 +137,23 @@ async def test_an_errand_without_a_worker_names_its_run(stack: Stack) -> None:
     who = Identity("olga", (), frozenset({"operator"}))
     with pytest.raises(TemporalUnavailable, match=r"no worker of jobs .* errand/jobs/"):
         await ErrandService(stack.client, patience=0.2).ask(who, "jobs", "dead-letters", {})
+
+
+async def test_the_status_names_what_is_up(stack: Stack) -> None:
+    async with stack.browser(OPERATOR) as olga:
+        answer = await olga.get("/api/v1/status")
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        assert [each["up"] for each in found["checks"][:2]] == [True, True]
+        assert found["pipelines"]["spreadsheets"]["workers"] >= 1
+        assert (await olga.get("/api/v1/outages")).json() == {"items": [], "next": None}
+
+
+async def test_types_are_shown_as_files(stack: Stack) -> None:
+    async with stack.browser(token("ida")) as ida:
+        names = [each["name"] for each in (await ida.get("/api/v1/types")).json()["items"]]
+        assert {"equipment", "RESULT"} <= set(names)
+        shown = (await ida.get("/api/v1/types/equipment")).json()
+        assert shown["yaml"].startswith("name: equipment") and "code" in shown["fields"]
+        assert (shown["own"], shown["declaration"]["key"]) == (True, ["code"])
+        assert (await ida.get("/api/v1/types/x")).status_code == 404

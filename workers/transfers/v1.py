@@ -33,7 +33,7 @@ routes = APIRouter(
 
 Routes = Annotated[RouteService, the(RouteService)]
 Transfers = Annotated[TransferService, the(TransferService)]
-QueueName = Annotated[str, Path(max_length=63, examples=["jobs"])]
+QueueName = Annotated[str, Path(max_length=63, examples=["orders"])]
 RuleName = Annotated[str, Path(max_length=100, examples=["1"])]
 _ONE: Final = problem_responses(404)
 _CHANGED: Final = problem_responses(404, 412)
@@ -65,7 +65,7 @@ class RouteMatch(BaseModel):
 class NewRoute(RouteMatch):
     """A rule to add."""
 
-    queue: Annotated[str, served("The queue that takes the event", "jobs")]
+    queue: Annotated[str, served("The queue that takes the event", "orders")]
     rule: Annotated[
         str | None, served("Its name; null: the next free number of the queue", None)
     ] = None
@@ -74,8 +74,8 @@ class NewRoute(RouteMatch):
 class RouteTie(PlainRecord):
     """Two rules that could take the same event."""
 
-    wins: Annotated[RouteRule, served("The one that gets it", {"queue": "jobs", "rule": "1"})]
-    loses: Annotated[RouteRule, served("The other one", {"queue": "jobs", "rule": "2"})]
+    wins: Annotated[RouteRule, served("The one that gets it", {"queue": "orders", "rule": "1"})]
+    loses: Annotated[RouteRule, served("The other one", {"queue": "orders", "rule": "2"})]
 
 
 class RoutePage(PlainRecord):

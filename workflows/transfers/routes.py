@@ -32,7 +32,7 @@ ANY: Final = "*"
 class RouteRule(Contract):
     """One row of `jobconfig`: `PartitionKey` is the queue, `RowKey` the rule."""
 
-    queue: Annotated[QueueName, served("The queue that takes the event", "jobs")]
+    queue: Annotated[QueueName, served("The queue that takes the event", "orders")]
     rule: Annotated[RuleName, served("Its name; unique within the queue", "1")]
     account_id: Annotated[
         Attribute, served("`accountId` of the event; `*` stands for any characters", "TMS001")
@@ -51,7 +51,7 @@ class RouteRule(Contract):
 class RouteRemark(Contract):
     """Why a rule did not take an event."""
 
-    queue: Annotated[QueueName, served("The queue of the rule", "jobs")]
+    queue: Annotated[QueueName, served("The queue of the rule", "orders")]
     rule: Annotated[RuleName, served("Its name", "2")]
     reason: Annotated[Sentence, served("Why it takes no event, or not this one", "it is disabled")]
 

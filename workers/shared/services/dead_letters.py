@@ -24,7 +24,7 @@ _BODY_BYTES: Final = 32 * 1024
 class DeadLetterHead(PlainRecord):
     """A message that a queue itself has given up, without its body."""
 
-    queue: Annotated[str, served("Its queue", "imports")]
+    queue: Annotated[str, served("Its queue", "a-queue")]
     number: Annotated[int, served("The queue's own number of the message", 7)]
     message_id: Annotated[str | None, served("As its sender set it", "m-1")]
     reason: Annotated[str | None, served("Why it is there", "MaxDeliveryCountExceeded")]

@@ -15,6 +15,14 @@ from workers.shared.services.errors import InvalidRequest
 from workers.shared.services.letter_service import DeadLetterService, PlacedLetter
 from workers.shared.services.rejected import RejectedService
 from workers.shared.services.schedules import ScheduleService
+from workers.shared.services.status_service import (
+    OutageRecord,
+    StatusRecord,
+    StatusService,
+    TypeDetail,
+    TypeHead,
+    TypeService,
+)
 from workflows.shared.contracts import PlainRecord, served
 
 _PROBLEMS: Final = problem_responses(401, 403, 422, 503)
@@ -271,4 +279,52 @@ def _numbers(order: LetterOrder) -> Sequence[int] | None:
     return order.numbers
 
 
-ROUTERS: Final = (schedules, rejected, letters)
+types = APIRouter(prefix="/api/v1/types", tags=["types"], responses=_PROBLEMS)
+Types = Annotated[TypeService, the(TypeService)]
+
+
+class TypeList(PlainRecord):
+    """All types."""
+
+    items: Annotated[Sequence[TypeHead], served("The types", [])]
+    next: Annotated[None, served("Always null: there are few", None)] = None
+
+
+@types.get("")
+async def list_document_types(service: Types, who: Who) -> TypeList:
+    """List the types that documents may have: docflow's own and the declared ones."""
+    return TypeList(items=await service.list(who))
+
+
+@types.get("/{name}", responses=_ONE)
+async def get_document_type(
+    service: Types, who: Who, name: Annotated[str, Path(max_length=100, examples=["equipment"])]
+) -> TypeDetail:
+    """Show the declaration of a type."""
+    return await service.get(who, name)
+
+
+status = APIRouter(prefix="/api/v1", tags=["status"], responses=_PROBLEMS)
+Status = Annotated[StatusService, the(StatusService)]
+
+
+class OutageList(PlainRecord):
+    """All open outages, the longest first."""
+
+    items: Annotated[Sequence[OutageRecord], served("The outages", [])]
+    next: Annotated[None, served("Always null: there are few", None)] = None
+
+
+@status.get("/outages")
+async def list_outages(service: Status, who: Who) -> OutageList:
+    """List what docflow needs and cannot use."""
+    return OutageList(items=await service.outages(who))
+
+
+@status.get("/status")
+async def get_status(service: Status, who: Who) -> StatusRecord:
+    """Show what is up, what cannot be used, and what waits for a person."""
+    return await service.status(who)
+
+
+ROUTERS: Final = (schedules, rejected, letters, types, status)
