@@ -50,7 +50,7 @@ from adapters.database.models.transfers import (
 from adapters.database.records import SqlOldRows, clean, record_of
 from adapters.ports.records import OpenRow
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.routes import RouteRemark, RouteRule
+from workflows.transfers.routes import RouteRemark, RouteRule, require_unchanged
 from workflows.transfers.runs import file_job_id
 
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtext('docflow turns'), hashtext(:key))")
@@ -198,8 +198,12 @@ class SqlRouteStore:
         """None: every row was checked when it was written."""
         return ()
 
-    async def put(self, rule: RouteRule) -> None:
-        """Insert or replace a rule; the change stands in the trail."""
+    async def put(self, rule: RouteRule, *, expected: RouteRule | None = None) -> None:
+        """Insert or replace a rule; the change stands in the trail.
+
+        Raises:
+            RuleViolation: It is not as expected any more.
+        """
         key = {"queue": rule.queue, "rule": rule.rule}
         record = clean(rule.model_dump_json())
         put = (
@@ -208,9 +212,12 @@ class SqlRouteStore:
             .on_conflict_do_update(index_elements=list(key), set_={"record": record})
         )
         async with self._database.transaction() as connection:
-            is_new = await _record(connection, rule.queue, rule.rule) is None
+            before = await _record(connection, rule.queue, rule.rule)
+            if expected is not None:
+                found = None if before is None else RouteRule.model_validate_json(before)
+                require_unchanged(found, expected)
             await connection.execute(put)
-            await self._note(connection, rule, "added" if is_new else "changed")
+            await self._note(connection, rule, "added" if before is None else "changed")
 
     async def remove(self, queue: str, rule: str, by: str | None) -> bool:
         """Remove a rule; False: there is none."""

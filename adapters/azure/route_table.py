@@ -11,9 +11,11 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from azure.core import MatchConditions
 from azure.core.exceptions import (
     HttpResponseError,
     ResourceExistsError,
+    ResourceModifiedError,
     ResourceNotFoundError,
     ServiceRequestError,
     ServiceResponseError,
@@ -25,7 +27,7 @@ from pydantic import ValidationError
 from adapters.ports.errors import Denied, Throttled, Unavailable
 from workflows.shared.contracts import problem_text
 from workflows.shared.dependencies import Dependency
-from workflows.transfers.routes import RouteRemark, RouteRule
+from workflows.transfers.routes import RouteRemark, RouteRule, require_unchanged
 
 _PROPERTIES: Final = {
     "account_id": "EventAccountID",
@@ -80,11 +82,19 @@ class AzureRouteTable:
         """Every other row, with the reason: it never takes an event."""
         return (await self._read())[1]
 
-    async def put(self, rule: RouteRule) -> None:
-        """Insert or replace a rule; what other programs keep in further properties stays."""
+    async def put(self, rule: RouteRule, *, expected: RouteRule | None = None) -> None:
+        """Insert or replace a rule; what other programs keep in further properties stays.
+
+        Raises:
+            RuleViolation: It is not as expected any more.
+        """
         async with self._open(self.name) as table:
             before = await _get(table, rule.queue, rule.rule)
-            await table.upsert_entity(_entity(rule), mode=UpdateMode.MERGE)
+            if expected is None:
+                await table.upsert_entity(_entity(rule), mode=UpdateMode.MERGE)
+            else:
+                require_unchanged(None if before is None else _rule(before), expected)
+                await _replace(table, rule, before)
         await self._note(rule, "added" if before is None else "changed")
 
     async def remove(self, queue: str, rule: str, by: str | None) -> bool:
@@ -143,6 +153,23 @@ class AzureRouteTable:
         )
         async with _errors(), client:
             yield client
+
+
+async def _replace(table: TableClient, rule: RouteRule, before: Any) -> None:
+    """Replace a row that is as it was read.
+
+    Raises:
+        RuleViolation: It was changed in between.
+    """
+    try:
+        await table.update_entity(
+            _entity(rule),
+            mode=UpdateMode.MERGE,
+            etag=before.metadata["etag"],
+            match_condition=MatchConditions.IfNotModified,
+        )
+    except ResourceModifiedError:
+        require_unchanged(None, rule)
 
 
 def _entity(rule: RouteRule) -> Mapping[str, Any]:

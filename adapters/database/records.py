@@ -32,7 +32,12 @@ from adapters.database.engine import Database
 from adapters.database.models.imports import rejected_messages
 from adapters.database.models.runs import leases
 from adapters.ports.batches import Claim, LeaseWait
-from adapters.ports.records import REJECTED_BODY_BYTES, OpenRejections, RejectedMessage
+from adapters.ports.records import (
+    REJECTED_BODY_BYTES,
+    OpenRejections,
+    RejectedFilter,
+    RejectedMessage,
+)
 from workflows.shared.cells import Cell
 from workflows.shared.contracts import BlobRef, Problem, built_when_used
 
@@ -108,6 +113,11 @@ _UNKNOWN_SHA256: Final = ""
 """In rows of earlier releases."""
 
 
+_IS_OPEN: Final = and_(
+    rejected_messages.c.resubmitted_at.is_(None), rejected_messages.c.dismissed_at.is_(None)
+)
+
+
 class SqlRejectedMessages:
     """Rejected messages; every method raises `Unavailable` when the database is unavailable."""
 
@@ -138,18 +148,30 @@ class SqlRejectedMessages:
                 .on_conflict_do_nothing(index_elements=["queue", "message_id", "body_sha256"])
             )
 
-    async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
+    async def list(
+        self, limit: int = 50, wanted: RejectedFilter | None = None
+    ) -> Sequence[RejectedMessage]:
         """The newest first."""
-        query = select(rejected_messages).order_by(rejected_messages.c.id.desc()).limit(limit)
+        columns = rejected_messages.c
+        query = select(rejected_messages).order_by(columns.id.desc()).limit(limit)
+        wanted = wanted or RejectedFilter()
+        if wanted.queue is not None:
+            query = query.where(columns.queue == clean(wanted.queue))
+        if wanted.reason is not None:
+            query = query.where(columns.reason == clean(wanted.reason))
+        if wanted.is_open is not None:
+            query = query.where(_IS_OPEN if wanted.is_open else ~_IS_OPEN)
+        if wanted.before is not None:
+            query = query.where(columns.id < min(wanted.before, _LARGEST_ID))
         async with self._database.reading() as connection:
             return [_message(row) for row in await connection.execute(query)]
 
     async def open(self) -> Sequence[OpenRejections]:
-        """What was not sent again, by queue."""
+        """What was neither sent again nor dismissed, by queue."""
         columns = rejected_messages.c
         query = (
             select(columns.queue, func.count(), func.min(columns.received_at))
-            .where(columns.resubmitted_at.is_(None))
+            .where(_IS_OPEN)
             .group_by(columns.queue)
             .order_by(columns.queue)
         )
@@ -172,6 +194,16 @@ class SqlRejectedMessages:
                 update(rejected_messages)
                 .where(rejected_messages.c.id == id)
                 .values(resubmitted_at=datetime.now(UTC))
+            )
+
+    async def dismiss(self, id: int, by: str, note: str | None) -> None:
+        """Note that nobody has to look at the message any more."""
+        values = {"by": clean(by), "note": None if note is None else clean(note)}
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                update(rejected_messages)
+                .where(rejected_messages.c.id == id)
+                .values(dismissed_at=datetime.now(UTC), **values)
             )
 
     async def mark_dead_letter_resubmitted(
@@ -214,6 +246,9 @@ def _message(row: Any) -> RejectedMessage:
         truncated=row.truncated,
         received_at=row.received_at,
         resubmitted_at=row.resubmitted_at,
+        dismissed_at=row.dismissed_at,
+        by=row.by,
+        note=row.note,
     )
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
+from workflows.shared.contracts import PlainRecord, served
 from workflows.shared.dependencies import OutageInput
 from workflows.shared.notifications import Notification
 
@@ -79,25 +80,52 @@ REJECTED_BODY_BYTES: Final = 64 * 1024
 """Bytes of a rejected body that its record keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedMessage:
-    """A message that went to the dead letter queue, kept to be looked at and resubmitted."""
+class RejectedHead(PlainRecord):
+    """A rejected message without its body."""
 
-    id: int
-    queue: str
-    message_id: str | None
-    reason: str
-    description: str
-    body: str
-    """The raw body, at most `REJECTED_BODY_BYTES` of it."""
-    truncated: bool
-    received_at: datetime
-    resubmitted_at: datetime | None
+    id: Annotated[int, served("Its number", 7)]
+    queue: Annotated[str, served("The queue that it was received from", "a-queue")]
+    message_id: Annotated[str | None, served("As its sender set it", "m-1")]
+    reason: Annotated[str, served("Why it was rejected, in one word", "InvalidMessage")]
+    description: Annotated[str, served("Why, for people", "task_id: Field required")]
+    truncated: Annotated[bool, served("Only the beginning of the body is kept", False)]
+    received_at: Annotated[datetime, served("When it was rejected", "2026-01-03T10:00:00Z")]
+    resubmitted_at: Annotated[
+        datetime | None, served("When it was sent again; null: never", None)
+    ] = None
+    dismissed_at: Annotated[
+        datetime | None, served("When a person dismissed it; null: never", None)
+    ] = None
+    by: Annotated[str | None, served("Who dismissed it", "ann")] = None
+    note: Annotated[str | None, served("Why it was dismissed", "a test")] = None
+
+    @property
+    def is_open(self) -> bool:
+        """It was neither sent again nor dismissed."""
+        return self.resubmitted_at is None and self.dismissed_at is None
+
+
+class RejectedMessage(RejectedHead):
+    """A message that went to the dead letter queue, kept to be looked at and sent again."""
+
+    body: Annotated[str, served("What came; at most its first 64 KiB", '{"task_id": 1}')]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedFilter:
+    """Which rejected messages are listed."""
+
+    queue: str | None = None
+    reason: str | None = None
+    is_open: bool | None = None
+    """Those that were neither sent again nor dismissed, or the others; None: all."""
+    before: int | None = None
+    """Only numbers below this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRejections:
-    """Rejected messages of one queue that were not sent again."""
+    """Rejected messages of one queue that were neither sent again nor dismissed."""
 
     queue: str
     number: int
@@ -126,12 +154,14 @@ class RejectedMessages(RejectionRecord, Protocol):
         """
         ...
 
-    async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
+    async def list(
+        self, limit: int = 50, wanted: RejectedFilter | None = None
+    ) -> Sequence[RejectedMessage]:
         """The newest first."""
         ...
 
     async def open(self) -> Sequence[OpenRejections]:
-        """What was not sent again, by queue; queues without any are left out."""
+        """What was neither sent again nor dismissed, by queue; queues without any are left out."""
         ...
 
     async def get(self, id: int) -> RejectedMessage | None:
@@ -140,6 +170,10 @@ class RejectedMessages(RejectionRecord, Protocol):
 
     async def mark_resubmitted(self, id: int) -> None:
         """Note that the message was sent again."""
+        ...
+
+    async def dismiss(self, id: int, by: str, note: str | None) -> None:
+        """Note that nobody has to look at the message any more."""
         ...
 
     async def mark_dead_letter_resubmitted(

@@ -58,8 +58,16 @@ class RouteStore(Protocol):
         """Rows that others wrote and of which no rule can be made, with the reason."""
         ...
 
-    async def put(self, rule: RouteRule) -> None:
-        """Insert or replace a rule; key: (queue, rule). The change stands in the trail."""
+    async def put(self, rule: RouteRule, *, expected: RouteRule | None = None) -> None:
+        """Insert or replace a rule; key: (queue, rule). The change stands in the trail.
+
+        Args:
+            rule: As it is from now on.
+            expected: As it was; None: whatever it was.
+
+        Raises:
+            RuleViolation: Another person has changed it meanwhile.
+        """
         ...
 
     async def remove(self, queue: str, rule: str, by: str | None) -> bool:

@@ -21,7 +21,7 @@ from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
 from stack.temporal import temporal_binary
-from tests.replay import history_lock, notices, outages, rejections, sweeps
+from tests.replay import errands, history_lock, notices, outages, rejections, sweeps
 from tests.replay.history_lock import HISTORIES
 from workers import catalogue
 from workers.shared.plugin import docflow_plugin
@@ -36,7 +36,7 @@ Cases = Mapping[str, Mapping[str, Any]]
 def cases() -> Cases:
     """The cases of every pipeline of the catalogue, and of what every worker serves."""
     found: dict[str, dict[str, Any]] = defaultdict(dict)
-    modules = [outages, notices, rejections, sweeps]
+    modules = [errands, outages, notices, rejections, sweeps]
     for pipeline in catalogue.PIPELINES:
         own = pipeline.replay_cases or f"tests.replay.{pipeline.name}"
         modules.append(importlib.import_module(own))

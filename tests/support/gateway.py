@@ -27,6 +27,7 @@ from workers.shared.health import Health
 from workers.shared.register import Context
 from workers.shared.resources import Resources
 from workers.shared.services.inbox import Inbox
+from workers.shared.services.kept import kept_services
 from workers.shared.services.readiness import Readiness
 from workers.shared.services.requirements import schema_of
 from workers.shared.services.temporal_requirements import Connection, search_attributes_of
@@ -156,8 +157,12 @@ def build_app(
     uploads = SpreadsheetSettings(**{"create_per_minute": 100_000, **of_uploads})
     of_gateway = {n: value for n, value in changes.items() if n in GatewaySettings.model_fields}
     settings = GatewaySettings(**{"tokens": TOKENS, "allowed_hosts": ("gateway",), **of_gateway})
-    environment = {"DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs")}
-    parts = open_parts(Context(environment, client, resources), {SPREADSHEETS.name: uploads})
+    environment = {
+        "DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs"),
+        **changes.get("environment", {}),
+    }
+    context = Context(environment, client, resources)
+    parts = open_parts(context, {SPREADSHEETS.name: uploads})
     app = create_app(
         parts,
         Inbox(client, SqlRuns(resources.database)),
@@ -165,6 +170,7 @@ def build_app(
         _readiness(client, resources),
         Tokens(settings.tokens, SqlApiTokens(resources.database)),
         settings,
+        shared=kept_services(context),
         stopping=stopping,
     )
     return app, parts[SPREADSHEETS.name].service

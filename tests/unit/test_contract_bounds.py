@@ -20,6 +20,7 @@ from workflows.batches.runs import BatchProgress, DocumentCounts, WaitingBatches
 from workflows.imports.runs import Preparation
 from workflows.shared.contracts import Contract
 from workflows.shared.dependencies import OutageStatus, Recovery
+from workflows.shared.errands import ErrandResult
 from workflows.shared.notifications import NotificationReceipt
 from workflows.shared.records import RowRetentionResult, RunsSwept
 from workflows.spreadsheets.mappings import CandidateLists, CellSummary, MappingsAnswer
@@ -47,6 +48,7 @@ WIDER: set[type[Contract]] = {
     Analysis,
     CellSummary,
     ColumnMappings,
+    ErrandResult,
     MappingsAnswer,
     Processed,
     SpreadsheetProgress,

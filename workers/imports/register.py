@@ -6,7 +6,15 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from workers.shared.register import Bridge, Context, Pipeline, Resubmission, RunKind, RunRow
+from workers.shared.register import (
+    QUEUE_ERRANDS,
+    Bridge,
+    Context,
+    Pipeline,
+    Resubmission,
+    RunKind,
+    RunRow,
+)
 from workflows.imports.messages import workflow_id
 from workflows.imports.runs import TASK_QUEUE, ImportState, ImportStatus, Retry, TaskKey
 from workflows.shared.contracts import Answer
@@ -187,6 +195,7 @@ IMPORTS = Pipeline(
     kept_rows=_kept_rows,
     worker_help="Work on document imports.",
     optional=False,
+    errands=QUEUE_ERRANDS,
     bridges=(
         Bridge(
             name="service-bus",

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from workers.shared.register import (
+    QUEUE_ERRANDS,
     Bridge,
     Context,
     Lane,
@@ -229,6 +230,7 @@ JOBS = Pipeline(
     gateway="workers.jobs.pages:open_part",
     submit="workers.jobs.commands:submit_app",
     commands={NAME: "workers.jobs.commands:app", "stac": "workers.jobs.stac_commands:app"},
+    errands=QUEUE_ERRANDS,
     bridges=(
         Bridge(
             name="job-queue",

@@ -155,6 +155,7 @@ async def run_worker(
         shared = Shared(
             open_dependencies(context.client, common, opened),
             open_notices(common, settings[read_addresses], context.client.namespace),
+            environment,
         )
         building = partial(_workers, context, lane, shared, slots)
         for worker in chain.from_iterable(building(*each) for each in opened):

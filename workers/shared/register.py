@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from workers.shared.health import Health
 from workflows.shared.contracts import Contract
 from workflows.shared.dependencies import Dependency
+from workflows.shared.errands import ERRAND, ERRAND_PREFIX
 from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER
 
 if TYPE_CHECKING:
@@ -98,6 +99,12 @@ def scheduled(schedule: str, workflow: str) -> RunKind:
     return RunKind(workflow, pattern, lambda found: found["at"], scheduled=True, is_document=False)
 
 
+def _errands(pipeline: str) -> RunKind:
+    """The runs that people start to ask something of a pipeline's workers."""
+    pattern = re.compile(f"{ERRAND_PREFIX}/{re.escape(pipeline)}/(?P<kind>[a-z-]+)/[0-9a-f]{{32}}")
+    return RunKind(ERRAND, pattern, lambda found: found["kind"], scheduled=True, is_document=False)
+
+
 @dataclass(frozen=True)
 class Run:
     """A workflow id, recognised."""
@@ -133,6 +140,17 @@ class Context:
         """Database, blobs and what else all pipelines share."""
         assert self.common is not None, "this process opened no common resources"
         return self.common
+
+
+DoErrand = Callable[[Context, Any, Mapping[str, Any], str], Awaitable[Any]]
+"""Does what a person asks, over what the worker has opened and its own resources, with arguments of
+JSON and who asks; gives JSON, or raises a `ServiceError`."""
+
+QUEUE_ERRANDS: Final[Mapping[str, str]] = {
+    "dead-letters": "workers.shared.services.queue_errands:dead_letters",
+    "send-again": "workers.shared.services.queue_errands:send_again",
+}
+"""Of a pipeline whose messages come from a queue."""
 
 
 @dataclass(frozen=True)
@@ -290,6 +308,9 @@ class Pipeline(RunGroup):
     optional: bool = True
     """An installation may do without its workers; `docflow status` misses none."""
     bridges: Sequence[Bridge] = ()
+    errands: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What people may ask of its workers, because only those have the keys: kind to the entry point
+    of a `DoErrand`."""
     schedules: Callable[[], Mapping[str, "Declared"]] = dict
     """Schedule id to what its workers keep Temporal in line with."""
     schedules_of_settings: Callable[[Mapping[str, str]], Mapping[str, "Declared"] | None] = (
@@ -362,9 +383,14 @@ class Pipeline(RunGroup):
 
     @property
     def kinds(self) -> Sequence[RunKind]:
-        """Its own, the sweeps of its rows and the removal of old ones."""
+        """Its own, the sweeps of its rows, the removal of old ones, and errands."""
         shared = ((self.sweep_id, RUN_SWEEPER), (self.retention_id, ROW_RETENTION))
-        return (*self.runs, *(scheduled(id, name) for id, name in shared if id is not None))
+        errands = (_errands(self.name),) if self.errands else ()
+        return (
+            *self.runs,
+            *(scheduled(id, name) for id, name in shared if id is not None),
+            *errands,
+        )
 
 
 def activities_of(*objects: object) -> Sequence[Callable[..., Any]]:

@@ -1,10 +1,9 @@
 """What happens by the clock, and how Temporal is brought in line with it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from temporalio.api.common.v1 import Payload
 from temporalio.client import (
@@ -29,6 +28,7 @@ from workers.shared.declared_schedules import Declared, daily, every
 from workers.shared.errors import TemporalUnreachable
 from workers.shared.register import Pipeline
 from workflows.shared import attributes
+from workflows.shared.contracts import PlainRecord, served
 from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER, RowRetentionInput, RunSweepInput
 
 
@@ -96,17 +96,23 @@ class Change(StrEnum):
     DELETED = "deleted"
 
 
-@dataclass(frozen=True)
-class ScheduleView:
+class ScheduleView(PlainRecord):
     """A declared schedule, and what Temporal knows of it."""
 
-    id: str
-    workflow: str
-    when: str
-    state: str
-    """`missing`, `differs`, `paused` or `active`."""
-    next_run: datetime | None = None
-    last_run: datetime | None = None
+    id: Annotated[str, served("Its id in Temporal", "imports-retention")]
+    workflow: Annotated[str, served("Type of the runs that it starts", "RowRetention")]
+    when: Annotated[str, served("When it starts one", "daily at 04:00 UTC")]
+    state: Annotated[str, served("`missing`, `differs`, `paused` or `active`", "active")]
+    next_run: Annotated[
+        datetime | None, served("Next start; null: none is planned", "2026-01-04T04:00:00Z")
+    ] = None
+    last_run: Annotated[
+        datetime | None, served("Last start; null: none yet", "2026-01-03T04:00:00Z")
+    ] = None
+    pipeline: Annotated[str, served("Whose workers keep it as declared", "a-name")] = ""
+    note: Annotated[
+        str | None, served("What a person did last, and why", "ann paused it: audit")
+    ] = None
 
 
 async def reconcile(
@@ -185,17 +191,57 @@ async def look(
 
 
 async def _view(client: Client, id: str, declared: Declared) -> ScheduleView:
-    view = ScheduleView(id, declared.workflow, declared.at.comment or "", "missing")
+    view = ScheduleView(
+        id=id,
+        workflow=declared.workflow,
+        when=declared.at.comment or "",
+        state="missing",
+        pipeline=declared.pipeline,
+    )
     found = await _describe(client, id)
     if found is None:
         return view
     paused = "paused" if found.schedule.state.paused else "active"
-    return replace(
-        view,
-        state=paused if await _is_declared(client, found.schedule, declared) else "differs",
-        next_run=next(iter(found.info.next_action_times), None),
-        last_run=max((run.scheduled_at for run in found.info.recent_actions), default=None),
-    )
+    seen = {
+        "state": paused if await _is_declared(client, found.schedule, declared) else "differs",
+        "next_run": next(iter(found.info.next_action_times), None),
+        "last_run": max((run.scheduled_at for run in found.info.recent_actions), default=None),
+        "note": found.schedule.state.note or None,
+    }
+    return view.model_copy(update=seen)
+
+
+async def pause(client: Client, id: str, note: str, *, paused: bool) -> None:
+    """Pause a schedule, or resume it; a restart of workers changes neither.
+
+    Raises:
+        RPCError: There is no such schedule, or Temporal does not answer.
+    """
+    handle = client.get_schedule_handle(id)
+    await (handle.pause(note=note) if paused else handle.unpause(note=note))
+
+
+async def trigger(client: Client, id: str, note: str | None = None) -> None:
+    """Start a run of a schedule now; while one is under way, that one counts.
+
+    Args:
+        client: Of the namespace.
+        id: Of the schedule.
+        note: What its note says from now on; None: what it says.
+
+    Raises:
+        RPCError: There is no such schedule, or Temporal does not answer.
+    """
+    handle = client.get_schedule_handle(id)
+
+    def noted(now: ScheduleUpdateInput) -> ScheduleUpdate:
+        schedule = now.description.schedule
+        schedule.state.note = note
+        return ScheduleUpdate(schedule)
+
+    if note is not None:
+        await handle.update(noted)
+    await handle.trigger()
 
 
 async def _bring_in_line(client: Client, id: str, declared: Declared) -> Change:

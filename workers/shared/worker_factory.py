@@ -1,7 +1,7 @@
 """Workers of a pipeline, one for each task queue, and what every worker serves beside it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -21,17 +21,20 @@ from temporalio.worker import (
 )
 
 from activities.shared.dependencies import Dependencies, NamedProbe, Probe, scratch_probe
+from activities.shared.errands import Errands
 from activities.shared.notifications import NotificationSending
 from activities.shared.records import Rejections, RowRemoval, RunSweep
 from adapters.database.runs import AcceptedRows, SqlRuns
 from adapters.ports.records import OpenRows
 from adapters.temporal import TemporalOutages, TemporalRunEnds
 from workers.shared.machine import Slots
-from workers.shared.register import Lane, Pipeline, activities_of
+from workers.shared.register import Context, Lane, Pipeline, activities_of
 from workers.shared.resources import LOG, Resources
+from workers.shared.services.errands import errands_of
 from workers.shared.services.run_notifications import NotificationComposer, pipeline_of
 from workers.shared.settings.common import AddressSettings
 from workflows.shared.dependencies import Dependency
+from workflows.shared.errand_workflow import Errand
 from workflows.shared.notifications import WANTED, NotificationKind, NotificationPolicies
 from workflows.shared.record_workflows import RejectionRecord, RowRetention, RunSweeper
 from workflows.shared.run_notifications import NoticeDelivery
@@ -90,6 +93,7 @@ def is_notification_enabled(
 
 
 COMMON_WORKFLOWS: Final[Sequence[type]] = (
+    Errand,
     Outage,
     RunSweeper,
     RowRetention,
@@ -177,6 +181,8 @@ class Shared:
 
     dependencies: Dependencies
     notices: OpenNotifications
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Settings, for errands."""
 
 
 def _shared(client: Client, common: Resources, opened: Sequence[tuple[Pipeline, Any]]) -> Shared:
@@ -197,6 +203,7 @@ def _common_activities(
         run_sweep(client, common, pipeline, own),
         row_removal(common, pipeline),
         Rejections(common.rejected),
+        Errands(errands_of(Context(shared.environment, client, common), pipeline, own)),
     )
 
 

@@ -33,6 +33,7 @@ from activities.spreadsheets.records import (
 from activities.spreadsheets.types.base import SheetType
 from adapters.files.tables.workbooks import WorkbookSheet, write_workbook
 from workers.shared.gateway.http.answers import event_stream
+from workers.shared.gateway.http.etags import etag, versions_of
 from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
@@ -93,7 +94,7 @@ class ReportDownload(FileResponse):
             self._report.path.unlink(missing_ok=True)
 
 
-_STRONG_TAG: Final = re.compile(r'"(\d{1,15})"')
+_VERSION: Final = re.compile(r"\d{1,15}")
 _LAST_PAGE: Final = 1_000_000
 
 
@@ -154,27 +155,20 @@ def answers_with(status: int, *headers: Mapping[str, Any]) -> dict[int | str, di
     return {status: {"description": "Successful Response", "headers": named}}
 
 
-def etag(version: int) -> str:
-    """The ETag of a version of the mappings."""
-    return f'"{version}"'
-
-
 async def expected_version(
     service: SpreadsheetService, who: Identity, uuid: str, header: str | None
 ) -> int | None:
     """The version that an answer is based on.
 
-    Tags compare strongly (RFC 9110, section 13.1.1): a weak one never matches. Of several, the
-    one that is current counts.
+    Of several, the one that is current counts.
 
     Raises:
         Conflict: None of the tags can be current.
     """
-    if header is None or header.strip() == "*":
+    tags = versions_of(header)
+    if tags is None:
         return None
-    versions = [
-        int(tag[1]) for part in header.split(",") if (tag := _STRONG_TAG.fullmatch(part.strip()))
-    ]
+    versions = [int(tag) for tag in tags if _VERSION.fullmatch(tag)]
     if len(versions) == 1:
         return versions[0]
     current = (await service.get(who, uuid)).version

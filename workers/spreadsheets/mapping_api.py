@@ -21,6 +21,7 @@ from activities.spreadsheets.records import (
     mapping_status,
 )
 from activities.spreadsheets.value_store import ValueFilter
+from workers.shared.gateway.http.etags import etag
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.services.errors import WrongState
@@ -37,7 +38,6 @@ from workers.spreadsheets.api import (
     TheService,
     answers_with,
     describe_page,
-    etag,
     expected_version,
     import_problems,
 )

@@ -14,6 +14,7 @@ from activities.spreadsheets.review_rules import (
     ReviewOverview,
     ReviewRow,
 )
+from workers.shared.gateway.http.etags import etag
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
 from workers.spreadsheets.api import (
@@ -28,7 +29,6 @@ from workers.spreadsheets.api import (
     TheService,
     answers_with,
     describe_page,
-    etag,
     expected_version,
     import_problems,
 )

@@ -72,7 +72,7 @@ class SentView(BaseModel):
     """False: the same event came before."""
 
 
-_BODY: dict[str, Any] = {
+EVENT_BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "description": "A CloudEvent in structured mode; in binary mode its attributes are headers "
@@ -99,7 +99,7 @@ _BODY: dict[str, Any] = {
 @router.post(
     "",
     status_code=201,
-    openapi_extra=_BODY,
+    openapi_extra=EVENT_BODY,
     responses={
         200: {"description": "The same event came before", "model": SentView},
         **_problems(413, 415),
@@ -112,7 +112,7 @@ async def send_event(
 
     What is not an event, or lacks a field, is refused and recorded all the same: its row says why.
     """
-    body = structured(request.headers, await _body(request))
+    body = structured(request.headers, await event_body(request))
     started = await service.submit(who, body, "api")
     try:
         read_event(body, datetime.now(UTC))
@@ -159,8 +159,12 @@ async def show_event(service: TheService, who: Who, event: EventName) -> Transfe
         return await service.accepted(who, event)
 
 
-async def _body(request: Request) -> bytes:
-    """The body, of bounded size."""
+async def event_body(request: Request) -> bytes:
+    """The body of a request, of bounded size.
+
+    Raises:
+        EventTooLarge: It has more bytes than an event may have.
+    """
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

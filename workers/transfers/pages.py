@@ -1,6 +1,6 @@
 """What the gateway serves of transfers: one, groups of them, and routes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -8,7 +8,10 @@ from urllib.parse import urlencode
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from activities.transfers.operators_files import Clocks
+from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.store import SqlTransferStore
+from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.pages.renderer import N_, MenuEntry, gettext
 from workers.shared.gateway.pages.site import (
@@ -25,17 +28,19 @@ from workers.shared.register import Context
 from workers.shared.services.errors import NotFound, Refused, ServiceError
 from workers.shared.services.identity import Identity
 from workers.shared.services.run_actions import DefaultServedRuns
-from workers.transfers import api, labels
+from workers.transfers import api, labels, v1
 from workers.transfers.factory import transfer_service
+from workers.transfers.partners import PartnerRecords
 from workers.transfers.redrive import Answered, ParkedGroups, Redrives
 from workers.transfers.resources import route_store
 from workers.transfers.routes import RouteListing, RouteService, read_key
 from workers.transfers.service import Rerouted, TransferService
-from workers.transfers.settings import queues_of
+from workers.transfers.settings import clocks_of, queues_of
+from workers.transfers.watch_commands import ClockService
 from workflows.shared.notifications import cause_key, failure_fingerprint
 from workflows.shared.parking import Decision
 from workflows.transfers.events import EVENT_BYTES
-from workflows.transfers.routes import ANY, RouteRule
+from workflows.transfers.routes import ANY
 
 GROUPS: Final = "/transfers/waiting"
 _SHOWN: Final = 100
@@ -196,8 +201,7 @@ class RoutesPage:
         status: int = 200,
         **context: Any,
     ) -> Response:
-        found = await self._service.listing(visitor.who, queue or None)
-        rules = [each for each in found.rules if _holds(each, find)]
+        found = await self._service.listing(visitor.who, queue or None, find)
         address = "/routes?" + "".join(
             urlencode({name: value}) + "&"
             for name, value in (("queue", queue), ("find", find))
@@ -220,8 +224,8 @@ class RoutesPage:
             queue=queue,
             find=find,
             queues=self._service.queues,
-            rules=rules[page * _PAGE : (page + 1) * _PAGE],
-            total=len(rules),
+            rules=found.rules[page * _PAGE : (page + 1) * _PAGE],
+            total=len(found.rules),
             page=page,
             size=_PAGE,
             address=address,
@@ -230,12 +234,6 @@ class RoutesPage:
             trail=await self._service.trail(visitor.who, 20),
             any=ANY,
         )
-
-
-def _holds(rule: RouteRule, find: str) -> bool:
-    wanted = find.strip().casefold()
-    texts = (rule.queue, rule.rule, rule.account_id, rule.source, rule.type, rule.subject)
-    return not wanted or any(wanted in each.casefold() for each in texts)
 
 
 def _remarks(found: RouteListing) -> list[str]:
@@ -419,13 +417,23 @@ def open_part(context: Context, settings: None) -> GatewayPart:
     )
     service = transfer_service(context.environment, context.client, database)
     blobs = context.resources.blobs
-    return part_of(service, routes, Redrives(service, lambda: blobs))
+    further = {
+        PartnerRecords: PartnerRecords(SqlPartnerStore(database)),
+        ClockService: ClockService(
+            context.client,
+            clocks_of(context.environment) or Clocks({}, {}),
+            SqlWatchStore(database),
+            SqlExpectedStore(database),
+        ),
+    }
+    return part_of(service, routes, Redrives(service, lambda: blobs), further)
 
 
 def part_of(
     service: TransferService,
     routes: RouteService,
     redrives: Redrives,
+    further: Mapping[type, Any],
 ) -> GatewayPart:
     """The part over services.
 
@@ -433,6 +441,7 @@ def part_of(
         service: Of transfers.
         routes: Of routes.
         redrives: Carry failed transfers out anew.
+        further: Of what operators keep, by class.
     """
 
     def pages(site: Site) -> Sequence[PageRoute]:
@@ -459,7 +468,8 @@ def part_of(
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
-        routers=(api.router,),
+        further={RouteService: routes, **further},
+        routers=(api.router, *v1.ROUTERS),
         runs=DefaultServedRuns(service.runs, correction="action"),
         pages=PipelinePages(
             routes=pages,

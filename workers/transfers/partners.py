@@ -93,17 +93,15 @@ class PartnerReport:
     """Fingerprint of a host key that is not pinned."""
 
 
-class PartnerService:
-    """Every operation on partners; a refusal is a `ServiceError`.
+class PartnerRecords:
+    """The records of partners, for who has no keys for them; a refusal is a `ServiceError`.
 
     Args:
         store: Keeps the records.
-        places: Connects.
-        openpgp: Reads keys.
     """
 
-    def __init__(self, store: PartnerStore, places: Places, openpgp: GnuPg) -> None:
-        self._store, self._places, self._openpgp = store, places, openpgp
+    def __init__(self, store: PartnerStore) -> None:
+        self._store = store
 
     async def all(self, who: Identity) -> Sequence[Partner]:
         """Records by name; they hold references and no secrets."""
@@ -121,6 +119,20 @@ class PartnerService:
         if partner is None:
             raise NotFound(f"there is no partner {name}")
         return partner
+
+
+class PartnerService(PartnerRecords):
+    """Every operation on partners; a refusal is a `ServiceError`.
+
+    Args:
+        store: Keeps the records.
+        places: Connects.
+        openpgp: Reads keys.
+    """
+
+    def __init__(self, store: PartnerStore, places: Places, openpgp: GnuPg) -> None:
+        super().__init__(store)
+        self._places, self._openpgp = places, openpgp
 
     async def add(
         self, who: Identity, record: Mapping[str, Any], *, replace: bool = False

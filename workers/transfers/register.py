@@ -482,6 +482,7 @@ TRANSFERS = Pipeline(
     verbs="workers.transfers.run_actions:RUN_ACTIONS",
     show="workers.transfers.commands:show_run",
     gateway="workers.transfers.pages:open_part",
+    errands={"test-partner": "workers.transfers.errands:test_partner"},
     bridges=(
         Bridge(
             name="storage-queues",

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -21,9 +21,12 @@ from activities.transfers.reception import RouteCache
 from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore
 from adapters.ports.transfers import RouteStore
-from workers.shared.services.errors import InvalidRequest, NotFound, Refused
+from workers.shared.services.bodies import printable
+from workers.shared.services.errors import Conflict, InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.versions import require_version
 from workflows.shared.contracts import problem_text
+from workflows.shared.errors import RuleViolation
 from workflows.transfers.events import EVENT_BYTES, RouteKey, TransferStatus
 from workflows.transfers.job_settings import schema
 from workflows.transfers.routes import LABELS, RouteRemark, RouteRule, RouteTable, RouteVerdict
@@ -79,16 +82,34 @@ class RouteService:
         """Names that a rule may have as its queue."""
         return self._queues
 
-    async def listing(self, who: Identity, queue: str | None = None) -> RouteListing:
-        """Rules of a queue, or all of them, with what is wrong with any."""
+    async def listing(
+        self, who: Identity, queue: str | None = None, text: str = ""
+    ) -> RouteListing:
+        """Rules, with what is wrong with any.
+
+        Args:
+            who: Who asks.
+            queue: Only those of this queue.
+            text: Only those in which an attribute or name holds it, in upper or lower case.
+        """
         require_operator(who, "routes")
         table = await self._cache.table()
         rules = sorted(table.rules, key=lambda each: (each.queue, each.rule))
+        wanted = text.strip().casefold()
         return RouteListing(
-            [each for each in rules if queue in (None, each.queue)],
+            [each for each in rules if queue in (None, each.queue) and _holds(each, wanted)],
             await self._cache.unusable(),
             await asyncio.to_thread(lambda: list(itertools.islice(table.all_ties(), _TIES))),
         )
+
+    async def get(self, who: Identity, queue: str, rule: str) -> RouteRule:
+        """One rule.
+
+        Raises:
+            NotFound: There is no such rule.
+        """
+        require_operator(who, "routes")
+        return self._of(await self._cache.table(), queue, rule)
 
     async def add(
         self, who: Identity, fields: Mapping[str, Any], *, replace: bool = False
@@ -110,7 +131,7 @@ class RouteService:
         named.setdefault("rule", _next_name(table, str(named.get("queue", ""))))
         rule = _rule({**named, "by": who.subject, "changed_at": datetime.now(UTC)})
         self._check_queue(rule.queue)
-        if not replace and _of(table, rule.queue, rule.rule) is not None:
+        if not replace and _find(table, rule.queue, rule.rule) is not None:
             raise Refused(f"queue {rule.queue} has a rule {rule.rule} already")
         return await self._put(table, rule)
 
@@ -123,19 +144,52 @@ class RouteService:
         """
         require_operator(who, "routes")
         table = await self._cache.table()
-        found = _of(table, queue, rule)
-        if found is None:
-            raise NotFound(f"queue {queue} has no rule {rule}")
+        found = self._of(table, queue, rule)
         changes = {"enabled": enabled, "by": who.subject, "changed_at": datetime.now(UTC)}
-        return await self._put(table, found.model_copy(update=changes))
+        return await self._put(table, found.model_copy(update=changes), found)
 
-    async def remove(self, who: Identity, queue: str, rule: str) -> None:
+    async def change(
+        self,
+        who: Identity,
+        queue: str,
+        rule: str,
+        fields: Mapping[str, Any],
+        versions: Collection[str] | None = None,
+    ) -> RouteRule:
+        """Replace what a rule matches; a field that is not given gets its default.
+
+        Args:
+            who: Who changes it.
+            queue: Its queue.
+            rule: Its name.
+            fields: Of a `RouteRule`.
+            versions: Of which the person has seen one; None: whichever it has.
+
+        Raises:
+            NotFound: There is no such rule.
+            Conflict: Another person has changed it meanwhile.
+            InvalidRequest: A field is wrong; the message names all of them.
+            Refused: It would tie with another rule.
+        """
+        require_operator(who, "routes")
+        table = await self._cache.table()
+        found = self._of(table, queue, rule)
+        require_version(found, versions)
+        ours = {"queue": queue, "rule": rule, "by": who.subject, "changed_at": datetime.now(UTC)}
+        return await self._put(table, _rule({**fields, **ours}), found)
+
+    async def remove(
+        self, who: Identity, queue: str, rule: str, versions: Collection[str] | None = None
+    ) -> None:
         """Remove a rule; what it was stays in the trail.
 
         Raises:
             NotFound: There is no such rule.
+            Conflict: It is of another version than those that the person has seen.
         """
         require_operator(who, "routes")
+        if versions is not None:
+            require_version(self._of(await self._cache.table(), queue, rule), versions)
         self._cache.forget()
         if not await self._store.remove(queue, rule, who.subject):
             raise NotFound(f"queue {queue} has no rule {rule}")
@@ -159,7 +213,16 @@ class RouteService:
         total = len(rows) if len(rows) < _UNMATCHED else await self._transfers.count(status)
         return UnmatchedEvents(rows, total)
 
-    async def _put(self, table: RouteTable, rule: RouteRule) -> RouteRule:
+    @staticmethod
+    def _of(table: RouteTable, queue: str, rule: str) -> RouteRule:
+        found = _find(table, queue, rule)
+        if found is None:
+            raise NotFound(f"queue {printable(queue)} has no rule {printable(rule)}")
+        return found
+
+    async def _put(
+        self, table: RouteTable, rule: RouteRule, before: RouteRule | None = None
+    ) -> RouteRule:
         if ties := table.ties(rule):
             names = " and ".join(f"{each.queue}/{each.rule}" for each in ties[:3])
             raise Refused(
@@ -167,8 +230,12 @@ class RouteService:
                 "say which of them wins: make one of them more specific, or give it another "
                 f"priority than {rule.priority}"
             )
-        await self._store.put(rule)
-        self._cache.forget()
+        try:
+            await self._store.put(rule, expected=before)
+        except RuleViolation as error:
+            raise Conflict(str(error)) from error
+        finally:
+            self._cache.forget()
         return rule
 
     def _check_queue(self, queue: str) -> None:
@@ -207,7 +274,12 @@ def read_key(event: bytes) -> RouteKey:
         ) from error
 
 
-def _of(table: RouteTable, queue: str, rule: str) -> RouteRule | None:
+def _holds(rule: RouteRule, wanted: str) -> bool:
+    texts = (rule.queue, rule.rule, rule.account_id, rule.source, rule.type, rule.subject)
+    return not wanted or any(wanted in each.casefold() for each in texts)
+
+
+def _find(table: RouteTable, queue: str, rule: str) -> RouteRule | None:
     return next((each for each in table.rules if (each.queue, each.rule) == (queue, rule)), None)
 
 

@@ -9,6 +9,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.transfers.operators_files import Clocks
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
+from workers.shared.schedules import pause, trigger
 from workers.shared.services.errors import NotFound, TemporalUnavailable
 from workflows.transfers.events import transfer_id_of
 from workflows.transfers.watches import (
@@ -103,17 +104,17 @@ class ClockService:
 
     async def run(self, prefix: str, name: str) -> None:
         """Look, or check, now; while one is under way it is the one that counts."""
-        handle = self._client.get_schedule_handle(self._schedule_of(prefix, name))
+        id = self._schedule_of(prefix, name)
         try:
-            await handle.trigger()
+            await trigger(self._client, id)
         except RPCError as error:
             raise _refused(name, error) from error
 
     async def pause(self, prefix: str, name: str, note: str, *, paused: bool) -> None:
         """Pause a schedule, or resume it; a restart of workers changes neither."""
-        handle = self._client.get_schedule_handle(self._schedule_of(prefix, name))
+        id = self._schedule_of(prefix, name)
         try:
-            await (handle.pause(note=note) if paused else handle.unpause(note=note))
+            await pause(self._client, id, note, paused=paused)
         except RPCError as error:
             raise _refused(name, error) from error
 

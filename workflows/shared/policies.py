@@ -82,6 +82,27 @@ ANSWER: Final = _constant(
 )
 
 
+class Asked(TypedDict):
+    """Options of what a person waits for."""
+
+    start_to_close_timeout: timedelta
+    schedule_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+
+
+ERRAND: Final = _constant(
+    Asked(
+        start_to_close_timeout=timedelta(minutes=2),
+        # Nobody waits any more: what would be done then might surprise.
+        schedule_to_close_timeout=timedelta(minutes=5),
+        heartbeat_timeout=timedelta(seconds=10),
+        # Of a worker that was killed.
+        retry_policy=RetryPolicy(maximum_attempts=2),
+    )
+)
+
+
 class Check(TypedDict):
     """Options of a wait for a dependency."""
 

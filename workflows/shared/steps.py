@@ -3,6 +3,7 @@
 from temporalio import activity
 
 from workflows.shared.dependencies import Recovery, WaitInput
+from workflows.shared.errands import ErrandInput, ErrandResult
 from workflows.shared.notifications import NotificationInput, NotificationReceipt
 from workflows.shared.records import (
     Rejection,
@@ -18,6 +19,13 @@ class Dependencies:
 
     @activity.defn(name="dependencies.wait")
     async def wait(self, awaited: WaitInput) -> Recovery: ...
+
+
+class Errands:
+    """Does what people ask of a pipeline's worker."""
+
+    @activity.defn(name="errands.carry_out")
+    async def carry_out(self, order: ErrandInput) -> ErrandResult: ...
 
 
 class NotificationSending:

@@ -17,11 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
 
-from workflows.shared.contracts import Contract, Person
+from workflows.shared.contracts import Contract, Person, served
+from workflows.shared.errors import RuleViolation
 from workflows.transfers.events import Attribute, QueueName, RouteKey, RuleName, Sentence
 
 ANY: Final = "*"
@@ -31,36 +32,51 @@ ANY: Final = "*"
 class RouteRule(Contract):
     """One row of `jobconfig`: `PartitionKey` is the queue, `RowKey` the rule."""
 
-    queue: QueueName
-    rule: RuleName
-    account_id: Attribute = ANY
-    source: Attribute = ANY
-    type: Attribute = ANY
-    subject: Attribute = ANY
-    priority: int = Field(default=0, ge=-1_000, le=1_000)
-    """The highest wins; among equal ones the most specific."""
-    enabled: bool = True
-    by: Person | None = None
-    """Who changed it last."""
-    changed_at: datetime | None = None
+    queue: Annotated[QueueName, served("The queue that takes the event", "orders")]
+    rule: Annotated[RuleName, served("Its name; unique within the queue", "1")]
+    account_id: Annotated[
+        Attribute, served("`accountId` of the event; `*` stands for any characters", "TMS001")
+    ] = ANY
+    source: Annotated[Attribute, served("Source of the event", "TMS.*")] = ANY
+    type: Annotated[Attribute, served("Type of the event", "Succeeded")] = ANY
+    subject: Annotated[Attribute, served("Subject of the event", "File Upload")] = ANY
+    priority: Annotated[int, served("The highest wins; among equal ones the most specific", 0)] = (
+        Field(default=0, ge=-1_000, le=1_000)
+    )
+    enabled: Annotated[bool, served("It takes events", True)] = True
+    by: Annotated[Person | None, served("Who changed it last", "ann")] = None
+    changed_at: Annotated[datetime | None, served("When", "2026-01-03T10:00:00Z")] = None
 
 
 class RouteRemark(Contract):
     """Why a rule did not take an event."""
 
-    queue: QueueName
-    rule: RuleName
-    reason: Sentence
+    queue: Annotated[QueueName, served("The queue of the rule", "orders")]
+    rule: Annotated[RuleName, served("Its name", "2")]
+    reason: Annotated[Sentence, served("Why it takes no event, or not this one", "it is disabled")]
 
 
 class RouteVerdict(Contract):
     """What the rules say about an event."""
 
-    winner: RouteRule | None = None
-    others: tuple[RouteRemark, ...] = Field(default=(), max_length=10)
-    """The nearest of the others, each with its reason."""
-    rules: int = 0
-    """How many there were."""
+    winner: Annotated[RouteRule | None, served("The rule that takes it; null: none", None)] = None
+    others: Annotated[
+        tuple[RouteRemark, ...], served("The nearest of the others, each with its reason", [])
+    ] = Field(default=(), max_length=10)
+    rules: Annotated[int, served("How many rules there are", 12)] = 0
+
+
+def require_unchanged(found: RouteRule | RouteRemark | None, expected: RouteRule) -> None:
+    """Refuse a change of a rule that is not as the person who changes it has seen it.
+
+    Raises:
+        RuleViolation: It is another one, or gone.
+    """
+    if found != expected:
+        raise RuleViolation(
+            f"rule {expected.rule} of queue {expected.queue} was changed meanwhile: look at it "
+            "again"
+        )
 
 
 def is_exact(pattern: str) -> bool:

@@ -178,6 +178,9 @@ rejected_messages = Table(
     Column("truncated", Boolean, nullable=False),
     Column("received_at", UtcDateTime, nullable=False),
     Column("resubmitted_at", UtcDateTime),
+    Column("dismissed_at", UtcDateTime),
+    Column("by", Text),
+    Column("note", Text),
     UniqueConstraint("queue", "message_id", "body_sha256"),
     Index(None, "resubmitted_at"),
     Index(

@@ -12,6 +12,7 @@ from adapters.ports.errors import Unavailable
 from stack.azurite import azurite
 from stack.children import free_port
 from workflows.shared.dependencies import Dependency
+from workflows.shared.errors import RuleViolation
 from workflows.transfers.routes import RouteRule
 
 RULE = RouteRule(
@@ -166,3 +167,12 @@ async def test_a_wrong_key_is_a_wrong_setting(storage: str) -> None:
     with pytest.raises(Unavailable, match="refuses our credentials") as caught:
         await table.rules()
     assert caught.value.misconfigured
+
+
+async def test_a_rule_that_was_changed_meanwhile_is_not_replaced(table: AzureRouteTable) -> None:
+    await table.put(RULE)
+    [seen] = await table.rules()
+    await table.put(RULE.model_copy(update={"priority": 1}), expected=seen)
+    with pytest.raises(RuleViolation, match="was changed meanwhile"):
+        await table.put(RULE.model_copy(update={"priority": 2}), expected=seen)
+    assert [each.priority for each in await table.rules()] == [1]

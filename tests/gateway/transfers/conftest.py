@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from datetime import time
 
 import httpx
 import pytest_asyncio
@@ -9,23 +10,34 @@ from fastapi import FastAPI
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
+from activities.transfers.operators_files import Clocks
+from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.store import SqlRouteStore, SqlTransferStore
+from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from adapters.database.runs import SqlRuns
 from tests.support.gateway import TOKENS, token
 from workers.shared.gateway.app import create_app
 from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.requests import csrf_token
 from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.register import Context
 from workers.shared.resources import Resources
 from workers.shared.services.inbox import Inbox
+from workers.shared.services.kept import kept_services
 from workers.shared.services.readiness import Readiness
 from workers.shared.settings.gateway import GatewaySettings
 from workers.transfers.factory import transfer_service
 from workers.transfers.pages import part_of
+from workers.transfers.partners import PartnerRecords
 from workers.transfers.redrive import Redrives
 from workers.transfers.register import NAME
 from workers.transfers.routes import RouteService
 from workers.transfers.service import TransferService
+from workers.transfers.watch_commands import ClockService
+from workflows.transfers.watches import Expectation, Watch
+
+WATCH = Watch(name="acme-orders", partner="acme", path="out/*.csv", account_id="TMS001")
+EXPECTED = Expectation(name="orders", queue="jobs", deadline=time(6))
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,15 @@ async def transfers(
         service,
         RouteService(routes, store, ["jobs", "jobstmsroute"]),
         Redrives(service, lambda: resources.blobs),
+        {
+            PartnerRecords: PartnerRecords(SqlPartnerStore(database)),
+            ClockService: ClockService(
+                client,
+                Clocks({WATCH.name: WATCH}, {EXPECTED.name: EXPECTED}),
+                SqlWatchStore(database),
+                SqlExpectedStore(database),
+            ),
+        },
     )
     app = create_app(
         {NAME: part},
@@ -73,6 +94,7 @@ async def transfers(
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),
+        shared=kept_services(Context({}, client, resources)),
     )
     yield TransferGateway(app, store, routes, service, client, resources)
     for rule in await routes.rules():

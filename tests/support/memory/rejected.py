@@ -1,11 +1,15 @@
 """Rejected messages in memory, for tests."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from adapters.ports.errors import Unavailable
-from adapters.ports.records import REJECTED_BODY_BYTES, OpenRejections, RejectedMessage
+from adapters.ports.records import (
+    REJECTED_BODY_BYTES,
+    OpenRejections,
+    RejectedFilter,
+    RejectedMessage,
+)
 
 
 class MemoryRejectedMessages:
@@ -47,7 +51,9 @@ class MemoryRejectedMessages:
             )
         )
 
-    async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
+    async def list(
+        self, limit: int = 50, wanted: RejectedFilter | None = None
+    ) -> Sequence[RejectedMessage]:
         """The newest first."""
         self._check()
         return self._rows[::-1][:limit]
@@ -55,7 +61,7 @@ class MemoryRejectedMessages:
     async def open(self) -> Sequence[OpenRejections]:
         """What was not sent again, by queue."""
         self._check()
-        left = [row for row in self._rows if row.resubmitted_at is None]
+        left = [row for row in self._rows if row.is_open]
         return [
             OpenRejections(queue, len(times), min(times))
             for queue in sorted({row.queue for row in left})
@@ -72,7 +78,13 @@ class MemoryRejectedMessages:
         self._check()
         if 0 < id <= len(self._rows):
             row = self._rows[id - 1]
-            self._rows[id - 1] = replace(row, resubmitted_at=datetime.now(UTC))
+            changes = {"resubmitted_at": datetime.now(UTC)}
+            self._rows[id - 1] = row.model_copy(update=changes)
+
+    async def dismiss(self, id: int, by: str, note: str | None) -> None:
+        """Note that nobody has to look at the message any more."""
+        changes = {"dismissed_at": datetime.now(UTC), "by": by, "note": note}
+        self._rows[id - 1] = self._rows[id - 1].model_copy(update=changes)
 
     async def mark_dead_letter_resubmitted(
         self, queue: str, message_id: str | None, body: bytes

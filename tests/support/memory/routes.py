@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from workflows.transfers.routes import RouteRemark, RouteRule
+from workflows.transfers.routes import RouteRemark, RouteRule, require_unchanged
 
 
 class MemoryRoutes:
@@ -30,9 +30,11 @@ class MemoryRoutes:
         """What a test has put there."""
         return self.foreign
 
-    async def put(self, rule: RouteRule) -> None:
+    async def put(self, rule: RouteRule, *, expected: RouteRule | None = None) -> None:
         """Insert or replace a rule."""
         key = (rule.queue, rule.rule)
+        if expected is not None:
+            require_unchanged(self._rules.get(key), expected)
         self._note(rule, "changed" if key in self._rules else "added")
         self._rules[key] = rule
 

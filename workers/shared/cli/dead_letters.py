@@ -33,8 +33,6 @@ Numbers = Annotated[
     list[int] | None, typer.Argument(metavar="[N]...", help="Numbers in `dead-letters list`.")
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Every dead letter of the queue.")]
-SEARCHED = 10_000
-"""Dead letters among which `show` looks for one."""
 
 
 @app.command("list")
@@ -173,12 +171,10 @@ async def _list(
 async def _show(
     cli: CliContext, number: int, queue: str | None, bridge: str | None, *, as_json: bool
 ) -> None:
-    from workers.shared.services.dead_letters import open_dead_letters
+    from workers.shared.services.dead_letters import letter_in, open_dead_letters
 
     async with open_dead_letters(cli.environment, queue, bridge) as letters:
-        found = next((each for each in await letters.list(SEARCHED) if each.number == number), None)
-        if found is None:
-            raise CommandError(f"queue {letters.queue} has no dead letter {number}")
+        found = await letter_in(letters, number)
     if as_json:
         print_json(_as_json(found))
         return
@@ -219,9 +215,10 @@ async def _resubmit(
 
 async def _note(cli: CliContext, sent: "Sequence[DeadLetter]") -> None:
     """Note in the record of those that docflow had rejected that they were sent again."""
+    from workers.shared.services.dead_letters import note_sent
+
     async with cli.rejected() as rejected:
-        for each in sent:
-            await rejected.mark_dead_letter_resubmitted(each.queue, each.message_id, each.body)
+        await note_sent(rejected, sent)
 
 
 async def _purge(

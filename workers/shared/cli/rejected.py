@@ -1,8 +1,7 @@
 """`docflow rejected`: messages that were rejected."""
 
-import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +12,6 @@ from workers.shared.cli.output import JsonOption, console, moment, pairs, print_
 
 if TYPE_CHECKING:
     from adapters.ports.records import RejectedMessage, RejectedMessages
-    from workers.shared.services.service_bus import ServiceBusSender
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,7 +41,7 @@ async def _list(cli: CliContext, limit: int, *, as_json: bool) -> None:
     async with cli.rejected() as rejected:
         found = await rejected.list(limit)
     if as_json:
-        print_json([_as_json(message) for message in found])
+        print_json([message.model_dump(mode="json") for message in found])
         return
     if not found:
         typer.echo("no message was rejected")
@@ -78,7 +76,7 @@ async def _show(cli: CliContext, number: int, *, as_json: bool) -> None:
     async with cli.rejected() as rejected:
         message = await _get(rejected, number)
     if as_json:
-        print_json(_as_json(message))
+        print_json(message.model_dump(mode="json"))
         return
     out = console()
     out.print(
@@ -89,6 +87,7 @@ async def _show(cli: CliContext, number: int, *, as_json: bool) -> None:
                 ("message id", message.message_id),
                 ("received", moment(message.received_at)),
                 ("resubmitted", moment(message.resubmitted_at)),
+                ("dismissed", moment(message.dismissed_at)),
                 ("reason", message.reason),
                 ("description", message.description),
                 ("body", "cut off: it was longer than what is kept" if message.truncated else None),
@@ -132,21 +131,22 @@ def resubmit(
 async def _resubmit(
     cli: CliContext, number: int, file: Path | None, bridge: str | None, *, force: bool
 ) -> None:
-    from workers.shared.services.resubmission import origin_of
+    from workers.shared.services.resubmission import InVain, body_of, origin_of, send_again
 
     async with cli.rejected() as rejected:
         message = await _get(rejected, number)
         origin = origin_of(message.queue, cli.environment, bridge)
-        sender = origin.sender
         for remark in origin.remarks:
             typer.echo(f"docflow: {remark}", err=True)
-        body = _body(message, file)
-        if not force:
-            _refuse_in_vain(sender, message, body)
-        # A new id: the queue may drop one that it has seen.
-        message_id = f"resubmitted-{number}-{secrets.token_hex(4)}"
-        await sender.send(cli.environment, body, message_id)
-        await rejected.mark_resubmitted(number)
+        if file is None and message.truncated:
+            raise UsageError(
+                f"only the beginning of message {number} was kept; give the whole of it with --body"
+            )
+        body = body_of(message, None if file is None else read_body(file))
+        try:
+            await send_again(rejected, cli.environment, origin, message, body, force=force)
+        except InVain as refused:
+            raise CommandError(refused.said("--body FILE", "add --force")) from refused
     typer.echo(f"sent message {number} to queue {message.queue} again")
 
 
@@ -157,46 +157,3 @@ async def _get(rejected: "RejectedMessages", number: int) -> "RejectedMessage":
             f"there is no rejected message {number}; `docflow rejected list` shows them"
         )
     return message
-
-
-def _body(message: "RejectedMessage", file: Path | None) -> bytes:
-    if file is not None:
-        return read_body(file)
-    if message.truncated:
-        raise UsageError(
-            f"only the beginning of message {message.id} was kept; give the whole of it with --body"
-        )
-    return message.body.encode("utf-8", "surrogatepass")
-
-
-def _refuse_in_vain(
-    sender: "ServiceBusSender[Any]", message: "RejectedMessage", body: bytes
-) -> None:
-    from workers.shared.services.bodies import RefusedMessage
-    from workers.shared.services.resubmission import reused_key
-
-    if message.resubmitted_at is not None:
-        raise CommandError(
-            f"message {message.id} was sent again at {moment(message.resubmitted_at)} UTC; "
-            "add --force to send it once more"
-        )
-    try:
-        sender.check(body)
-        reused = reused_key(sender, message, body)
-    except RefusedMessage as refused:
-        raise CommandError(
-            f"message {message.id} would be rejected again: {refused.description}; "
-            "correct it and give it with --body FILE, or add --force"
-        ) from refused
-    if reused is not None:
-        raise CommandError(
-            f"message {message.id} would be rejected again: {reused} is the run of a message with "
-            "other content; give this one a key of its own and send it with --body FILE, or add "
-            "--force when that run was terminated"
-        )
-
-
-def _as_json(message: "RejectedMessage") -> dict[str, Any]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(type(message)).dump_python(message, mode="json")

@@ -1,8 +1,5 @@
 """`docflow schedules`: what happens by the clock."""
 
-from dataclasses import asdict
-from typing import Any
-
 import typer
 
 from workers.shared.cli.context import CliContext, cli_context
@@ -31,7 +28,7 @@ async def _list(cli: CliContext, *, as_json: bool) -> None:
 
     views = await look(await connect(), declared_schedules(environment=cli.environment))
     if as_json:
-        print_json([_as_json(asdict(view)) for view in views])
+        print_json([view.model_dump(mode="json") for view in views])
         return
     made = table("schedule", "state", "when", "next run", "last run", "workflow")
     for view in views:
@@ -46,11 +43,6 @@ async def _list(cli: CliContext, *, as_json: bool) -> None:
     console().print(made)
     if any(view.state in ("missing", "differs") for view in views):
         typer.echo("`docflow schedules reconcile` makes them as declared", err=True)
-
-
-def _as_json(view: dict[str, Any]) -> dict[str, Any]:
-    times = {name: view[name] and view[name].isoformat() for name in ("next_run", "last_run")}
-    return {**view, **times}
 
 
 @app.command("reconcile")

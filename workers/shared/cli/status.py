@@ -21,6 +21,7 @@ from workers.shared.cli.output import (
     text,
 )
 from workers.shared.register import Check, Pipeline, PipelineView, load
+from workers.shared.services.status import check_of
 from workflows.shared.runs import RunFilter, RunRecord
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ async def _status(context: CliContext, *, as_json: bool) -> None:
         if isinstance(runs, Failure)
         else Check("Temporal", True, runs.place),
         database,
-        *(Check(each.workflow_id, False, _says(each)) for each in outages),
+        *(Check(each.workflow_id, False, each.sentence) for each in outages),
         *(check for each in seen for check in each.checks),
     ]
     if as_json:
@@ -100,10 +101,6 @@ async def _outages(runs: "_Runs") -> "Sequence[OutageView]":
     return () if isinstance(found, Failure) else found
 
 
-def _says(outage: "OutageView") -> str:
-    return f"{outage.title} since {moment(outage.since)} UTC: {outage.note}"
-
-
 async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _Seen:
     view, awaiting, further = await asyncio.gather(
         _view(runs, pipeline), _awaiting(context, pipeline), _further(context, pipeline)
@@ -112,7 +109,7 @@ async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _
     if isinstance(view, Failure):
         checks.append(Check(pipeline.name, False, view.reason))
     elif view is not None:
-        checks.append(_check(pipeline, view))
+        checks.append(check_of(pipeline, view))
     found = view if isinstance(view, PipelineView) else None
     return _Seen(pipeline, found, [*checks, *further], awaiting)
 
@@ -136,28 +133,6 @@ async def _awaiting(context: CliContext, pipeline: Pipeline) -> Sequence[RunReco
 
 async def _further(context: CliContext, pipeline: Pipeline) -> Sequence[Check]:
     return () if pipeline.checks is None else await load(pipeline.checks)(context)
-
-
-def _check(pipeline: Pipeline, view: PipelineView) -> Check:
-    """An installation that works without a pipeline is not down for it."""
-    start = f"start `docflow worker {pipeline.name}`"
-    if view.workers == 0 and view.open:
-        return Check(pipeline.name, False, f"{view.open:,} open and no worker polls: {start}")
-    if view.workers == 0 and not pipeline.optional:
-        return Check(pipeline.name, False, f"no worker polls: {start}")
-    idle = _lanes(view.idle_lanes) if view.workers else ""
-    if idle and view.open:
-        says = f"{view.open:,} open and no worker polls {idle}: {start}"
-        return Check(pipeline.name, False, says)
-    polled = f"{view.workers} polled in the last minutes" if view.workers else "no worker polls"
-    if idle:
-        polled += f", none {idle}"
-    waiting = f"{view.open:,} open, {view.waiting:,} wait for a person"
-    return Check(pipeline.name, True, f"{polled}; {waiting}")
-
-
-def _lanes(names: Sequence[str]) -> str:
-    return f"the lane{'s' * (len(names) > 1)} {' and '.join(names)}" if names else ""
 
 
 def _as_json(

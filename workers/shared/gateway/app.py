@@ -34,7 +34,7 @@ from workers.shared.gateway.pages.errors import ErrorPages
 from workers.shared.gateway.pages.inbox import open_site, pages_router
 from workers.shared.gateway.pages.site import PipelinePages
 from workers.shared.gateway.v1 import audit as audit_api
-from workers.shared.gateway.v1 import runs
+from workers.shared.gateway.v1 import kept, runs
 from workers.shared.gateway.v1 import tokens as api_tokens
 from workers.shared.health_server import live, readiness_answer
 from workers.shared.register import Context, load
@@ -54,6 +54,8 @@ class GatewayPart:
 
     service: Any
     """What its endpoints ask; they find it by the pipeline's name in `app.state.services`."""
+    further: Mapping[type, Any] = field(default_factory=dict[type, Any])
+    """What else they ask, by its class, as they find it with `the`."""
     description: str = ""
     """Of its API, for the OpenAPI document."""
     routers: Sequence[APIRouter] = ()
@@ -105,6 +107,7 @@ def create_app(
     settings: GatewaySettings,
     *,
     environment: Mapping[str, str] | None = None,
+    shared: Mapping[type, Any] | None = None,
     namespace: str = "default",
     stopping: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
@@ -118,6 +121,7 @@ def create_app(
         tokens: Verifies the tokens of callers.
         settings: How it behaves.
         environment: For the address of Temporal's user interface.
+        shared: Services of all pipelines, by class; None: only the document is wanted.
         namespace: Of Temporal, for links into its user interface.
         stopping: Whether the process is about to end, so that open event streams do too.
     """
@@ -136,6 +140,11 @@ def create_app(
         dependencies=[Depends(enter)],
     )
     app.state.services = {name: part.service for name, part in parts.items()}
+    app.state.by_class = {
+        **(shared or {}),
+        **{type(part.service): part.service for part in parts.values()},
+        **{kind: each for part in parts.values() for kind, each in part.further.items()},
+    }
     app.state.inbox = inbox
     served = {name: part.runs for name, part in parts.items() if part.runs is not None}
     app.state.runs = RunService(inbox.rows, inbox.client, served, environment or {})
@@ -150,9 +159,8 @@ def create_app(
         for router in part.routers:
             app.include_router(router)
     app.include_router(inbox_api.router)
-    app.include_router(runs.router)
-    app.include_router(audit_api.router)
-    app.include_router(api_tokens.router)
+    for router in (runs.router, audit_api.router, api_tokens.router, *kept.ROUTERS):
+        app.include_router(router)
     app.include_router(_health(readiness))
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
     own = {name: part.pages for name, part in parts.items() if part.pages is not None}

@@ -35,6 +35,7 @@ from workers.shared.resources import RESOURCE_SETTINGS, CommonSettings, make_fol
 from workers.shared.services.accepted import noting_starts
 from workers.shared.services.errors import ServiceUnavailable
 from workers.shared.services.inbox import Inbox
+from workers.shared.services.kept import kept_services
 from workers.shared.services.readiness import Readiness
 from workers.shared.services.setup import open_requirements
 from workers.shared.services.temporal_requirements import Connection
@@ -196,14 +197,16 @@ async def run_gateway(
                 return
             resources = await stack.enter_async_context(open_resources(environment))
             client = noting_starts(await temporal.client(), resources.database)
+            context = Context(environment, client, resources)
             app = create_app(
-                open_parts(Context(environment, client, resources), of_parts),
+                open_parts(context, of_parts),
                 Inbox(client, SqlRuns(resources.database)),
                 resources.database,
                 readiness,
                 Tokens(settings.tokens, SqlApiTokens(resources.database)),
                 settings,
                 environment=environment,
+                shared=kept_services(context),
                 namespace=client.namespace,
                 stopping=stop.is_set,
             )

@@ -3,14 +3,72 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from adapters.ports.records import RejectedMessages
 from workers import catalogue
 from workers.shared.register import load
-from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.errors import InvalidRequest, NotFound
+from workflows.shared.contracts import PlainRecord, served
 
 if TYPE_CHECKING:
-    from workers.shared.services.service_bus import ServiceBusDeadLetters
+    from workers.shared.services.service_bus import DeadLetter, ServiceBusDeadLetters
+
+
+SEARCHED: Final = 10_000
+"""Dead letters among which one is looked for."""
+_BODY_BYTES: Final = 32 * 1024
+
+
+class DeadLetterHead(PlainRecord):
+    """A message that a queue itself has given up, without its body."""
+
+    queue: Annotated[str, served("Its queue", "a-queue")]
+    number: Annotated[int, served("The queue's own number of the message", 7)]
+    message_id: Annotated[str | None, served("As its sender set it", "m-1")]
+    reason: Annotated[str | None, served("Why it is there", "MaxDeliveryCountExceeded")]
+    description: Annotated[str | None, served("Why, for people", "after ten deliveries")]
+    deliveries: Annotated[int, served("How often it was delivered", 10)]
+    sent_at: Annotated[datetime | None, served("When it was sent", "2026-01-03T10:00:00Z")]
+
+
+class DeadLetterRecord(DeadLetterHead):
+    """A message that a queue itself has given up."""
+
+    body: Annotated[str, served("What came; at most its first 32 KiB", '{"task_id": 1}')]
+    truncated: Annotated[bool, served("The body is longer", False)]
+
+
+def head_of(letter: "DeadLetter") -> Mapping[str, Any]:
+    """A dead letter as JSON, without its body."""
+    return DeadLetterHead.model_validate(letter).model_dump(mode="json")
+
+
+def record_of(letter: "DeadLetter") -> Mapping[str, Any]:
+    """A dead letter as JSON."""
+    body, is_cut = letter.body[:_BODY_BYTES], len(letter.body) > _BODY_BYTES
+    text = body.decode("utf-8", "backslashreplace")
+    return {**head_of(letter), "body": text, "truncated": is_cut}
+
+
+async def letter_in(letters: "ServiceBusDeadLetters", number: int) -> "DeadLetter":
+    """One dead letter of a queue.
+
+    Raises:
+        NotFound: There is none with this number.
+        QueueUnavailable: The queue does not answer.
+    """
+    found = next((each for each in await letters.list(SEARCHED) if each.number == number), None)
+    if found is None:
+        raise NotFound(f"queue {letters.queue} has no dead letter {number}")
+    return found
+
+
+async def note_sent(rejected: RejectedMessages, sent: "Sequence[DeadLetter]") -> None:
+    """Note in the record of those that docflow had rejected that they were sent again."""
+    for each in sent:
+        await rejected.mark_dead_letter_resubmitted(each.queue, each.message_id, each.body)
 
 
 @dataclass(frozen=True)
@@ -18,6 +76,7 @@ class NamedQueue:
     """A queue that the settings name."""
 
     name: str
+    pipeline: str
     bridge: str
     """What receives from it: queues of several brokers may have one name."""
     entry: str
@@ -89,5 +148,5 @@ def _known(environment: Mapping[str, str]) -> list[NamedQueue]:
             if each is None or each.dead_letters is None:
                 continue
             if (queue := each.queue(environment)) is not None:
-                found.append(NamedQueue(queue, bridge.name, each.dead_letters))
+                found.append(NamedQueue(queue, pipeline.name, bridge.name, each.dead_letters))
     return found

@@ -76,10 +76,10 @@ class Gone(ServiceError):
 
 
 class Conflict(ServiceError):
-    """The mappings were changed meanwhile.
+    """Somebody has changed it meanwhile.
 
     Attributes:
-        version: Of the mappings as they are now; None when it is not known.
+        version: Of mappings as they are now; None when it is not known.
     """
 
     status = 412

@@ -1,7 +1,8 @@
 """Cursors of lists, and following something until it is over."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Self, TypeVar
@@ -46,14 +47,31 @@ class Cursor:
         return cls(at, id or None)
 
 
+Item = TypeVar("Item")
+Revision = TypeVar("Revision", int, str)
+Result = TypeVar("Result")
+
+
+def page_of(
+    items: Sequence[Item], key: Callable[[Item], tuple[str, ...]], limit: int, cursor: str | None
+) -> tuple[Sequence[Item], str | None]:
+    """A page of a list that is read as a whole, and the cursor of the next one.
+
+    Args:
+        items: All of them, in the order of their keys.
+        key: Names an item; its parts have no slash.
+        limit: Items of the page.
+        cursor: Key of the last item of the page before; None: the first page.
+    """
+    begin = 0 if cursor is None else bisect_right(items, tuple(cursor.split("/")), key=key)
+    page = items[begin : begin + limit]
+    return page, "/".join(key(page[-1])) if len(items) > begin + limit else None
+
+
 POLL_SECONDS: Final = 0.5
 SILENCE_SECONDS: Final = 15
 WATCH_SECONDS: Final = 15 * 60
 """A watcher is disconnected then and reconnects with a token that is checked again."""
-
-Item = TypeVar("Item")
-Revision = TypeVar("Revision", int, str)
-Result = TypeVar("Result")
 
 
 async def watched(

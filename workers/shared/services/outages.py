@@ -38,6 +38,11 @@ class OutageView:
         check = f"check {' and '.join(self.settings)}" if self.settings else None
         return "; ".join(filter(None, (self.problem, check, runs)))
 
+    @property
+    def sentence(self) -> str:
+        """What cannot be used, since when, and what to know about it."""
+        return f"{self.title} since {self.since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC: {self.note}"
+
 
 async def open_outages(runs: "TemporalRuns") -> Sequence[OutageView]:
     """Outages that have not ended, the longest first.

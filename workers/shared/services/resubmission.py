@@ -1,15 +1,16 @@
 """Messages that a bridge has rejected, sent to its queue again."""
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from adapters.ports.records import RejectedMessage
+from adapters.ports.records import RejectedMessage, RejectedMessages
 from workers import catalogue
 from workers.shared.errors import SettingsError
 from workers.shared.register import Pipeline, Resubmission, load
 from workers.shared.services.bodies import KEY_REUSED, RefusedMessage
-from workers.shared.services.errors import InvalidRequest
+from workers.shared.services.errors import InvalidRequest, Refused
 
 if TYPE_CHECKING:
     from workers.shared.services.service_bus import ServiceBusSender
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 class Origin:
     """Where a rejected message came from."""
 
+    pipeline: str
     sender: "ServiceBusSender[Any]"
     remarks: Sequence[str]
     """What is not known of other queues with the same name, for people."""
@@ -86,7 +88,7 @@ def origin_of(queue: str, environment: Mapping[str, str], bridge: str | None = N
         raise InvalidRequest(
             f"docflow sends no messages to queue {queue!r}: {found.resubmission.instead}"
         )
-    return Origin(load(found.resubmission.sender), unclear)
+    return Origin(found.pipeline.name, load(found.resubmission.sender), unclear)
 
 
 def _known(bridge: str | None) -> Sequence[_Known]:
@@ -102,6 +104,92 @@ def _known(bridge: str | None) -> Sequence[_Known]:
         return named
     names = ", ".join(each.bridge for each in known)
     raise InvalidRequest(f"no bridge {bridge!r} records rejected messages; these do: {names}")
+
+
+class InVain(Refused):
+    """A message that would be rejected again, or was sent before.
+
+    Args:
+        problem: What is wrong.
+        advice: What helps, with `{body}` and `{force}` for what the caller gives.
+    """
+
+    def __init__(self, problem: str, advice: str) -> None:
+        self._text = f"{problem}; {advice}"
+        super().__init__(self.said("`body`", "set `force`"))
+
+    def said(self, body: str, force: str) -> str:
+        """The sentence in the words of a caller."""
+        return self._text.replace("{body}", body).replace("{force}", force)
+
+
+def body_of(message: RejectedMessage, corrected: bytes | None) -> bytes:
+    """What is sent instead of a message, or the message itself.
+
+    Raises:
+        InvalidRequest: Only the beginning of it was kept.
+    """
+    if corrected is not None:
+        return corrected
+    if message.truncated:
+        raise InvalidRequest(
+            f"only the beginning of message {message.id} was kept; give the whole of it as the body"
+        )
+    return message.body.encode("utf-8", "surrogatepass")
+
+
+async def send_again(
+    rejected: RejectedMessages,
+    environment: Mapping[str, str],
+    origin: Origin,
+    message: RejectedMessage,
+    body: bytes,
+    *,
+    force: bool,
+) -> None:
+    """Send a rejected message to its queue again, and note it.
+
+    Args:
+        rejected: Their record.
+        environment: Settings of the queue.
+        origin: Of the message.
+        message: As it was rejected.
+        body: To be sent now.
+        force: Send it although it is not valid, or was sent before.
+
+    Raises:
+        InVain: It would be rejected again, or was sent before.
+        QueueUnavailable: It cannot be sent, or it is not known whether it was.
+        SettingsError: A setting is missing or wrong.
+    """
+    if not force:
+        _require_use(origin.sender, message, body)
+    # A new id: the queue may drop one that it has seen.
+    message_id = f"resubmitted-{message.id}-{secrets.token_hex(4)}"
+    await origin.sender.send(environment, body, message_id)
+    await rejected.mark_resubmitted(message.id)
+
+
+def _require_use(sender: "ServiceBusSender[Any]", message: RejectedMessage, body: bytes) -> None:
+    if message.resubmitted_at is not None:
+        raise InVain(
+            f"message {message.id} was sent again at {message.resubmitted_at:%Y-%m-%d %H:%M:%S}"
+            " UTC",
+            "{force} to send it once more",
+        )
+    again = f"message {message.id} would be rejected again: "
+    try:
+        sender.check(body)
+        reused = reused_key(sender, message, body)
+    except RefusedMessage as refused:
+        advice = "correct it and give it with {body}, or {force}"
+        raise InVain(again + refused.description, advice) from refused
+    if reused is not None:
+        raise InVain(
+            f"{again}{reused} is the run of a message with other content",
+            "give this one a key of its own and send it with {body}, or {force} when that run "
+            "was terminated",
+        )
 
 
 def reused_key(

@@ -606,6 +606,9 @@ def upgrade() -> None:
     sa.Column('truncated', sa.Boolean(), nullable=False),
     sa.Column('received_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('resubmitted_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('dismissed_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('by', sa.Text(), nullable=True),
+    sa.Column('note', sa.Text(), nullable=True),
     sa.PrimaryKeyConstraint('id', name='pk_rejected_messages'),
     sa.UniqueConstraint('queue', 'message_id', 'body_sha256', name='uq_rejected_messages_queue_message_id_body_sha256')
     )

@@ -235,6 +235,7 @@ _DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
     404: ProblemDescription(NotFound.kind, "there is none, or it is another organisation's"),
     409: ProblemDescription(WrongState.kind, "its state does not allow it"),
     410: ProblemDescription(Gone.kind, "removed after its retention"),
+    412: ProblemDescription(Conflict.kind, "it was changed meanwhile"),
     413: ProblemDescription(TooLarge.kind, "the body is too large"),
     422: ProblemDescription(Refused.kind, "the request cannot be processed"),
     429: ProblemDescription(TooManyRequests.kind, "too many uploads"),

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from typing import Annotated, Final, cast
+from typing import Annotated, Any, Final, TypeVar, cast
 
 from fastapi import Depends, Query
 from fastapi.dependencies.models import Dependant
@@ -92,6 +92,9 @@ def cursor_of(before: str | None) -> Cursor | None:
         raise Refused("cursor: send `next` of the page before") from error
 
 
+PageLimit = Annotated[int, Query(ge=1, le=200, description="Items of a page")]
+PageCursor = Annotated[str | None, Query(max_length=300, description="`next` of a page")]
+
 BEARER: Final = HTTPBearer(
     auto_error=False,
     bearerFormat="JWT",
@@ -124,6 +127,22 @@ Who = Annotated[Identity, Depends(identify)]
 
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
+
+
+Service = TypeVar("Service")
+
+
+def the(service: type[Service]) -> Any:
+    """The dependency of an endpoint on a service of the gateway, for an annotation.
+
+    Args:
+        service: Its class.
+    """
+
+    def found(request: Request) -> Service:
+        return request.app.state.by_class[service]
+
+    return Depends(found)
 
 
 def asks_who(dependant: Dependant) -> bool:
