@@ -62,6 +62,13 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         sendEvent listEvents showEvent
         submitJob listJobs getJob cancelJob restartJob answerJob listTasks watchJob
         listDeliveries sendAgain
+        listSchedules getSchedule pauseSchedule resumeSchedule triggerSchedule
+        listRejectedMessages getRejectedMessage dismissRejectedMessage retryRejectedMessage
+        listDeadLetters getDeadLetter redriveDeadLetters removeDeadLetters
+        listDocumentTypes getDocumentType listOutages getStatus
+        listRoutes addRoute getRoute changeRoute removeRoute testRoutes rerouteEvents
+        listPartners getPartner testPartner
+        listWatches getWatch listExpectedFiles getExpectedFiles
     """,
     Least(ADMIN): """
         listAudit listTokens getToken makeToken revokeToken
@@ -76,7 +83,7 @@ LEAST: Final[Mapping[str, Least]] = {
     operation: least for least, operations in ROLES_OF.items() for operation in operations.split()
 }
 UNLISTED: Final = Least(ADMIN, of_all=True)
-CHANGES_NOTHING: Final = frozenset({"searchByBody", "previewReviewChange"})
+CHANGES_NOTHING: Final = frozenset({"searchByBody", "previewReviewChange", "testRoutes"})
 """Operations that need a body to read by: the audit has no entry of them."""
 
 
