@@ -72,7 +72,7 @@ async def test_a_route_that_was_changed_meanwhile_is_kept(transfers: TransferGat
 
 
 async def test_routes_are_for_operators(transfers: TransferGateway) -> None:
-    async with transfers.api("importer") as ida:
+    async with transfers.api("mapper") as ida:
         for answer in (await ida.get(ROUTES), await ida.post(f"{ROUTES}/test", json=EVENT)):
             assert answer.status_code == 403
 

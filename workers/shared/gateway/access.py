@@ -40,6 +40,7 @@ class Least:
 ROLES_OF: Final[Mapping[Least, str]] = {
     Least(VIEWER): """
         readInbox listRuns getRun getRunTimeline getRunReport watchRun watchRuns
+        listDocumentTypes getDocumentType
         listImports getImport watchImport listTypes downloadTemplate listContexts
         preview getSkippedRows getColumns getCells getQuestions getCandidates exportValues
         getReview getReviewRows getReviewOperations getRememberedOperations exportReview
@@ -65,7 +66,7 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         listSchedules getSchedule pauseSchedule resumeSchedule triggerSchedule
         listRejectedMessages getRejectedMessage dismissRejectedMessage retryRejectedMessage
         listDeadLetters getDeadLetter redriveDeadLetters removeDeadLetters
-        listDocumentTypes getDocumentType listOutages getStatus
+        listOutages getStatus
         listRoutes addRoute getRoute changeRoute removeRoute testRoutes rerouteEvents
         listPartners getPartner testPartner
         listWatches getWatch listExpectedFiles getExpectedFiles

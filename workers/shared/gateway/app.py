@@ -29,7 +29,12 @@ from workers.shared.gateway.access import (
 from workers.shared.gateway.http.answers import CountedResponses, SecurityHeaders, SmallBodies
 from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.hosts import KnownHosts
-from workers.shared.gateway.http.problems import PROBLEM_SCHEMA, MakeProblem, handle_problems
+from workers.shared.gateway.http.problems import (
+    PROBLEM_SCHEMA,
+    MakeProblem,
+    handle_problems,
+    problem_responses,
+)
 from workers.shared.gateway.pages.errors import ErrorPages
 from workers.shared.gateway.pages.inbox import open_site, pages_router
 from workers.shared.gateway.pages.site import PipelinePages
@@ -232,6 +237,11 @@ def _describe(app: FastAPI, parts: Mapping[str, GatewayPart]) -> None:
             )
             schemas = schema["components"]["schemas"]
             schemas["Problem"] = dict(PROBLEM_SCHEMA)
+            for each in (one for path in schema["paths"].values() for one in path.values()):
+                if "requestBody" in each:
+                    # Any body may be no text, or too large.
+                    for status, problem in problem_responses(400, 413).items():
+                        each["responses"].setdefault(str(status), problem)
             # FastAPI adds the schemas of fields that are not served as well.
             text = json.dumps(schema)
             for name in [each for each in schemas if f'/schemas/{each}"' not in text]:

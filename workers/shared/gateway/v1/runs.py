@@ -193,7 +193,7 @@ async def list_runs(
     )
 
 
-@router.post("/runs/answers", responses=problem_responses(400))
+@router.post("/runs/answers")
 async def answer_runs(
     service: TheService, who: Who, act: TheAct, body: AnswerAllBody
 ) -> AnsweredAll:
@@ -225,7 +225,7 @@ async def answer_runs(
     return answered
 
 
-@router.post("/runs/{id:path}/{answer}", responses=problem_responses(400, 404, 409))
+@router.post("/runs/{id:path}/{answer}", responses=problem_responses(404, 409))
 async def answer_run(
     service: TheService,
     who: Who,
