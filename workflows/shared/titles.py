@@ -82,8 +82,8 @@ def names_other_unit(title: str, field: FieldSpec) -> bool:
     measured = replace(field, units=None, currency=None)
     return (
         (field.units, field.currency) != (None, None)
-        and field_without_unit(title, dict.fromkeys(field.headers, field)) is None
-        and field_without_unit(title, dict.fromkeys(field.headers, measured)) is not None
+        and field_without_unit(title, dict.fromkeys(sorted(field.headers), field)) is None
+        and field_without_unit(title, dict.fromkeys(sorted(field.headers), measured)) is not None
     )
 
 
