@@ -53,7 +53,7 @@ WITHIN: Final = 15.0
 """Seconds after which it is asked what a run waits for."""
 PASSING: Final = frozenset({"etag", "report", "run_id", "workflow_id", "digest"})
 """Columns that differ between runs that do the same."""
-NAMES: Final = frozenset({runs.c.id, runs.c.key, runs.c.answers_at})
+NAMES: Final = frozenset({runs.c.id, runs.c.key, runs.c.answers_at, runs.c.revision})
 
 
 @dataclass(frozen=True)
