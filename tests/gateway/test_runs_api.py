@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.gateway import OURS, Stack, import_in, served, token
+from tests.support.gateway import HEADER, OURS, Stack, import_in, served, sheet, token
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -139,6 +139,40 @@ async def test_changes_are_streamed_and_none_is_lost_after_a_break(stack: Stack)
         async with rita.stream("GET", address_of_run, headers={"last-event-id": "0"}) as stream:
             one = await anext(_events(stream))
             assert one[1]["id"] == run["id"]
+
+
+async def test_the_report_of_a_run_is_fetched_and_leaves_no_file(stack: Stack) -> None:
+    async with stack.browser(token("rolf of reports")) as rolf:
+        rows = sheet(HEADER, ("Anna", "", "anna-at-example", "Junior (U18)"))
+        await import_in(rolf, "COMPLETED", rows, autoStart="true")
+        [run] = (await rolf.get(RUNS, params={"owner": "rolf of reports"})).json()["items"]
+        report = await rolf.get(f"{RUNS}/{run['id']}/report")
+        assert (report.status_code, report.content[:2]) == (200, b"PK")
+        assert ".xlsx" in report.headers["content-disposition"]
+    assert not list(stack.app.state.runs.scratch.glob("report-*"))
+
+
+LATE, NUL = "0001-01-01T00:00:00+14:00", "a\0b"
+REFUSED: Sequence[tuple[str, str, Mapping[str, Any]]] = (
+    *(("GET", RUNS, {"params": {name: NUL}}) for name in ("text", "owner", "kind", "project")),
+    ("GET", RUNS, {"params": {"since": LATE}}),
+    ("GET", RUNS, {"params": {"cursor": f"2026-01-01_{NUL}"}}),
+    ("GET", f"{RUNS}/a%00b", {}),
+    ("GET", "/api/v1/events", {"params": {"text": NUL}}),
+    ("GET", "/api/v1/events", {"params": {"since": LATE}}),
+    ("GET", "/api/v1/events", {"headers": {"last-event-id": "9" * 19}}),
+    ("GET", "/api/v1/audit", {"params": {"object": NUL}}),
+    ("POST", f"{RUNS}/a%00b/retry", {}),
+    ("POST", f"{RUNS}/job/1/cancel", {"json": {"reason": NUL}}),
+    ("POST", f"{RUNS}/answers", {"json": {"answer": "retry", "runs": {"text": NUL}}}),
+)
+
+
+async def test_what_no_table_can_hold_is_refused(stack: Stack) -> None:
+    async with stack.browser(token("olga", OURS, "admin")) as olga:
+        for method, address, given in REFUSED:
+            refused = await olga.request(method, address, **given)
+            assert refused.status_code == 422, (address, given, refused.text)
 
 
 async def _events(stream: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import FileResponse, RedirectResponse
-from starlette.types import Receive, Scope, Send
+from fastapi.responses import RedirectResponse
 
 from activities.jobs.catalogue import Catalogue
 from workers.jobs import api, labels
@@ -22,7 +21,7 @@ from workers.jobs.service import JobService, revision
 from workers.jobs.stac_api import stac_router
 from workers.jobs.submission import InvalidJob
 from workers.shared.gateway.app import GatewayPart
-from workers.shared.gateway.http.answers import event_stream
+from workers.shared.gateway.http.answers import Download, event_stream
 from workers.shared.gateway.http.requests import Before, cursor_of
 from workers.shared.gateway.pages.renderer import N_, MenuEntry
 from workers.shared.gateway.pages.site import Form, PageRoute, PipelinePages, Site, Visitor
@@ -419,16 +418,6 @@ def _parameters(form: Form) -> dict[str, str]:
             raise Refused(f"“{line[:100]}”: write NAME=VALUE, a parameter in each line")
         given[name.strip()] = value.strip()
     return given
-
-
-class Download(FileResponse):
-    """Sends a file and deletes it, also when the client has disconnected."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            Path(self.path).unlink(missing_ok=True)
 
 
 TEMPLATES: Final = Path(__file__).parent / "templates"

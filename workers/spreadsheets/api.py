@@ -16,7 +16,6 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Resp
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi_problem.error import Problem
 from pydantic import AfterValidator
-from starlette.types import Receive, Scope, Send
 
 from activities.spreadsheets.records import (
     AnswerView,
@@ -32,7 +31,7 @@ from activities.spreadsheets.records import (
 )
 from activities.spreadsheets.types.base import SheetType
 from adapters.files.tables.workbooks import WorkbookSheet, write_workbook
-from workers.shared.gateway.http.answers import event_stream
+from workers.shared.gateway.http.answers import Download, event_stream
 from workers.shared.gateway.http.etags import etag, versions_of
 from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
 from workers.shared.gateway.http.requests import Who
@@ -80,18 +79,11 @@ def still_open(error: StillOpen) -> Problem:
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
-class ReportDownload(FileResponse):
-    """Sends an error report and deletes it, also when the client has disconnected."""
+class ReportDownload(Download):
+    """Sends an error report and deletes it."""
 
     def __init__(self, report: ReportFile) -> None:
         super().__init__(report.path, media_type=XLSX, filename=report.filename)
-        self._report = report
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._report.path.unlink(missing_ok=True)
 
 
 _VERSION: Final = re.compile(r"\d{1,15}")

@@ -9,6 +9,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.database.runs import SqlRuns
+from adapters.ports.errors import PortError
 from workers import catalogue
 from workers.shared.register import Audience, Run, recognise
 from workers.shared.services import known_runs
@@ -37,6 +38,7 @@ from workers.shared.services.runs import (
     temporal_errors,
 )
 from workers.shared.services.timeline import TimelineEntry, timeline_of
+from workers.shared.settings.common import ScratchSettings
 from workflows.shared.runs import RunChange, RunFilter, RunRecord, RunState, Visible
 
 MOST_ANSWERED: Final = 1_000
@@ -78,7 +80,7 @@ class RunService:
         rows: The table of runs.
         client: Of Temporal.
         served: What is done to the runs of each pipeline, by its name.
-        environment: For addresses in Temporal's user interface.
+        environment: For addresses in Temporal's user interface, and the folder of reports.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class RunService:
         self._client = client
         self._runs = TemporalRuns(client, environment)
         self._served = served
+        self.scratch = ScratchSettings.read(environment).folder
 
     async def list(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
         """Runs that a person may see, the newest change first.
@@ -233,7 +236,7 @@ class RunService:
             async def one(row: RunRecord) -> None:
                 try:
                     await self.answer(who, row.id, request)
-                except ServiceError as error:
+                except (ServiceError, PortError) as error:
                     failed[row.id] = str(error)
 
             await gather_bounded(found, one)
@@ -257,17 +260,26 @@ class RunService:
         last_seen: int | None,
         stopping: Callable[[], bool],
     ) -> AsyncGenerator[Sequence[RunChange] | None]:
-        """Changes of runs as they happen, those of one moment together.
+        """Begin to follow runs; their changes as they happen, those of one moment together.
 
         Args:
             who: The person.
             wanted: Of which runs.
             last_seen: Revision that the watcher has; None: begin now.
             stopping: Whether the process is about to end.
+
+        Raises:
+            Forbidden: The person has no role.
         """
         limited = replace(wanted, visible=visible_to(who))
         at = await self._rows.revision() if last_seen is None else last_seen
+        # What the database refuses is refused before the answer begins.
+        await self._rows.changes(replace(limited, limit=1), at)
+        return self._following(limited, at, stopping)
 
+    async def _following(
+        self, limited: RunFilter, at: int, stopping: Callable[[], bool]
+    ) -> AsyncGenerator[Sequence[RunChange] | None]:
         async def read() -> Sequence[RunChange]:
             return await self._rows.changes(limited, at)
 

@@ -3,9 +3,10 @@
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Final, TypeVar
 
-from fastapi.responses import StreamingResponse
+from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -55,6 +56,16 @@ async def _events(
                 yield KEEPALIVE_COMMENT
             else:
                 yield format_sse_event(event=event, id=id(each), data_str=render(each))
+
+
+class Download(FileResponse):
+    """Sends a file and deletes it, also when the client has disconnected."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            Path(self.path).unlink(missing_ok=True)
 
 
 _LARGEST_BODY: Final = 1 << 20

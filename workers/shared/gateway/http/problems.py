@@ -10,11 +10,13 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi_problem.error import Problem
 from fastapi_problem.handler import ExceptionHandler
+from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
 
+from adapters.database.foreign import state_of
 from adapters.ports.errors import PortError
 from workers.shared.gateway.http.answers import SECURITY_HEADERS
 from workers.shared.gateway.http.auth import KeysUnavailable, Unauthorised
@@ -68,6 +70,7 @@ def handle_problems(
             Unauthorised: _unauthorised,
             KeysUnavailable: _unavailable,
             PortError: _unavailable,
+            DBAPIError: _of_database,
             ClientDisconnect: _client_closed,
             RequestValidationError: _malformed,
             HTTPException: _of_http,
@@ -178,6 +181,23 @@ def _unavailable(handler: ExceptionHandler, request: Request, error: Exception) 
         detail="something that the gateway needs does not answer; try again in a moment",
         status=ServiceUnavailable.status,
         headers={"retry-after": _RETRY_SECONDS},
+    )
+
+
+_WRONG_DATA: Final = "22"
+"""Class of what PostgreSQL, or its driver, says of values that it cannot hold."""
+
+
+def _of_database(handler: ExceptionHandler, request: Request, error: DBAPIError) -> Problem:
+    if not (state_of(error) or "").startswith(_WRONG_DATA):
+        logger.error("a statement failed", exc_info=error)
+        return _unexpected(handler, request, error)
+    return Problem(
+        "Unprocessable request",
+        type_="refused",
+        detail="the request holds a value that cannot be stored or looked for: a NUL character, or "
+        "a number or date out of range",
+        status=422,
     )
 
 

@@ -5,21 +5,20 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import NamedTemporaryFile
 from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.background import BackgroundTask
 from starlette.responses import StreamingResponse
 from starlette.routing import Match
 from starlette.types import Scope
 
 from workers import catalogue
 from workers.shared.gateway.access import TheAct
-from workers.shared.gateway.http.answers import event_stream
+from workers.shared.gateway.http.answers import Download, event_stream
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import Who, cursor_of
 from workers.shared.register import recognise
@@ -30,6 +29,8 @@ from workers.shared.services.timeline import TimelineEntry
 from workflows.shared.contracts import PlainRecord, served
 from workflows.shared.runs import RunChange, RunFilter, RunRecord
 
+NO_NUL: Final = r"^[^\x00]*$"
+"""No table can keep this character."""
 MOST: Final = 200
 """Runs of a page."""
 Verb = Literal["retry", "skip", "fail", "cancel"]
@@ -69,7 +70,9 @@ class Body(BaseModel):
 class AnswerBody(Body):
     """What goes with an answer."""
 
-    reason: str | None = Field(default=None, max_length=500, examples=["the list was wrong"])
+    reason: str | None = Field(
+        default=None, max_length=500, pattern=NO_NUL, examples=["the list was wrong"]
+    )
     """Kept with the run."""
     changes: dict[str, Any] = Field(default_factory=dict[str, Any], max_length=32)
     """Of a retry of an import: fields of its message that get another value."""
@@ -94,7 +97,7 @@ class AnswerAllBody(Body):
     """The same answer to many runs."""
 
     answer: Verb
-    reason: str | None = Field(default=None, max_length=500)
+    reason: str | None = Field(default=None, max_length=500, pattern=NO_NUL)
     """Kept with each run."""
     runs: Selection
     dry_run: bool = True
@@ -146,7 +149,7 @@ def _wanted(
 
 Wanted = Annotated[RunFilter, Depends(_wanted)]
 LastEventId = Annotated[
-    str | None, Header(max_length=30, pattern="^[0-9]+$", description="Id of your last event.")
+    str | None, Header(max_length=18, pattern="^[0-9]+$", description="Id of your last event.")
 ]
 _EVENTS: Final[dict[str, Any]] = {
     "response_class": StreamingResponse,
@@ -257,21 +260,15 @@ async def get_run_timeline(service: TheService, who: Who, id: str) -> Timeline:
 @about.get("/runs/{id:path}/report", response_class=FileResponse, responses=_ONE)
 async def get_run_report(service: TheService, who: Who, id: str) -> Response:
     """Fetch the spreadsheet of what was rejected."""
-    folder = Path(mkdtemp())
-    target = folder / "report"
-
-    def remove() -> None:
-        target.unlink(missing_ok=True)
-        folder.rmdir()
-
+    with NamedTemporaryFile(dir=service.scratch, prefix="report-", delete=False) as file:
+        path = Path(file.name)
     try:
         async with await service.report(who, id) as report:
-            await report.download(target)
+            await report.download(path)
     except BaseException:
-        remove()
+        path.unlink(missing_ok=True)
         raise
-    name = Path(report.filename).name
-    return FileResponse(target, filename=name, background=BackgroundTask(remove))
+    return Download(path, filename=Path(report.filename).name)
 
 
 @about.get("/runs/{id:path}/events", response_class=StreamingResponse, responses=_STREAM_OF_ONE)
@@ -281,7 +278,7 @@ async def watch_run(
     """Send the run whenever it changes, as server-sent events."""
     run = await service.row(who, id)
     wanted = RunFilter(limit=MOST, id=run.id)
-    return _stream(service.changes(who, wanted, _number(last_event_id), _stopping(request)))
+    return _stream(await service.changes(who, wanted, _number(last_event_id), _stopping(request)))
 
 
 @router.get("/events", **_EVENTS)
@@ -297,7 +294,7 @@ async def watch_runs(
     The stream begins now. If you send `Last-Event-ID`, it begins behind that event: none is lost,
     and those of the same moment may come again.
     """
-    return _stream(service.changes(who, wanted, _number(last_event_id), _stopping(request)))
+    return _stream(await service.changes(who, wanted, _number(last_event_id), _stopping(request)))
 
 
 router.include_router(about)
