@@ -156,6 +156,8 @@ LATE, NUL = "0001-01-01T00:00:00+14:00", "a\0b"
 REFUSED: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     *(("GET", RUNS, {"params": {name: NUL}}) for name in ("text", "owner", "kind", "project")),
     ("GET", RUNS, {"params": {"since": LATE}}),
+    ("GET", RUNS, {"params": {"state": "nonsense"}}),
+    ("GET", RUNS, {"params": {"pipeline": "nonsense"}}),
     ("GET", RUNS, {"params": {"cursor": f"2026-01-01_{NUL}"}}),
     ("GET", f"{RUNS}/a%00b", {}),
     ("GET", "/api/v1/events", {"params": {"text": NUL}}),
@@ -168,7 +170,7 @@ REFUSED: Sequence[tuple[str, str, Mapping[str, Any]]] = (
 )
 
 
-async def test_what_no_table_can_hold_is_refused(stack: Stack) -> None:
+async def test_what_can_find_nothing_is_refused(stack: Stack) -> None:
     async with stack.browser(token("olga", OURS, "admin")) as olga:
         for method, address, given in REFUSED:
             refused = await olga.request(method, address, **given)

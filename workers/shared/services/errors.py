@@ -76,7 +76,7 @@ class Gone(ServiceError):
 
 
 class Conflict(ServiceError):
-    """Somebody has changed it meanwhile.
+    """Another person has changed it meanwhile.
 
     Attributes:
         version: Of mappings as they are now; None when it is not known.

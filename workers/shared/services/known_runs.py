@@ -81,7 +81,7 @@ async def list_runs(
         Unavailable: The database does not answer.
     """
     if wanted.state is not None:
-        _refuse_unknown(groups, wanted.state)
+        refuse_unknown(groups, wanted.state)
     wanted = replace(wanted, pipelines=[each.name for each in groups if each.has_rows])
     if needs_attention or (wanted.state or "").lower() in _AWAITING:
         return await _listed_awaiting(environment, groups, wanted)
@@ -129,7 +129,12 @@ async def rows_of(environment: Mapping[str, str], ids: Collection[str]) -> Mappi
         return await table.of(ids)
 
 
-def _refuse_unknown(groups: Sequence[RunGroup], state: str) -> None:
+def refuse_unknown(groups: Sequence[RunGroup], state: str) -> None:
+    """Refuse a state that no run can be in.
+
+    Raises:
+        InvalidRequest: With the states that there are.
+    """
     own = (each for group in groups if isinstance(group, Pipeline) for each in group.own_states)
     of_registers = (each for group in groups for each in group.states)
     every = {each.lower() for each in (*RunState, PARKED, TERMINATED, *of_registers, *own)}

@@ -103,8 +103,9 @@ class RunService:
 
         Raises:
             Forbidden: The person has no role.
+            InvalidRequest: There is no such pipeline, or no run can be in the state.
         """
-        wanted = replace(wanted, visible=visible_to(who))
+        wanted = _seen_by(who, wanted)
         if not wanted.needs_attention:
             return await self._rows.list(wanted)
         waiting = await self._waiting(who)
@@ -270,8 +271,9 @@ class RunService:
 
         Raises:
             Forbidden: The person has no role.
+            InvalidRequest: There is no such pipeline, or no run can be in the state.
         """
-        limited = replace(wanted, visible=visible_to(who))
+        limited = _seen_by(who, wanted)
         at = await self._rows.revision() if last_seen is None else last_seen
         # What the database refuses is refused before the answer begins.
         await self._rows.changes(replace(limited, limit=1), at)
@@ -329,6 +331,17 @@ def _refuse_unused(actions: RunActions, run: Run, request: AnswerRequest) -> Non
         raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no corrected input")
     if request.changes and request.verb not in actions.changes:
         raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no changes")
+
+
+def _seen_by(who: Identity, wanted: RunFilter) -> RunFilter:
+    """A filter with what a person may see; one that can find nothing is a mistake."""
+    groups = catalogue.run_groups()
+    names = sorted(each.name for each in groups)
+    if unknown := sorted(set(wanted.pipelines or ()) - set(names)):
+        raise InvalidRequest(f"there is no pipeline {unknown[0]}; there are {', '.join(names)}")
+    if wanted.state is not None:
+        known_runs.refuse_unknown(groups, wanted.state)
+    return replace(wanted, visible=visible_to(who))
 
 
 def visible_to(who: Identity) -> Visible:
