@@ -1,5 +1,6 @@
 """Document imports that wait for a person, answered over HTTP and on their page."""
 
+import json
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -69,7 +70,7 @@ async def ended(browser: httpx.AsyncClient, id: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     async def has_ended() -> bool:
-        found.update((await browser.get(f"/api/documents/{id}")).json())
+        found.update((await browser.get(f"/api/v1/documents/{id}")).json())
         return found["state"] not in ("running", "parked")
 
     await eventually(has_ended)
@@ -80,11 +81,11 @@ async def ended(browser: httpx.AsyncClient, id: str) -> dict[str, Any]:
 async def test_a_corrected_file_keeps_the_id_and_the_trail_says_who_gave_it(stack: Stack) -> None:
     id = await parked(stack)
     async with stack.browser(OPERATOR) as olga:
-        waiting = (await olga.get(f"/api/documents/{id}")).json()
+        waiting = (await olga.get(f"/api/v1/documents/{id}")).json()
         assert waiting["state"] == "parked"
         assert waiting["answers"] == ["retry", "skip", "fail", "cancel"]
         answered = await olga.post(
-            "/api/documents/files",
+            "/api/v1/documents/corrections",
             data={"id": id, "map": '{"Tagessatz": "rate"}'},
             files={"file": ("Geräte (neu).csv", ROWS)},
         )
@@ -107,28 +108,28 @@ async def test_answers_without_a_file(stack: Stack) -> None:
             ({"schedule_id": "U100"}, "has no field schedule_id"),
             ({"blob_name": "../x"}, "segments"),
         ):
-            body = {"verb": "retry", "changes": changes}
-            refused = await olga.post(f"/api/documents/{id}/answers", json=body)
+            body = {"changes": changes}
+            refused = await olga.post(f"/api/v1/runs/{id}/retry", json=body)
             assert refused.status_code == 422, refused.text
             assert says in refused.json()["detail"]
-        skip = {"verb": "skip", "reason": "sent again"}
-        assert (await olga.post(f"/api/documents/{id}/answers", json=skip)).status_code == 200
+        skip = {"reason": "sent again"}
+        assert (await olga.post(f"/api/v1/runs/{id}/skip", json=skip)).status_code == 200
         assert (await ended(olga, id))["state"] == ImportState.SKIPPED
     async with stack.browser(token("alma", 1, "admin")) as admin:
         noted = (await admin.get("/api/v1/audit", params={"object": id})).json()["items"][0]
-    assert (noted["reason"], noted["after"]["verb"]) == ("sent again", "skip")
+    assert (noted["reason"], noted["after"]["answer"]) == ("sent again", "skip")
 
 
 @pytest.mark.usefixtures("worker")
 async def test_what_cannot_be_meant_is_refused(stack: Stack) -> None:
     id = await parked(stack, document_type="mto", service_id="S1")
     async with stack.browser(OPERATOR) as olga, stack.browser(token("vera")) as vera:
-        assert (await vera.get(f"/api/documents/{id}")).status_code == 403
-        assert (await olga.get("/api/documents/import/P1/none")).status_code == 404
-        assert (await olga.get("/api/documents/batch/1/1")).status_code == 404
+        assert (await vera.get(f"/api/v1/documents/{id}")).status_code == 403
+        assert (await olga.get("/api/v1/documents/import/P1/none")).status_code == 404
+        assert (await olga.get("/api/v1/documents/batch/1/1")).status_code == 404
         for fields, says in (({"map": "[]"}, "object"), ({"map": "{"}, "JSON")):
             refused = await olga.post(
-                "/api/documents/files",
+                "/api/v1/documents/corrections",
                 data={"id": id, **fields},
                 files={"file": ("a.csv", ROWS)},
             )
@@ -136,24 +137,59 @@ async def test_what_cannot_be_meant_is_refused(stack: Stack) -> None:
         file = ("file", ("a.csv", ROWS))
         for parts, says in (
             (
-                [("id", (None, id)), ("schedule_id", (None, "U")), file],
-                "schedule_id: is not a field",
+                [("id", (None, id)), ("scheduleId", (None, "U")), file],
+                "scheduleId: is not a field",
             ),
             ([("id", (None, id)), file, ("sheet", (None, "B"))], "sheet: comes after the file"),
         ):
-            refused = await olga.post("/api/documents/files", files=parts)
+            refused = await olga.post("/api/v1/documents/corrections", files=parts)
             assert (refused.status_code, says in refused.text) == (422, True), refused.text
         empty = await olga.post(
-            "/api/documents/files", data={"id": id}, files={"file": ("a.csv", b"")}
+            "/api/v1/documents/corrections", data={"id": id}, files={"file": ("a.csv", b"")}
         )
         assert empty.status_code == 422
-        skip = {"verb": "skip"}
-        await olga.post(f"/api/documents/{id}/answers", json=skip)
+        await olga.post(f"/api/v1/runs/{id}/skip")
         await ended(olga, id)
         late = await olga.post(
-            "/api/documents/files", data={"id": id}, files={"file": ("a.csv", ROWS)}
+            "/api/v1/documents/corrections", data={"id": id}, files={"file": ("a.csv", ROWS)}
         )
         assert late.status_code == 409
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_document_is_sent_along_or_referred_to(stack: Stack) -> None:
+    address, key = "/api/v1/documents", {"idempotency-key": uuid.uuid4().hex}
+    message = {"document_type": "equipment", "project_id": "P2"}
+    async with stack.browser(OPERATOR) as olga:
+
+        async def send(**given: Any) -> httpx.Response:
+            form = {"message": json.dumps({**message, **given})}
+            file = {"file": ("Kräne.csv", ROWS)}
+            return await olga.post(address, data=form, files=file, headers=key)
+
+        made = await send()
+        assert made.status_code == 201, made.text
+        id = made.json()["id"]
+        assert made.headers["location"] == f"/api/v1/runs/{id}"
+        done = await ended(olga, id)
+        assert (done["state"], done["filename"]) == ("completed", "Kräne.csv")
+        again = await send()
+        assert (again.status_code, again.json()) == (200, {"id": id, "is_new": False})
+        other = await send(strategy="replace")
+        assert other.status_code == 409, other.text
+        row = await stack.resources.blobs.put("inbox/list.csv", ROWS)
+        referred = {**message, "task_id": uuid.uuid4().hex, "blob_name": row.name}
+        assert (await olga.post(address, json=referred)).status_code == 201
+        for body, says in (
+            ({**message, "task_id": "x", "file": "a"}, "file"),
+            ({"document_type": "unheard", "project_id": "P2"}, "unheard"),
+            ([], "not a JSON object"),
+        ):
+            refused = await olga.post(address, json=body)
+            assert (refused.status_code, says in refused.json()["detail"]) == (422, True), says
+        assert (await send(blob_name="a")).status_code == 422
+    async with stack.browser(token("vera")) as vera:
+        assert (await vera.post(address, json=referred)).status_code == 403
 
 
 @asynccontextmanager
@@ -199,12 +235,12 @@ async def test_rows_that_would_be_left_out_are_shown_and_kept_by_line(stack: Sta
     content = b"Code,Rate\nK-1,100\nK-2,50\nTotal,150\nCode,Rate\nK-3,7\n"
     async with stack.browser(OPERATOR) as olga, _signed_in(stack) as page:
         file = {"file": ("list.csv", content)}
-        answered = await olga.post("/api/documents/files", data={"id": id}, files=file)
+        answered = await olga.post("/api/v1/documents/corrections", data={"id": id}, files=file)
         assert answered.status_code == 200, answered.text
         waiting: dict[str, Any] = {}
 
         async def asks() -> bool:
-            waiting.update((await olga.get(f"/api/documents/{id}")).json())
+            waiting.update((await olga.get(f"/api/v1/documents/{id}")).json())
             return waiting["question"] is not None
 
         await eventually(asks)

@@ -2,20 +2,21 @@
 
 import json
 from collections.abc import AsyncGenerator, Mapping
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, cast
 
-from fastapi import APIRouter, Depends, Path, Request
-from pydantic import Field
+from fastapi import APIRouter, Depends, Header, Path, Request, Response
 
 from activities.imports.views import ImportTaskRow
-from workers.imports.service import LARGEST_FILE, PIPELINE, ImportService, RunAnswer
+from workers.imports.service import LARGEST_FILE, PIPELINE, ImportService
+from workers.imports.submission import DocumentSubmission, SentDocument
 from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
-from workers.shared.gateway.http.requests import Who
+from workers.shared.gateway.http.requests import Who, bounded_body, the
 from workers.shared.gateway.http.upload import Upload
-from workers.shared.services.bodies import Body
+from workers.shared.services.bodies import RefusedMessage, object_of, text_of
 from workers.shared.services.errors import NotFound, Refused, TooLarge, UnsupportedFile, WrongState
-from workflows.imports.runs import Changed
+from workflows.imports.messages import MESSAGE_BYTES
+from workflows.shared.contracts import PlainRecord, served
 
 _DESCRIPTIONS: Final = {
     404: ProblemDescription(NotFound.kind, "no such import"),
@@ -26,7 +27,7 @@ _DESCRIPTIONS: Final = {
 }
 _CHANGES: Final[Mapping[str, str]] = {
     "sheet": "sheet",
-    "scheduleId": "schedule_id",
+    "schedule_id": "schedule_id",
     "encoding": "encoding",
 }
 """Field of a form to the field of the message that it changes; `map` is JSON."""
@@ -39,7 +40,7 @@ def _responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 router = APIRouter(
-    prefix="/api/documents", tags=["documents"], responses=_responses(400, 401, 403, 422, 503)
+    prefix="/api/v1/documents", tags=["documents"], responses=_responses(400, 401, 403, 422, 503)
 )
 
 
@@ -53,33 +54,108 @@ Id = Annotated[
 ]
 
 
-class AnswerBody(Body):
-    """A person's answer to a parked import, or the request to stop one."""
+class AcceptedDocument(PlainRecord):
+    """An import that was accepted."""
 
-    verb: Literal["retry", "skip", "fail", "cancel"]
-    reason: str | None = Field(default=None, max_length=500)
-    changes: dict[str, Changed] = Field(default_factory=dict[str, Changed], max_length=32)
-    """Fields of the message that get another value, with `retry`."""
+    id: Annotated[str, served("Its run: /api/v1/runs/{id}", "import/P1/T1")]
+    is_new: Annotated[bool, served("False: the same was asked for before", True)]
 
 
-@router.get("/{id:path}", responses=_responses(404))
-async def get_document(service: TheService, who: Who, id: Id) -> ImportTaskRow:
-    """Where an import stands."""
-    return await service.get(who, id)
-
-
-@router.post("/{id:path}/answers", responses=_responses(404, 409))
-async def answer_document(
-    service: TheService, who: Who, act: TheAct, id: Id, body: AnswerBody
-) -> ImportTaskRow:
-    """Answer an import; the answer is applied when this returns."""
-    act.reason, act.after = body.reason, {"verb": body.verb, "changes": body.changes}
-    answer = RunAnswer(body.verb, by=who.subject, reason=body.reason, changes=body.changes)
-    return await service.answer(who, id, answer)
+_EXAMPLE: Final = {
+    "document_type": "equipment",
+    "project_id": "P1",
+    "task_id": "list-7",
+    "blob_name": "inbox/list.xlsx",
+}
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["document_type", "project_id"],
+                    "description": "A message as on the queue; `blob_name` says where its file is",
+                },
+                "example": _EXAMPLE,
+            },
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["message", "file"],
+                    "properties": {
+                        "message": {
+                            "type": "string",
+                            "description": "The message as JSON, without what names its file; it "
+                            "comes before the file",
+                        },
+                        "file": {"type": "string", "format": "binary"},
+                    },
+                },
+            },
+        },
+    }
+}
+_MADE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The same was asked for before", "model": AcceptedDocument},
+    201: {
+        "headers": {"Location": {"schema": {"type": "string"}, "description": "Address of the run"}}
+    },
+}
 
 
 @router.post(
-    "/files",
+    "",
+    status_code=201,
+    openapi_extra=_BODY,
+    responses={**_MADE, **_responses(409, 413, 415)},
+)
+async def submit_document(
+    submission: Annotated[DocumentSubmission, the(DocumentSubmission)],
+    who: Who,
+    act: TheAct,
+    request: Request,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=255,
+            description="A second request with this key starts nothing; its file is not compared.",
+        ),
+    ] = None,
+) -> AcceptedDocument:
+    """Import a document: one that is sent along, or one that the message refers to.
+
+    The message is that of the queue, and checked as strictly. If it names no `task_id`, the task
+    follows from the idempotency key.
+    """
+    document = None
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        upload = Upload(request, LARGEST_FILE, any_file)
+        await upload.open()
+        message = _message(upload.fields.get("message", "").encode())
+        if unknown := sorted(upload.fields.keys() - {"message"}):
+            raise Refused(f"{unknown[0]}: is not a field of this form; put it into the message")
+        document = SentDocument(upload.filename, lambda: whole_file(upload))
+    else:
+        message = _message(await bounded_body(request, MESSAGE_BYTES, "a message"))
+    done = await submission.submit(who, message, document, idempotency_key)
+    act.object = done.workflow_id
+    response.status_code = 201 if done.is_new else 200
+    response.headers["location"] = f"/api/v1/runs/{done.workflow_id}"
+    return AcceptedDocument(id=done.workflow_id, is_new=done.is_new)
+
+
+def _message(raw: bytes) -> Mapping[str, Any]:
+    try:
+        return object_of(text_of(raw, MESSAGE_BYTES))
+    except RefusedMessage as refused:
+        raise Refused(f"message: {refused.description}") from refused
+
+
+@router.post(
+    "/corrections",
     responses=_responses(409, 413, 415),
     openapi_extra={
         "requestBody": {
@@ -93,7 +169,7 @@ async def answer_document(
                             "id": {"type": "string"},
                             "sheet": {"type": "string"},
                             "map": {"type": "string", "description": "JSON object"},
-                            "scheduleId": {"type": "string"},
+                            "schedule_id": {"type": "string"},
                             "encoding": {"type": "string"},
                             "file": {"type": "string", "format": "binary"},
                         },
@@ -103,7 +179,7 @@ async def answer_document(
         }
     },
 )
-async def retry_document(service: TheService, who: Who, request: Request) -> ImportTaskRow:
+async def correct_document(service: TheService, who: Who, request: Request) -> ImportTaskRow:
     """Try a parked import again with a corrected file; it keeps its id.
 
     The file is the last part of the form.
@@ -111,6 +187,12 @@ async def retry_document(service: TheService, who: Who, request: Request) -> Imp
     upload = Upload(request, LARGEST_FILE, any_file)
     await upload.open()
     return await take_file(service, who, upload)
+
+
+@router.get("/{id:path}", responses=_responses(404))
+async def get_document(service: TheService, who: Who, id: Id) -> ImportTaskRow:
+    """Show an import with its problems, its question and its corrections."""
+    return await service.get(who, id)
 
 
 async def take_file(service: ImportService, who: Who, upload: Upload) -> ImportTaskRow:
@@ -128,17 +210,26 @@ async def take_file(service: ImportService, who: Who, upload: Upload) -> ImportT
         raise Refused(f"{unknown[0]}: is not a field of this form; it has {', '.join(_FIELDS)}")
     changes = changes_of(fields)
 
-    async def content() -> AsyncGenerator[bytes]:
-        async for block in upload.file():
-            yield block
-        after = await upload.finish()
-        if late := sorted(name for name, text in after.items() if fields.get(name) != text):
-            raise Refused(f"{late[0]}: comes after the file; send it before")
-
     try:
-        return await service.retry_with(who, id, upload.filename, content, changes)
+        return await service.retry_with(
+            who, id, upload.filename, lambda: whole_file(upload), changes
+        )
     except NotFound as error:
         raise Refused(f"id: {error}") from error
+
+
+async def whole_file(upload: Upload) -> AsyncGenerator[bytes]:
+    """The file of a form that has been opened, which has to be its last part.
+
+    Raises:
+        Refused: A field comes after it.
+    """
+    before = dict(upload.fields)
+    async for block in upload.file():
+        yield block
+    after = await upload.finish()
+    if late := sorted(name for name, text in after.items() if before.get(name) != text):
+        raise Refused(f"{late[0]}: comes after the file; send it before")
 
 
 def changes_of(fields: Mapping[str, str]) -> Mapping[str, Any]:

@@ -84,16 +84,25 @@ class ImportIntake:
         """
         warn_of_deliveries(self._queue, message_id, delivery_count)
         try:
-            types = await self._declared(raw)
-            message = read_message(raw, types)
-            if (refused := foreign_blob(message, self._prefixes)) is not None:
-                raise RefusedMessage(INVALID_MESSAGE, refused)
-            return await self._start(message, message_id, types)
+            return await self.start(raw, message_id)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
+
+    async def start(self, raw: bytes, message_id: str | None) -> Settle | Abandon:
+        """As `accept`, for a caller who is told at once.
+
+        Raises:
+            RefusedMessage: The message can never be accepted.
+        """
+        try:
+            types = await self._declared(raw)
         except PortError as error:
             logger.warning("message %r: its type cannot be looked up: %s", message_id, error)
             return Abandon(f"its type cannot be looked up: {error}")
+        message = read_message(raw, types)
+        if (refused := foreign_blob(message, self._prefixes)) is not None:
+            raise RefusedMessage(INVALID_MESSAGE, refused)
+        return await self._start(message, message_id, types)
 
     async def _declared(self, raw: bytes) -> Mapping[str, DeclaredType]:
         """The declared types, if the message is about none of docflow's own."""
@@ -107,7 +116,7 @@ class ImportIntake:
 
     async def _start(
         self, message: ImportMessage, message_id: str | None, types: Mapping[str, DeclaredType]
-    ) -> Verdict:
+    ) -> Settle | Abandon:
         workflow_id = message.workflow_id
         # Of the message as it was sent, whatever version of its type is in force.
         origin = Origin(queue=self._queue, message_id=message_id, digest=digest_of(message))

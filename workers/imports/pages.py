@@ -9,11 +9,15 @@ from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from activities.imports.views import SqlImportTasks
+from adapters.types.store import SqlDeclaredTypes
 from workers.imports import api
 from workers.imports.api import any_file, changes_of, take_file
+from workers.imports.intake import ImportIntake
 from workers.imports.run_actions import ServedImports, name_of
 from workers.imports.runs import ImportRuns
 from workers.imports.service import LARGEST_FILE, ImportService, RunAnswer
+from workers.imports.settings import RunSettings
+from workers.imports.submission import WAY_IN, DocumentSubmission
 from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
@@ -109,18 +113,30 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         context: What the process has opened.
         settings: None.
     """
-    resources = context.resources
-    return part_of(
-        ImportService(
-            ImportRuns(context.client, context.environment),
-            SqlImportTasks(resources.database),
-            resources.blobs,
-        )
+    resources, runs = context.resources, RunSettings.read(context.environment)
+    intake = ImportIntake(
+        context.client,
+        resources.rejected,
+        types=SqlDeclaredTypes(resources.database),
+        queue=WAY_IN,
+        park_for_days=runs.park_for_days,
+        prefixes=runs.blob_prefixes,
     )
+    service = ImportService(
+        ImportRuns(context.client, context.environment),
+        SqlImportTasks(resources.database),
+        resources.blobs,
+    )
+    return part_of(service, DocumentSubmission(intake, resources.blobs))
 
 
-def part_of(service: ImportService) -> GatewayPart:
-    """The part over a service."""
+def part_of(service: ImportService, submission: DocumentSubmission) -> GatewayPart:
+    """The part over services.
+
+    Args:
+        service: Of imports.
+        submission: Starts them.
+    """
 
     def routes(site: Site) -> Sequence[PageRoute]:
         page = ImportPage(site, service)
@@ -135,6 +151,7 @@ def part_of(service: ImportService) -> GatewayPart:
         runs=ServedImports(service),
         description=_DESCRIPTION,
         routers=(api.router,),
-        uploads=("/api/documents/files", "/documents/files"),
+        uploads=("/api/v1/documents", "/api/v1/documents/corrections", "/documents/files"),
+        further={DocumentSubmission: submission},
         pages=PipelinePages(routes=routes, templates=TEMPLATES),
     )

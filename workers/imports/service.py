@@ -31,6 +31,11 @@ _FILE: Final = ("blob_name", "filename")
 """Fields of a message that name its document, for the blob store and for its user."""
 
 
+def file_fields(document_type: str) -> tuple[str, str]:
+    """Fields of a message that name its document, for the blob store and for its user."""
+    return _FIELDS.get(document_type, _FILE)
+
+
 @dataclass(frozen=True)
 class CorrectedFile:
     """A document that a person gives in place of the one that could not be read."""
@@ -109,7 +114,7 @@ class ImportAnswers:
             raise InvalidRequest(f"{row.document_type} works on what is stored: no file")
         name = upload_name(key.project_id, key.task_id, file.filename, secrets.token_hex(4))
         stored = await file.store(name)
-        blob, filename = _FIELDS.get(row.document_type, _FILE)
+        blob, filename = file_fields(row.document_type)
         changes |= {blob: stored.name, filename: file.filename[-255:]}
         return stored
 

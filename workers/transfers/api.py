@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.records import AcceptedEvent, Transfer
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
-from workers.shared.gateway.http.requests import Before, Who, cursor_of
+from workers.shared.gateway.http.requests import Before, Who, bounded_body, cursor_of
 from workers.shared.services.errors import NotFound, Refused
 from workers.shared.services.lists import Cursor
 from workers.transfers.register import NAME
@@ -165,9 +165,4 @@ async def event_body(request: Request) -> bytes:
     Raises:
         EventTooLarge: It has more bytes than an event may have.
     """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > EVENT_BYTES:
-            raise EventTooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
-    return bytes(body)
+    return await bounded_body(request, EVENT_BYTES, "an event", EventTooLarge)

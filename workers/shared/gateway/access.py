@@ -59,7 +59,7 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         learnColumn forgetColumn learnValue forgetValue forgetOperation
     """,
     Least(OPERATOR, of_all=True): """
-        getDocument answerDocument retryDocument
+        submitDocument getDocument correctDocument
         sendEvent listEvents showEvent
         submitJob listJobs getJob cancelJob restartJob answerJob listTasks watchJob
         listDeliveries sendAgain

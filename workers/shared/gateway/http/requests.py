@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 from starlette.requests import Request
 
 from workers.shared.gateway.http.auth import Tokens, Unauthorised
-from workers.shared.services.errors import Refused
+from workers.shared.services.errors import Refused, TooLarge
 from workers.shared.services.identity import Identity
 from workers.shared.services.lists import Cursor
 
@@ -68,6 +68,28 @@ def _checked(text: str) -> str:
     except ValueError as error:
         raise ValueError("must be `next` of a page before, or a moment") from error
     return text
+
+
+async def bounded_body(
+    request: Request, most: int, what: str, refusal: type[TooLarge] = TooLarge
+) -> bytes:
+    """The body of a request.
+
+    Args:
+        request: Whose body has not been read.
+        most: Bytes that it may have.
+        what: It holds, for messages.
+        refusal: Raised if it has more.
+
+    Raises:
+        TooLarge: It has more.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise refusal(f"{what} has at most {most:,} bytes")
+    return bytes(body)
 
 
 Before = Annotated[

@@ -1,0 +1,123 @@
+"""Documents that come in over HTTP: checked as a message is, and started without a queue."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adapters.ports.blobs import Blobs
+from workers.imports.intake import ImportIntake
+from workers.imports.messages import upload_name
+from workers.imports.service import file_fields
+from workers.shared.services.bodies import KEY_REUSED, RefusedMessage, Settle
+from workers.shared.services.errors import (
+    InvalidRequest,
+    ServiceUnavailable,
+    WrongState,
+)
+from workers.shared.services.identity import Identity, require_operator
+
+WAY_IN: Final = "http"
+"""Stands in the place of a queue's name in what is known of where a document came from."""
+_KEY: Final = 16
+"""Characters of the digest of an idempotency key."""
+
+
+@dataclass(frozen=True)
+class SentDocument:
+    """The file that comes with a message."""
+
+    filename: str
+    content: Callable[[], AsyncIterator[bytes]]
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """An import that was accepted."""
+
+    workflow_id: str
+    is_new: bool
+    """False: the same was asked for before."""
+
+
+class DocumentSubmission:
+    """Starts imports for callers of the API.
+
+    Args:
+        intake: Of messages.
+        blobs: Where documents go.
+    """
+
+    def __init__(self, intake: ImportIntake, blobs: Blobs) -> None:
+        self._intake = intake
+        self._blobs = blobs
+
+    async def submit(
+        self,
+        who: Identity,
+        message: Mapping[str, Any],
+        document: SentDocument | None = None,
+        key: str | None = None,
+    ) -> Submitted:
+        """Start the import that a message asks for, or find the one that does the same.
+
+        If the message names no task, its task follows from the idempotency key, or is made up. A
+        document whose key was used before is not stored again: the first one counts.
+
+        Args:
+            who: Who asks.
+            message: As on the queue; with a document without the fields that name it.
+            document: The document itself; None: the message says where it is.
+            key: Names the request.
+
+        Raises:
+            Forbidden: The caller is no operator.
+            InvalidRequest: The message is wrong; nothing was started.
+            WrongState: The task was started by another message.
+            ServiceUnavailable: Temporal or the database does not answer.
+        """
+        require_operator(who, "documents")
+        given = dict(message)
+        part = _named(key) if key is not None else secrets.token_hex(_KEY // 2)
+        given.setdefault("task_id", f"{given.get('document_type', 'document')}-{part}")
+        stored = None
+        if document is not None:
+            stored = await self._stored(given, document, part)
+        try:
+            return await self._start(given, key)
+        except (InvalidRequest, WrongState):
+            if stored is not None:
+                await self._blobs.delete(stored)
+            raise
+
+    async def _stored(self, given: dict[str, Any], document: SentDocument, part: str) -> str | None:
+        """Store a document and name it in the message; the blob, unless it was there."""
+        blob, filename = file_fields(str(given.get("document_type")))
+        if named := sorted(given.keys() & {blob, filename}):
+            raise InvalidRequest(f"{named[0]}: the file says this; leave it out")
+        project, task = (str(given.get(each, "")) for each in ("project_id", "task_id"))
+        if not project:
+            raise InvalidRequest("project_id: name the project")
+        name = upload_name(project, task, document.filename, part)
+        given |= {blob: name, filename: document.filename[-255:]}
+        try:
+            await self._blobs.write(name, document.content())
+        except FileExistsError:
+            return None
+        return name
+
+    async def _start(self, given: Mapping[str, Any], key: str | None) -> Submitted:
+        try:
+            verdict = await self._intake.start(json.dumps(given).encode(), key)
+        except RefusedMessage as refused:
+            error = WrongState if refused.reason == KEY_REUSED else InvalidRequest
+            raise error(refused.description) from refused
+        if not isinstance(verdict, Settle):
+            raise ServiceUnavailable(verdict.reason)
+        return Submitted(verdict.workflow_id, not verdict.duplicate)
+
+
+def _named(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:_KEY]
