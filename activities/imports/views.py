@@ -74,7 +74,7 @@ class ImportTaskRow(Record):
     source_size: Annotated[int | None, not_served()] = None
     """Bytes."""
     source_sha256: Annotated[str | None, not_served()] = None
-    filename: Annotated[str | None, not_served()] = None
+    filename: Annotated[str | None, served("Name of its file", "cranes.csv")] = None
     created_at: Annotated[datetime, not_served()]
     started_at: Annotated[datetime | None, not_served()] = None
     finished_at: Annotated[datetime | None, not_served()] = None
