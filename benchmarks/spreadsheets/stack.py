@@ -130,6 +130,7 @@ async def open_sheet_stack(
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": secrets.token_urlsafe(32),
             "DOCFLOW_CREATE_PER_MINUTE": "100000",
+            "DOCFLOW_REQUESTS_PER_MINUTE": "0",
             **(settings or {}),
         }
         worker = await stack.enter_async_context(worker_part(folder, environment).ready())

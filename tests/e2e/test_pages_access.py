@@ -224,6 +224,15 @@ async def test_markup_in_a_file_is_shown_as_it_stands(site: PagesSetup) -> None:
         assert await page.evaluate("window.broken") is None
 
 
+async def test_the_api_is_read_and_tried_from_our_own_files(site: PagesSetup) -> None:
+    async with site.visit("ada@example.org", start="/docs") as page:
+        await page.get_by_role("link", name="runs", exact=True).click()
+        await page.get_by_role("button", name="GET /api/v1/runs", exact=False).first.click()
+        await page.get_by_role("button", name="Try it out").click()
+        await page.get_by_role("button", name="Execute").click()
+        await expect(page.get_by_text("A token is needed").first).to_be_visible()
+
+
 async def test_access_without_a_token_is_refused(site: PagesSetup) -> None:
     async with httpx.AsyncClient(base_url=site.address) as anonymous:
         answer = await anonymous.get("/imports?state=FAILED")

@@ -78,9 +78,9 @@ async def test_headers_are_declared(stack: Stack) -> None:
 async def test_another_method_is_answered_with_those_that_there_are(stack: Stack) -> None:
     async with stack.browser() as anna:
         refused = await anna.patch("/api/imports")
-        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, POST")
         refused = await anna.post("/api/imports/x/column-mappings")
-        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, PUT")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, PUT")
 
 
 async def test_a_uuid_may_be_in_capitals(stack: Stack) -> None:

@@ -118,7 +118,7 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FastAPI:
     parcels = replace(PARCELS, gateway=f"{__name__}:open_part")
     others = [each for each in catalogue.PIPELINES if each.gateway is None]
     monkeypatch.setattr(catalogue, "PIPELINES", (*others, parcels))
-    settings = GatewaySettings(tokens=TOKENS, allowed_hosts=("*",))
+    settings = GatewaySettings(tokens=TOKENS, allowed_hosts=("*",), requests_per_minute=0)
     client: Any = None
     parts = open_parts(Context({"TEMPLATES": str(tmp_path)}, client), {})
     return create_app(

@@ -115,6 +115,23 @@ async def test_too_many_uploads(stack: Stack) -> None:
         assert [(await upload(rolf)).status_code for _ in range(2)] == [201, 201]
 
 
+async def test_one_caller_may_not_ask_without_end(stack: Stack) -> None:
+    app = stack.gateway(requests_per_minute=3)
+    async with stack.browser(app=app) as anna, stack.browser(token("rolf"), app=app) as rolf:
+        assert [(await anna.get("/api/v1/runs")).status_code for _ in range(3)] == [200] * 3
+        refused = await anna.get("/api/v1/runs")
+        assert "3 requests a minute" in problem(refused, 429, "too-many-requests")
+        assert 0 < int(refused.headers["retry-after"]) <= 60
+        assert (await rolf.get("/api/v1/runs")).status_code == 200
+
+
+async def test_an_unknown_query_parameter_is_a_mistake(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        said = problem(await anna.get("/api/v1/runs?status=parked"), 422, "refused")
+        assert said.startswith("status: is not a query parameter of this operation; it has")
+        assert "state" in said
+
+
 async def test_invalid_decisions(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COLUMN_MAPPING")

@@ -156,7 +156,8 @@ def build_app(
     of_uploads = {name: value for name, value in changes.items() if name in own}
     uploads = SpreadsheetSettings(**{"create_per_minute": 100_000, **of_uploads})
     of_gateway = {n: value for n, value in changes.items() if n in GatewaySettings.model_fields}
-    settings = GatewaySettings(**{"tokens": TOKENS, "allowed_hosts": ("gateway",), **of_gateway})
+    of_gateway = {"allowed_hosts": ("gateway",), "requests_per_minute": 0, **of_gateway}
+    settings = GatewaySettings(tokens=TOKENS, **of_gateway)
     environment = {
         "DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs"),
         **changes.get("environment", {}),

@@ -91,6 +91,7 @@ async def running_installation(
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": _KEY,
             "DOCFLOW_CREATE_PER_MINUTE": "1000",
+            "DOCFLOW_REQUESTS_PER_MINUTE": "0",
             **(settings or {}),
         }
         resources = await stack.enter_async_context(open_resources(pointers))

@@ -203,6 +203,7 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": _KEY,
             "DOCFLOW_CREATE_PER_MINUTE": "1000",
+            "DOCFLOW_REQUESTS_PER_MINUTE": "0",
             "DOCFLOW_UPLOAD_LIMIT_MB": "50",
             "DOCFLOW_BRONZE_CONTAINER": "bronze",
             "DOCFLOW_JOBS_WEBHOOK_LOCAL": "true",

@@ -53,6 +53,6 @@ async def gateway(temporal: WorkflowEnvironment, resources: Resources) -> BatchG
         resources.database,
         Readiness(()),
         Tokens(TOKENS),
-        GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),
+        GatewaySettings(tokens=TOKENS, allowed_hosts=("*",), requests_per_minute=0),
     )
     return BatchGateway(app, temporal.client, resources.database)

@@ -203,7 +203,7 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
         resources.database,
         Readiness(()),
         Tokens(TOKENS),
-        GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),
+        GatewaySettings(tokens=TOKENS, allowed_hosts=("*",), requests_per_minute=0),
     )
     return JobStack(client, resources, app, environment)
 

@@ -15,7 +15,14 @@ from adapters.database.access import SqlAudit
 from adapters.ports.access import Act
 from adapters.ports.errors import PortError
 from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
-from workers.shared.gateway.http.requests import BEARER, READING, asks_who, identify
+from workers.shared.gateway.http.requests import (
+    BEARER,
+    READING,
+    RequestRates,
+    asks_who,
+    identify,
+    refuse_unknown_parameters,
+)
 from workers.shared.gateway.pages.site import COOKIE
 from workers.shared.services.errors import Forbidden, ServiceError, no_role
 from workers.shared.services.identity import ADMIN, MAPPER, OPERATOR, VIEWER, Identity
@@ -106,6 +113,8 @@ async def enter(request: Request) -> None:
         Unauthorised: The operation needs a token, and there is none or it is not valid.
         KeysUnavailable: The token cannot be checked at the moment.
         Forbidden: The caller lacks the role.
+        Refused: The operation has no such query parameter.
+        TooManyRequests: The caller asks too often.
         PortError: The database is not available.
     """
     act = await _checked(request)
@@ -141,6 +150,7 @@ async def _checked(request: Request) -> Act | None:
         act = request.state.act = _act(request, f"{request.method} {route.path}", visitor)
         return act
     who = await identify(request, await BEARER(request))
+    await cast("RequestRates", request.app.state.rates).count(who)
     operation = operation_id(route)
     act = request.state.act = _act(request, operation, who)
     least = cast("Mapping[str, Least]", request.app.state.least).get(operation, UNLISTED)
@@ -148,6 +158,8 @@ async def _checked(request: Request) -> Act | None:
         raise no_role()
     if not (who.may(least.role) if least.of_all else who.may_anywhere(least.role)):
         raise Forbidden(f"your roles do not allow this; ask for the role {least.role}")
+    if route.path.startswith("/api/v1/"):
+        refuse_unknown_parameters(request, route)
     return act
 
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
@@ -26,7 +27,13 @@ from workers.shared.gateway.access import (
     operation_id,
     refusal_of,
 )
-from workers.shared.gateway.http.answers import CountedResponses, SecurityHeaders, SmallBodies
+from workers.shared.gateway.http.answers import (
+    COMPRESSED,
+    BodilessHead,
+    CountedResponses,
+    SecurityHeaders,
+    SmallBodies,
+)
 from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.hosts import KnownHosts
 from workers.shared.gateway.http.problems import (
@@ -35,6 +42,7 @@ from workers.shared.gateway.http.problems import (
     handle_problems,
     problem_responses,
 )
+from workers.shared.gateway.http.requests import RequestRates
 from workers.shared.gateway.pages.errors import ErrorPages
 from workers.shared.gateway.pages.inbox import open_site, pages_router
 from workers.shared.gateway.pages.site import PipelinePages
@@ -154,6 +162,7 @@ def create_app(
     served = {name: part.runs for name, part in parts.items() if part.runs is not None}
     app.state.runs = RunService(inbox.rows, inbox.client, served, environment or {})
     app.state.tokens = tokens
+    app.state.rates = RequestRates(settings.requests_per_minute)
     app.state.audit = audit
     app.state.api_tokens = ApiTokenService(SqlApiTokens(database))
     app.state.least = {**LEAST, **{n: each for p in parts.values() for n, each in p.roles.items()}}
@@ -191,6 +200,8 @@ def _middleware(
     https = (settings.public_url or "").startswith("https://")
     middleware = [
         Middleware(CountedResponses),
+        Middleware(BodilessHead),
+        Middleware(GZipMiddleware, exclude_content_types=COMPRESSED),
         Middleware(SecurityHeaders, https=https),
         Middleware(KnownHosts, hosts=settings.hosts),
         Middleware(SmallBodies, uploads=uploads),
@@ -198,11 +209,11 @@ def _middleware(
     ]
     if settings.cors_origins:
         middleware.insert(
-            3,
+            5,
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,
-                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_methods=["GET", "HEAD", "POST", "PUT", "DELETE"],
                 allow_headers=["Authorization", "If-Match", "Idempotency-Key", "Last-Event-ID"],
                 expose_headers=["ETag", "Link", "Location", "Retry-After", "X-Total-Count"],
                 max_age=600,
@@ -238,10 +249,10 @@ def _describe(app: FastAPI, parts: Mapping[str, GatewayPart]) -> None:
             schemas = schema["components"]["schemas"]
             schemas["Problem"] = dict(PROBLEM_SCHEMA)
             for each in (one for path in schema["paths"].values() for one in path.values()):
-                if "requestBody" in each:
-                    # Any body may be no text, or too large.
-                    for status, problem in problem_responses(400, 413).items():
-                        each["responses"].setdefault(str(status), problem)
+                # Any body may be no text, or too large.
+                statuses = (400, 413, 429) if "requestBody" in each else (429,)
+                for status, problem in problem_responses(*statuses).items():
+                    each["responses"].setdefault(str(status), problem)
             # FastAPI adds the schemas of fields that are not served as well.
             text = json.dumps(schema)
             for name in [each for each in schemas if f'/schemas/{each}"' not in text]:

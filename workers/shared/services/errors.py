@@ -124,7 +124,7 @@ class TemporalRefused(Refused):
 
 
 class TooManyRequests(ServiceError):
-    """More uploads than one person may send in a minute.
+    """More than one caller may ask for in a minute.
 
     Attributes:
         retry_after: Seconds.
@@ -132,7 +132,7 @@ class TooManyRequests(ServiceError):
 
     status = 429
     kind = "too-many-requests"
-    title = "Too many uploads"
+    title = "Too many requests"
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)

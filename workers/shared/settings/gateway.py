@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
-from workers.shared.settings.base import Setting, Settings, WholeMessage, parse_list
+from workers.shared.settings.base import Setting, Settings, Whole, WholeMessage, parse_list
 from workers.shared.settings.common import AddressSettings, web_address
 
 SHARED_KEY: Final = "HS256"
@@ -144,6 +144,12 @@ class GatewaySettings(AddressSettings):
         (),
         validation_alias="DOCFLOW_CORS_ORIGINS",
         description="other web sites whose scripts may call the API",
+    )
+    requests_per_minute: Annotated[int, Whole(0, 1_000_000)] = Field(
+        1_200,
+        validation_alias="DOCFLOW_REQUESTS_PER_MINUTE",
+        description="requests to the API that one caller may send to one gateway in a minute; more "
+        "get 429 with `Retry-After`. 0: no limit",
     )
 
     @property

@@ -6,10 +6,12 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Final, TypeVar
 
+import anyio
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from workers.shared import metrics
@@ -158,6 +160,43 @@ class SmallBodies:
             return message
 
         await self._app(scope, receive_counted, send)
+
+
+class BodilessHead:
+    """Answers HEAD as GET is answered, without the body.
+
+    Args:
+        app: What answers.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        with anyio.CancelScope() as answering:
+
+            async def send_start(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    await send(message)
+                    await send({"type": "http.response.body"})
+                elif message.get("more_body"):
+                    # A stream that nobody reads may never end by itself.
+                    answering.cancel()
+
+            await self._app({**scope, "method": "GET"}, receive, send_start)
+
+
+COMPRESSED: Final = (
+    *DEFAULT_EXCLUDED_CONTENT_TYPES,
+    "application/pdf",
+    "application/vnd.apache.parquet",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "image/tiff",
+)
+"""Media types of what compressing again makes no smaller, and of streams."""
 
 
 class CountedResponses:

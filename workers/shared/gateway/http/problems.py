@@ -156,11 +156,12 @@ def _methods(request: Request) -> Sequence[str]:
     """Every method of the address, not only of the first route that has it."""
     routes = cast("FastAPI", request.app).routes
     asked = ((method, {**request.scope, "method": method}) for method in _ASKED)
-    return [
+    found = [
         method
         for method, scope in asked
         if any(route.matches(scope)[0] is Match.FULL for route in routes)
     ]
+    return sorted({*found, "HEAD"} if "GET" in found else found)
 
 
 def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthorised) -> Problem:
@@ -258,7 +259,9 @@ _DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
     412: ProblemDescription(Conflict.kind, "it was changed meanwhile"),
     413: ProblemDescription(TooLarge.kind, "the body is too large"),
     422: ProblemDescription(Refused.kind, "the request cannot be processed"),
-    429: ProblemDescription(TooManyRequests.kind, "too many uploads"),
+    429: ProblemDescription(
+        TooManyRequests.kind, "too many requests; Retry-After says when to ask"
+    ),
     503: ProblemDescription(
         ServiceUnavailable.kind, "something that the gateway needs does not answer"
     ),

@@ -3,16 +3,22 @@
 import hashlib
 import hmac
 import secrets
+import time
+from math import ceil
 from typing import Annotated, Any, Final, TypeVar, cast
 
 from fastapi import Depends, Query
 from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from pydantic import AfterValidator
 from starlette.requests import Request
 
 from workers.shared.gateway.http.auth import Tokens, Unauthorised
-from workers.shared.services.errors import Refused, TooLarge
+from workers.shared.services.errors import Refused, TooLarge, TooManyRequests
 from workers.shared.services.identity import Identity
 from workers.shared.services.lists import Cursor
 
@@ -145,6 +151,49 @@ async def identify(
 
 
 Who = Annotated[Identity, Depends(identify)]
+
+
+class RequestRates:
+    """Limits how often each caller asks one gateway.
+
+    Args:
+        per_minute: Requests of a caller; 0: there is no limit.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._rate = RateLimitItemPerMinute(per_minute) if per_minute else None
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    async def count(self, who: Identity) -> None:
+        """Count a request.
+
+        Raises:
+            TooManyRequests: The caller has sent as many as they may.
+        """
+        if self._rate is None or await self._limiter.hit(self._rate, who.subject):
+            return
+        window = await self._limiter.get_window_stats(self._rate, who.subject)
+        raise TooManyRequests(
+            f"you may send {self._rate.amount:,} requests a minute; wait and send this one again",
+            max(1, ceil(window.reset_time - time.time())),
+        )
+
+
+def refuse_unknown_parameters(request: Request, route: APIRoute) -> None:
+    """Refuse a query parameter that an operation does not have: it is a mistake.
+
+    Raises:
+        Refused: There is one.
+    """
+    known = _query_parameters(route.dependant)
+    if unknown := sorted(set(request.query_params) - known):
+        there = f"it has {', '.join(sorted(known))}" if known else "it has none"
+        raise Refused(f"{unknown[0]}: is not a query parameter of this operation; {there}")
+
+
+def _query_parameters(dependant: Dependant) -> set[str]:
+    own = {each.alias for each in dependant.query_params}
+    return own.union(*map(_query_parameters, dependant.dependencies))
 
 
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -27,6 +27,7 @@ from workers.shared.gateway.pages.site import (
     Alike,
     PageRoute,
     PipelinePages,
+    SignInNeeded,
     Site,
     page_route,
     read_form,
@@ -105,6 +106,25 @@ class SessionPages:
     def _form(self, request: Request, next: str, problem: str | None = None) -> Response:
         status = 401 if problem else 200
         return self._site.page(request, None, "sign_in.html", status, problem=problem, next=next)
+
+
+class ApiPage:
+    """The API, to read and to try.
+
+    Args:
+        site: The context of the pages.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def show(self, request: Request) -> Response:
+        """The page, for all who reach the gateway."""
+        try:
+            visitor = await self._site.visitor(request)
+        except SignInNeeded:
+            visitor = None
+        return self._site.page(request, visitor, "api.html")
 
 
 _FEW: Final = 3
@@ -298,6 +318,7 @@ def pages_router(
         ("POST", "/sign-in", session.sign_in),
         ("POST", "/sign-out", session.sign_out),
         ("GET", "/", InboxPage(site, inbox, namespace, pages).show),
+        ("GET", "/docs", ApiPage(site).show),
     ]
     for each in pages.values():
         routes += each.routes(site)
@@ -308,7 +329,7 @@ def pages_router(
     return router
 
 
-_FILES: Final = StaticFiles(directory=STATIC)
+_FILES: Final = StaticFiles(directory=STATIC, packages=[("fastapi_swagger", "resources")])
 
 
 async def static_file(request: Request, name: str) -> Response:
