@@ -27,6 +27,8 @@ async def test_the_document_is_complete(stack: Stack) -> None:
             assert ("404" in endpoint["responses"]) == ("{" in path), where
             for status, response in endpoint["responses"].items():
                 if status.startswith(("4", "5")):
+                    kind = response["$ref"].rpartition("/")[2]
+                    response = document["components"]["responses"][kind]
                     assert list(response["content"]) == ["application/problem+json"], where
                     schema = response["content"]["application/problem+json"]["schema"]
                     assert schema == problem, where
@@ -117,6 +119,7 @@ def unresolved(document: dict[str, Any], part: Any) -> list[str]:
         return []
     found = [ref for each in part.values() for ref in unresolved(document, each)]
     ref = part.get("$ref")
-    if isinstance(ref, str) and ref.rsplit("/", 1)[-1] not in document["components"]["schemas"]:
+    _, _, kind, name = ref.rsplit("/", 3) if isinstance(ref, str) else ("", "", "", "")
+    if isinstance(ref, str) and name not in document["components"][kind]:
         found.append(ref)
     return found

@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from string import ascii_lowercase
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -235,6 +236,15 @@ def _health(readiness: Readiness) -> APIRouter:
     return router
 
 
+def _share_problems(responses: dict[str, Any], shared: dict[str, Any]) -> None:
+    """Keep each problem once: most operations answer with the same ones."""
+    for status, response in responses.items():
+        if "application/problem+json" in response.get("content", {}):
+            kinds = (f"Problem{status}{suffix}" for suffix in ("", *ascii_lowercase))
+            name = next(each for each in kinds if shared.setdefault(each, response) == response)
+            responses[status] = {"$ref": f"#/components/responses/{name}"}
+
+
 def _describe(app: FastAPI, parts: Mapping[str, GatewayPart]) -> None:
     """Serve the OpenAPI document, with problems and with what an installation has declared."""
 
@@ -248,11 +258,13 @@ def _describe(app: FastAPI, parts: Mapping[str, GatewayPart]) -> None:
             )
             schemas = schema["components"]["schemas"]
             schemas["Problem"] = dict(PROBLEM_SCHEMA)
+            shared = schema["components"]["responses"] = dict[str, Any]()
             for each in (one for path in schema["paths"].values() for one in path.values()):
                 # Any body may be no text, or too large.
                 statuses = (400, 413, 429) if "requestBody" in each else (429,)
                 for status, problem in problem_responses(*statuses).items():
                     each["responses"].setdefault(str(status), problem)
+                _share_problems(each["responses"], shared)
             # FastAPI adds the schemas of fields that are not served as well.
             text = json.dumps(schema)
             for name in [each for each in schemas if f'/schemas/{each}"' not in text]:
