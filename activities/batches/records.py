@@ -75,3 +75,24 @@ class FailedMessage(PlainRecord):
     def place(self) -> tuple[str, str]:
         """Where it stands among those that are recorded."""
         return self.document_id or "", self.message_key
+
+
+class ExistingResource(PlainRecord):
+    """Something of a batch that exists in the cloud."""
+
+    resource: Annotated[str, served("What it is", "queue")]
+    name: Annotated[str, served("Name or address in the cloud", "docflow_doc_loader_7_1")]
+    made_at: Annotated[
+        datetime | None, served("When it was made; null: not known", "2026-01-03T10:00:00Z")
+    ] = None
+    owner: Annotated[str | None, served("Run that made it", "batch/7/1")] = None
+    details: Annotated[dict[str, str], served("State, and what it costs by", {"messages": "0"})]
+
+
+class ExistingResources(PlainRecord):
+    """What exists of a batch in the cloud, and whose it is."""
+
+    state: Annotated[str, served("gone, in use, foreign, kept or orphaned", "in use")]
+    sentence: Annotated[str, served("The same for people", "in use by batch/7/1")]
+    resources: Annotated[Sequence[ExistingResource], served("What exists", [])]
+    at: Annotated[datetime, served("When it was looked for", "2026-01-03T10:00:00Z")]

@@ -20,6 +20,7 @@ from adapters.files.texts.pool import FileTexts
 from adapters.ports.batches import Claim
 from adapters.temporal import TemporalOpenRuns
 from stack.temporal import TUNING, temporal_binary
+from tests.gateway.batches.conftest import gateway_of
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.tables import document
 from tests.support.cli import Terminal, run_docflow_in_thread
@@ -31,8 +32,8 @@ from workers.batches.register import BATCHES
 from workers.batches.resources import BatchResources
 from workers.shared.cli.context import CliContext
 from workers.shared.plugin import docflow_plugin
-from workers.shared.register import recognise
-from workers.shared.resources import open_resources
+from workers.shared.register import Context, recognise
+from workers.shared.resources import Resources, open_resources
 from workers.shared.worker_factory import build_worker
 from workflows.batches.names import BatchKey, BatchPlan, LoaderStatus, names_of
 from workflows.batches.runs import Closing
@@ -62,6 +63,7 @@ class Person(Terminal):
     store: SqlBatchStore
     loads: SqlLoadStore
     client: Client
+    resources: Resources
 
     async def until(self, key: BatchKey, status: LoaderStatus, phase: str) -> dict[str, Any]:
         """Wait until `show` says so; what it says."""
@@ -118,7 +120,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 limits=ROOMY,
             )
             async with build_worker(client, BATCHES, resources, batches):
-                yield Person(settings, cloud, store, loads, client)
+                yield Person(settings, cloud, store, loads, client, resources)
 
 
 async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
@@ -333,6 +335,42 @@ async def test_documents_that_failed_are_shown_and_tried_again(terminal: Person)
     await terminal.until(key, LoaderStatus.PROCESSING, "ending")
     await terminal.docflow("end", "10", "1")
     await terminal.until(key, LoaderStatus.COMPLETE, "done")
+
+
+async def test_a_batch_is_run_and_looked_at_over_http(terminal: Person) -> None:
+    key = BatchKey(case_id=112, batch_id=1)
+    context = Context(terminal.environment, terminal.client, terminal.resources)
+    async with gateway_of(context).program() as olga:
+        at = "/api/v1/batches/112/1"
+        started = await olga.post(f"{at}/start", json={"timings": {"poll": 2}})
+        assert started.status_code == 202, started.text
+        assert started.json()["id"] == key.workflow_id
+        await terminal.until(key, LoaderStatus.PROCESSING, "loading")
+        shown = (await olga.get(at)).json()
+        assert (shown["status"], shown["phase"], shown["is_parked"]) == (
+            *("processing", "loading"),
+            False,
+        )
+        there = (await olga.get(f"{at}/resources")).json()
+        assert there["state"] == "in use"
+        assert {"queue", "function"} <= {each["resource"] for each in there["resources"]}
+        await terminal.loads.fail(document("D-1", key), "D-1 is cut off")
+        assert (await olga.post(f"{at}/finish", json={"documents": 1})).status_code == 202
+        await terminal.until(key, LoaderStatus.PROCESSING, "ending")
+        assert (await olga.post(f"{at}/end")).status_code == 202
+        await terminal.until(key, LoaderStatus.COMPLETE, "done")
+        [failed] = (await olga.get(f"{at}/failed-messages")).json()["items"]
+        assert (failed["document_id"], failed["reason"]) == ("D-1", "D-1 is cut off")
+        again = (await olga.post(f"{at}/redrive", json={"with_failed": True})).json()
+        assert (again["event"], again["without_message"]) == ("REDRIVE_REQUESTED", 0)
+        cancelled = await olga.post(f"{at}/cancel", json={"reason": "seen enough"})
+        assert cancelled.status_code == 202, cancelled.text
+
+    async def is_cancelled() -> bool:
+        view = await terminal.store.get(key)
+        return view is not None and view.status is LoaderStatus.CANCELLED
+
+    await eventually(is_cancelled, seconds=30)
 
 
 async def test_a_batch_of_which_nothing_failed_is_not_tried_again(terminal: Person) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,16 +25,15 @@ from workers.shared.cli.runs import outage_pairs, show_in_temporal
 from workers.shared.register import Run
 from workers.shared.text import one_line
 from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, BatchKey, LoaderStatus
-from workflows.batches.runs import BatchStatus, PolledDepth, SweepInput, WaitingBatch
+from workflows.batches.runs import BatchStatus, PolledDepth, WaitingBatch
 from workflows.batches.validation import effective_concurrency
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from activities.batches.records import BatchView
+    from activities.batches.records import BatchView, ExistingResource
     from workers.batches.service import BatchDetails
-    from workflows.batches.validation import FoundResource
 
 
 app = typer.Typer(
@@ -146,22 +145,14 @@ def resources(
 
 
 async def _resources(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
-    from activities.batches.provisioning import BatchOrphans
+    from workers.batches.errands import existing
 
     async with open_cloud(cli) as cloud:
-        orphans = BatchOrphans(
-            cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
-        )
-        found = [one async for one in orphans.everything() if one.key == key]
-        # Asked after the listing: a run that is open now may have made what was listed.
-        is_open = await cloud.runs.is_open(key.workflow_id)
-    now = datetime.now(UTC)
-    state, sentence = _claim(key, found, is_open=is_open, now=now)
+        there = await existing(cloud, key)
     if as_json:
-        print_json(
-            {**key.model_dump(), "state": state, "resources": [_as_json(one) for one in found]}
-        )
+        print_json({**key.model_dump(), **there.model_dump(mode="json")})
         return
+    found = there.resources
     if found:
         made = table("resource", "name", "made (UTC)", "age", "costs by", "made by")
         for one in found:
@@ -169,51 +160,19 @@ async def _resources(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
                 text(one.resource),
                 text(one.name),
                 text(moment(one.made_at)),
-                text(_age(one, now)),
+                text(_age(one, there.at)),
                 text(", ".join(f"{name} {value}" for name, value in one.details.items())),
                 text(one.owner),
             )
         console().print(made)
-    typer.echo(sentence)
+    typer.echo(there.sentence)
 
 
-def _claim(
-    key: BatchKey, found: "Sequence[FoundResource]", *, is_open: bool, now: datetime
-) -> tuple[str, str]:
-    """Its owner, by the rules of the sweeper: in a word, and for people."""
-    from workflows.batches.validation import is_strange, is_young, remaining_dlq
-
-    if not found:
-        return "gone", f"nothing of {key} exists"
-    if is_open:
-        return "in use", f"in use by {key.workflow_id}"
-    if any(is_strange(one) for one in found):
-        return "foreign", f"not all of it was made by {key.workflow_id}: nothing is removed"
-    alone = remaining_dlq(found)
-    if alone is not None and alone.details.get("messages") != "0":
-        return "kept", f"kept for its dead letters: `docflow batches redrive {name_of(key)}`"
-    grace = SweepInput().grace
-    if is_young(found, now, timedelta(seconds=grace)):
-        soon = f"the sweeper removes it when it is {grace // 60} min old"
-        return "orphaned", f"orphaned: no run of {key} is open; {soon}"
-    return "orphaned", f"orphaned: no run of {key} is open; the sweeper removes it"
-
-
-def _age(found: "FoundResource", now: datetime) -> str | None:
+def _age(found: "ExistingResource", now: datetime) -> str | None:
     if found.made_at is None:
         return None
     minutes = max(int((now - found.made_at).total_seconds()), 0) // 60
     return f"{minutes // 60:,} h {minutes % 60:02} min"
-
-
-def _as_json(found: "FoundResource") -> dict[str, Any]:
-    return {
-        "resource": found.resource,
-        "name": found.name,
-        "made_at": found.made_at and found.made_at.isoformat(),
-        "owner": found.owner,
-        "details": dict(found.details),
-    }
 
 
 _STYLES: Mapping[LoaderStatus, str] = {

@@ -1,13 +1,13 @@
 """Events and documents of batches: sent, answered, where they stand, tried again."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.batches import access
-from workers.batches.labels import remark, standing
+from workers.batches.labels import remark
 from workers.shared.cli.answers import check_reason
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, UsageError, run
@@ -237,12 +237,12 @@ def finish(
     run(_send_if_of_use(cli_context(context), event, as_json=as_json))
 
 
-async def _send_if_of_use(
-    cli: CliContext, event: JobStarted | JobFinished, *, as_json: bool
-) -> None:
-    from workers.batches.service import refuse_event_in_vain
+async def _send_if_of_use(cli: CliContext, event: CaseEvent, *, as_json: bool) -> None:
+    from workers.batches.service import refuse_in_vain
 
-    await refuse_event_in_vain(await open_runs(cli), cli.environment, event)
+    runs = await open_runs(cli)
+    async with access.open_store(cli.environment) as store:
+        await refuse_in_vain(runs, store, event)
     await send(cli, event, as_json=as_json)
 
 
@@ -285,12 +285,9 @@ def cancel(
 async def _cancel(
     cli: CliContext, key: BatchKey, mode: CancelMode, reason: str | None, *, as_json: bool
 ) -> None:
-    from workers.batches.service import refuse_in_vain
-
     check_reason(reason)
-    await refuse_in_vain(await open_runs(cli), cli.environment, key)
     event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=cli.user)
-    await send(cli, event, as_json=as_json)
+    await _send_if_of_use(cli, event, as_json=as_json)
 
 
 @app.command()
@@ -303,22 +300,8 @@ def redrive(
     Example:
       docflow batches redrive 7 1
     """
-    run(_redrive(cli_context(context), case, batch, as_json=as_json))
-
-
-async def _redrive(cli: CliContext, case: int, batch: int, *, as_json: bool) -> None:
-    from workers.batches.labels import standing
-
-    key = key_of(case, batch)
-    async with access.open_store(cli.environment) as store:
-        view = await store.get(key)
-    if view is None:
-        raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
-    if view.status.terminal and not view.dead_letters:
-        raise CommandError(
-            f"{key} {standing(view.status)} and kept no dead letters: nothing to redrive"
-        )
-    await send(cli, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
+    event = RedriveRequested(case_id=case, batch_id=batch)
+    run(_send_if_of_use(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
@@ -497,7 +480,6 @@ async def _retry_failed(cli: CliContext, key: BatchKey, *, as_json: bool) -> Non
 
     async with access.open_store(cli.environment) as store:
         view = _known(await store.get(key), key)
-        recorded: Sequence[object] = await store.failed_messages(key, limit=1)
         # Of those that are dead letters, the queue has the messages.
         failed = view.documents.failed - view.dead_letters
         lost = await failed_without_message(store, key, failed)
@@ -507,12 +489,8 @@ async def _retry_failed(cli: CliContext, key: BatchKey, *, as_json: bool) -> Non
             f"more (`docflow batches documents {name_of(key)} --state failed`)",
             err=True,
         )
-    if view.status.terminal and not recorded and not view.dead_letters:
-        raise CommandError(
-            f"{key} {standing(view.status)}, and no message of it waits to be tried again"
-        )
     event = RedriveRequested(case_id=key.case_id, batch_id=key.batch_id, with_failed=True)
-    await send(cli, event, as_json=as_json)
+    await _send_if_of_use(cli, event, as_json=as_json)
 
 
 def _known(view: "BatchView | None", key: BatchKey) -> "BatchView":

@@ -16,6 +16,7 @@ from workers.batches.labels import remark
 from workers.batches.run_actions import ServedBatches
 from workers.batches.service import BatchOverview, BatchPage, BatchRuns, key_of
 from workers.batches.settings import read_timings
+from workers.batches.v1 import ROUTERS
 from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.http.requests import Before, cursor_of
 from workers.shared.gateway.pages.renderer import N_, MenuEntry
@@ -248,6 +249,9 @@ def part_of(service: BatchOverview) -> GatewayPart:
     return GatewayPart(
         service=service,
         runs=ServedBatches(service),
+        routers=ROUTERS,
+        description="Load batches of cases: start, finish, cancel and redrive them, and see where "
+        "their documents stand.",
         pages=PipelinePages(
             routes=routes,
             templates=TEMPLATES,

@@ -324,6 +324,10 @@ BATCHES = Pipeline(
     schedules=_schedules,
     requirements="workers.batches.setup:worker_requirements",
     verbs="workers.batches.run_actions:RUN_ACTIONS",
+    errands={
+        "batch-resources": "workers.batches.errands:resources",
+        "batch-failed-messages": "workers.batches.errands:failed_messages",
+    },
     gateway="workers.batches.pages:open_part",
     show="workers.batches.commands:show_run",
     commands={NAME: "workers.batches.commands:app"},

@@ -33,15 +33,16 @@ class BatchRunActions:
         self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
         """`cancel` is an event of the case, the others are updates of the batch's run."""
-        from workers.batches import service
+        from workers.batches import access, service
         from workers.batches.settings import read_timings
 
         key: BatchKey = run.key
         timings = read_timings(environment)
         opened = await service.open_runs(environment)
         if request.verb == "cancel":
-            await service.refuse_in_vain(opened, environment, key)
             event = ImportCancelled(**key.model_dump(), reason=request.reason, by=request.by)
+            async with access.open_store(environment) as store:
+                await service.refuse_in_vain(opened, store, event)
             await opened.send(event, timings)
         else:
             await opened.answer(

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pydantic import ValidationError
 from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.records import QUEUED, BatchView, DocumentView, FailedMessage
 from adapters.ports.batches import LeaseWait, QueuedDeadLetter
-from workers.batches import access
 from workers.batches.case_events import CaseRuns
 from workers.batches.labels import shown_outcome, standing
 from workers.batches.messages import read_document_event
@@ -37,11 +37,13 @@ from workflows.batches.events import (
     ImportCancelled,
     JobFinished,
     JobStarted,
+    RedriveRequested,
 )
 from workflows.batches.loads import DocumentState
 from workflows.batches.names import LARGEST_ID, BatchKey, LoaderStatus, Names, Timings
 from workflows.batches.runs import BatchAnswer, BatchStatus, CaseStatus, WaitingBatch
 from workflows.batches.validation import waited_for_by, waits_for
+from workflows.shared.contracts import problem_text
 from workflows.shared.errors import KEY_REUSED
 from workflows.shared.parking import Decision
 from workflows.shared.records import TERMINATED
@@ -180,52 +182,41 @@ class BatchRuns(TemporalRuns):
         await self.update(key.workflow_id, name, answer, type(None), PIPELINE)
 
 
-async def refuse_in_vain(runs: BatchRuns, environment: Mapping[str, str], key: BatchKey) -> None:
-    """Refuse an event of a person that changes nothing.
+async def refuse_in_vain(runs: BatchRuns, store: "SqlBatchStore", event: CaseEvent) -> None:
+    """Refuse an event of a person that would change nothing.
+
+    Args:
+        runs: Of batches in Temporal.
+        store: Tables.
+        event: What is to be sent.
 
     Raises:
         NotFound: There is no such batch.
-        WrongState: It has ended.
+        WrongState: It would change nothing; the message says what to do.
     """
-    async with access.open_store(environment) as store:
-        await refuse_cancel_in_vain(runs, store, key)
-
-
-async def refuse_cancel_in_vain(runs: BatchRuns, store: "SqlBatchStore", key: BatchKey) -> None:
-    """Refuse to cancel what is not there, or has ended.
-
-    Raises:
-        NotFound: There is no such batch.
-        WrongState: It has ended.
-    """
+    key = event.key
     # Asked first: what the case has recorded meanwhile stands in the table.
     is_coming = await runs.is_unrecorded(key)
     view = await store.get(key)
-    if view is None and not is_coming:
+    if isinstance(event, ImportCancelled | RedriveRequested) and view is None and not is_coming:
         raise NotFound(f"there is no {key}; `docflow batches list` shows what there is")
-    if view is not None and view.status.terminal and not is_coming:
-        raise WrongState(f"{key} {standing(view.status)}: there is nothing to cancel")
-
-
-async def refuse_event_in_vain(
-    runs: BatchRuns, environment: Mapping[str, str], event: JobStarted | JobFinished
-) -> None:
-    """Refuse to start a batch that is not loaded again, or to finish one that has ended.
-
-    Raises:
-        WrongState: It would change nothing; the message says what to do.
-    """
-    # Asked first: what the case has recorded meanwhile stands in the table.
-    is_coming = await runs.is_unrecorded(event.key)
-    async with access.open_store(environment) as store:
-        view = await store.get(event.key)
-    if is_coming or view is None or not view.status.terminal:
+    if view is None or not view.status.terminal or is_coming:
         return
-    ended = f"{event.key} {standing(view.status)}"
-    if view.status not in STARTABLE:
-        raise WrongState(f"{ended}, and not loaded again: send its documents in another batch")
-    if isinstance(event, JobFinished):
-        raise WrongState(f"{ended}: start it again first")
+    ended = f"{key} {standing(view.status)}"
+    match event:
+        case ImportCancelled():
+            raise WrongState(f"{ended}: there is nothing to cancel")
+        case JobStarted() | JobFinished() if view.status not in STARTABLE:
+            raise WrongState(f"{ended}, and not loaded again: send its documents in another batch")
+        case JobFinished():
+            raise WrongState(f"{ended}: start it again first")
+        case RedriveRequested() if not view.dead_letters:
+            if not event.with_failed:
+                raise WrongState(f"{ended} and kept no dead letters: nothing to redrive")
+            if not await store.failed_messages(key, limit=1):
+                raise WrongState(f"{ended}, and no message of it waits to be tried again")
+        case _:
+            pass
 
 
 async def open_runs(environment: Mapping[str, str]) -> BatchRuns:
@@ -363,6 +354,7 @@ class BatchOverview:
         case_id: int | None = None,
         status: LoaderStatus | None = None,
         before: Cursor | None = None,
+        limit: int = PAGE,
     ) -> BatchPage:
         """Batches of a case, or of all.
 
@@ -373,11 +365,11 @@ class BatchOverview:
         """
         require_operator(who, "batches")
         moment, behind = (None, None) if before is None else (before.at, _behind(before))
-        found = await self._store.list(case_id, PAGE + 1, status, moment, behind)
+        found = await self._store.list(case_id, limit + 1, status, moment, behind)
         if not found and case_id is not None and status is None and before is None:
             raise NotFound(f"case {case_id} has no batches")
-        shown = found[:PAGE]
-        return BatchPage(shown, _cursor(shown[-1]) if len(found) > PAGE else None)
+        shown = found[:limit]
+        return BatchPage(shown, _cursor(shown[-1]) if len(found) > limit else None)
 
     async def line(self, who: Identity, case_id: int) -> Sequence[InLine]:
         """The batches of a case that are not done, in the order of their numbers.
@@ -404,17 +396,25 @@ class BatchOverview:
         return await details_of(self._store, self._leases, opened, key)
 
     async def documents(
-        self, who: Identity, key: BatchKey, state: DocumentState | None, after: str
+        self,
+        who: Identity,
+        key: BatchKey,
+        state: DocumentState | None,
+        after: str,
+        limit: int = PAGE,
     ) -> DocumentPage:
         """Documents of a batch in a state, or in any.
 
         Raises:
             Forbidden: The caller is not an operator.
+            NotFound: There is no such batch.
         """
         require_operator(who, "batches")
-        found = await self._store.documents(key, state, after, PAGE + 1)
-        shown = found[:PAGE]
-        return DocumentPage(shown, shown[-1].document_id if len(found) > PAGE else None)
+        if await self._store.get(key) is None:
+            raise NotFound(f"there is no {key}")
+        found = await self._store.documents(key, state, after, limit + 1)
+        shown = found[:limit]
+        return DocumentPage(shown, shown[-1].document_id if len(found) > limit else None)
 
     async def answer(
         self, who: Identity, key: BatchKey, decision: Decision, reason: str | None
@@ -441,10 +441,107 @@ class BatchOverview:
             WrongState: It has ended.
             TemporalUnavailable: Its case does not accept the event, or no worker answers.
         """
+        await self.send(
+            who, ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=who.subject)
+        )
+
+    async def start(self, who: Identity, key: BatchKey, timings: Mapping[str, int]) -> None:
+        """Start a batch, as JOB_STARTED does.
+
+        Args:
+            who: The caller.
+            key: The batch.
+            timings: Those that take the place of the installation's, by name, in seconds.
+
+        Raises:
+            ServiceError: See `send`.
+            Refused: There is no such time, or it is out of bounds.
+        """
+        if unknown := sorted(timings.keys() - Timings.model_fields.keys()):
+            there = ", ".join(Timings.model_fields)
+            raise Refused(f"timings: there is no {unknown[0]}; there are {there}")
+        try:
+            whole = {**self._timings.model_dump(), **timings}
+            own = Timings.model_validate(whole) if timings else None
+        except ValidationError as error:
+            wrong = "; ".join(f"{each['loc'][0]}: {problem_text(each)}" for each in error.errors())
+            raise Refused(f"timings: {wrong}") from error
+        await self.send(who, JobStarted(**key.model_dump(), timings=own))
+
+    async def send(self, who: Identity, event: CaseEvent) -> None:
+        """Deliver an event to its case, unless it would change nothing.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: There is no such batch.
+            WrongState: It would change nothing.
+            Refused: The batch was started with other timings before.
+            TemporalUnavailable: Its case does not accept the event, or no worker answers.
+        """
         require_operator(who, "batches")
-        await refuse_cancel_in_vain(self._runs, self._store, key)
-        event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=who.subject)
+        await refuse_in_vain(self._runs, self._store, event)
         await self._runs.send(event, self._timings)
+
+    async def retry_failed(self, who: Identity, key: BatchKey) -> int:
+        """Try everything of a batch again that could not be loaded, also after its end.
+
+        Returns:
+            Failed documents without a message: they have to be sent once more.
+
+        Raises:
+            ServiceError: See `send`.
+        """
+        event = RedriveRequested(**key.model_dump(), with_failed=True)
+        require_operator(who, "batches")
+        lost = await self.without_message(key)
+        await self.send(who, event)
+        return lost
+
+    async def without_message(self, key: BatchKey) -> int:
+        """How many failed documents of a batch have no message to try again."""
+        view = await self._store.get(key)
+        if view is None:
+            return 0
+        # Of those that are dead letters, the queue has the messages.
+        failed = view.documents.failed - view.dead_letters
+        return await failed_without_message(self._store, key, failed)
+
+    async def concurrency(self, who: Identity, case_id: int) -> int | None:
+        """How many documents of a case are loaded at once; None: as many as the installation says.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+        """
+        require_operator(who, "batches")
+        return await self._store.concurrency(case_id)
+
+    async def set_concurrency(self, who: Identity, case_id: int, most: int | None) -> None:
+        """Set how many documents of a case are loaded at once, for batches that start from now on.
+
+        Args:
+            who: The caller.
+            case_id: The case.
+            most: Documents; None: as many as the installation says.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+        """
+        require_operator(who, "batches")
+        await self._store.set_concurrency(case_id, most)
+
+    async def expect(self, who: Identity, case_id: int, batches: Sequence[int]) -> Sequence[int]:
+        """Declare which batches of a case will come: none overtakes one with a lower number.
+
+        Returns:
+            Their numbers, in order.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+        """
+        require_operator(who, "batches")
+        numbers = sorted(set(batches))
+        await self._store.expect([key_of(case_id, each) for each in numbers])
+        return numbers
 
 
 def key_of(case_id: int, batch_id: int) -> BatchKey:
@@ -467,5 +564,5 @@ def _behind(cursor: Cursor) -> BatchKey | None:
         return None
     found = re.fullmatch(r"([0-9]{1,19})-([0-9]{1,19})", cursor.id)
     if found is None:
-        raise InvalidRequest("before: no batch is named so; go back to the first page")
+        raise InvalidRequest("cursor: no batch is named so; go back to the first page")
     return key_of(int(found[1]), int(found[2]))

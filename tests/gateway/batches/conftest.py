@@ -21,6 +21,7 @@ from workers.shared.gateway.pages.site import COOKIE
 from workers.shared.register import Context
 from workers.shared.resources import Resources
 from workers.shared.services.inbox import Inbox
+from workers.shared.services.kept import kept_services
 from workers.shared.services.readiness import Readiness
 from workers.shared.settings.gateway import GatewaySettings
 
@@ -33,6 +34,14 @@ class BatchGateway:
     client: Client
     database: Database
 
+    def program(self, *roles: str) -> httpx.AsyncClient:
+        """A program with these roles, an operator's without."""
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=self.app),
+            base_url="http://docflow",
+            headers={"authorization": f"Bearer {token('olga', 1, *(roles or ('operator',)))}"},
+        )
+
     def browser(self, *roles: str) -> tuple[httpx.AsyncClient, Mapping[str, str]]:
         """A browser of a person with these roles, an operator's without; what its forms carry."""
         session = token("olga", 1, *(roles or ("operator",)))
@@ -44,15 +53,21 @@ class BatchGateway:
         return client, {"csrf": csrf_token(session)}
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def gateway(temporal: WorkflowEnvironment, resources: Resources) -> BatchGateway:
-    part = open_part(Context({}, temporal.client, resources), None)
+def gateway_of(context: Context) -> BatchGateway:
+    """A gateway with batches alone."""
+    database = context.resources.database
     app = create_app(
-        {NAME: part},
-        Inbox(temporal.client, SqlRuns(resources.database)),
-        resources.database,
+        {NAME: open_part(context, None)},
+        Inbox(context.client, SqlRuns(database)),
+        database,
         Readiness(()),
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS, allowed_hosts=("*",), requests_per_minute=0),
+        shared=kept_services(context),
     )
-    return BatchGateway(app, temporal.client, resources.database)
+    return BatchGateway(app, context.client, database)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gateway(temporal: WorkflowEnvironment, resources: Resources) -> BatchGateway:
+    return gateway_of(Context({}, temporal.client, resources))

@@ -68,6 +68,9 @@ ROLES_OF: Final[Mapping[Least, str]] = {
     Least(OPERATOR, of_all=True): """
         submitDocument getDocument correctDocument
         sendEvent listEvents showEvent
+        listBatches getBatch listBatchDocuments listFailedMessages listBatchResources
+        startBatch finishBatch endBatch cancelBatch redriveBatch
+        getConcurrency setConcurrency expectBatches
         submitJob listJobs getJob cancelJob restartJob answerJob listTasks watchJob
         listDeliveries sendAgain
         listSchedules getSchedule pauseSchedule resumeSchedule triggerSchedule
