@@ -22,7 +22,7 @@ from workers.shared.gateway.http.requests import Before, cursor_of
 from workers.shared.gateway.pages.renderer import N_, MenuEntry
 from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
 from workers.shared.register import Context
-from workers.shared.services.errors import Refused
+from workers.shared.services.errors import NotFound, Refused
 from workflows.batches.events import CancelMode
 from workflows.batches.loads import DocumentState
 from workflows.batches.names import LoaderStatus
@@ -62,6 +62,8 @@ class BatchLists:
         case = key_of(case, 1).case_id
         visitor = await self._site.visitor(request)
         found = await self._service.batches(visitor.who, case_id=case, before=cursor_of(before))
+        if not found.batches and before is None:
+            raise NotFound(f"case {case} has no batches")
         return self._site.page(
             request,
             visitor,

@@ -360,14 +360,11 @@ class BatchOverview:
 
         Raises:
             Forbidden: The caller is not an operator.
-            NotFound: A case of that number has no batch.
             InvalidRequest: The cursor is not one of batches.
         """
         require_operator(who, "batches")
         moment, behind = (None, None) if before is None else (before.at, _behind(before))
         found = await self._store.list(case_id, limit + 1, status, moment, behind)
-        if not found and case_id is not None and status is None and before is None:
-            raise NotFound(f"case {case_id} has no batches")
         shown = found[:limit]
         return BatchPage(shown, _cursor(shown[-1]) if len(found) > limit else None)
 

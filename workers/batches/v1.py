@@ -216,7 +216,7 @@ def _detail(found: BatchDetails) -> BatchDetail:
     )
 
 
-@batches.get("", responses=_ONE)
+@batches.get("")
 async def list_batches(
     service: Batches,
     who: Who,

@@ -5,18 +5,25 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import BaseModel
 
 from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.records import AcceptedEvent, Transfer
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
-from workers.shared.gateway.http.requests import Before, Who, bounded_body, cursor_of
+from workers.shared.gateway.http.requests import (
+    PageCursor,
+    PageLimit,
+    Who,
+    bounded_body,
+    cursor_of,
+)
 from workers.shared.services.errors import NotFound, Refused
 from workers.shared.services.lists import Cursor
 from workers.transfers.register import NAME
-from workers.transfers.service import LARGEST_PAGE, PAGE, TransferService
+from workers.transfers.service import TransferService
 from workers.transfers.starts import STRUCTURED, EventTooLarge, UnsupportedEvent, structured
+from workflows.shared.contracts import PlainRecord, served
 from workflows.transfers.events import EVENT_BYTES, TransferStatus
+from workflows.transfers.runs import transfer_workflow_id
 
 _DESCRIPTIONS = {
     404: ProblemDescription(NotFound.kind, "no such transfer"),
@@ -34,7 +41,7 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 router = APIRouter(
-    prefix="/api/events", tags=["transfers"], responses=_problems(401, 403, 422, 503)
+    prefix="/api/v1/transfers", tags=["transfers"], responses=_problems(401, 403, 422, 503)
 )
 
 
@@ -43,20 +50,9 @@ def _service_of(request: Request) -> TransferService:
 
 
 TheService = Annotated[TransferService, Depends(_service_of)]
-_LINKED: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "headers": {
-            "Link": {
-                "description": 'The next page (`rel="next"`), where there may be one.',
-                "schema": {"type": "string"},
-            }
-        }
-    }
-}
 EventName = Annotated[
     str,
     Path(
-        alias="event",
         min_length=8,
         max_length=200,
         description="Id of a transfer, or its first 8 characters or more.",
@@ -64,12 +60,19 @@ EventName = Annotated[
 ]
 
 
-class SentView(BaseModel):
+class SentView(PlainRecord):
     """An event that was taken."""
 
-    transfer_id: str
-    created: bool
-    """False: the same event came before."""
+    id: Annotated[str, served("Its run: /api/v1/runs/{id}", "transfer/5f0c")]
+    transfer_id: Annotated[str, served("Id of its transfer", "5f0c")]
+    is_new: Annotated[bool, served("False: the same event came before", True)]
+
+
+class TransferPage(PlainRecord):
+    """Some transfers, the newest change first."""
+
+    items: Annotated[Sequence[Transfer], served("The transfers", [])]
+    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
 
 
 EVENT_BODY: Final[dict[str, Any]] = {
@@ -119,44 +122,45 @@ async def send_event(
     except NoEvent as error:
         raise Refused(f"{error}; it is recorded as {started.transfer_id}") from error
     response.status_code = 201 if started.created else 200
-    response.headers["location"] = f"/api/events/{started.transfer_id}"
-    return SentView(transfer_id=started.transfer_id, created=started.created)
+    response.headers["location"] = f"{router.prefix}/{started.transfer_id}"
+    return SentView(
+        id=transfer_workflow_id(started.transfer_id),
+        transfer_id=started.transfer_id,
+        is_new=started.created,
+    )
 
 
-@router.get("", responses=_LINKED)
-async def list_events(
-    request: Request,
-    response: Response,
+@router.get("")
+async def list_transfers(
     service: TheService,
     who: Who,
     status: TransferStatus | None = None,
     queue: Annotated[str | None, Query(max_length=63)] = None,
     account_id: Annotated[str | None, Query(max_length=500)] = None,
-    before: Before = None,
-    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = PAGE,
-) -> Sequence[Transfer]:
-    """Events, the newest change first."""
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
+) -> TransferPage:
+    """List transfers, the newest change first."""
     rows = await service.list(
         who,
         status=status,
         queue=queue,
         account_id=account_id,
-        before=cursor_of(before),
-        limit=limit,
+        before=cursor_of(cursor),
+        limit=limit + 1,
     )
-    if len(rows) == limit:
-        next = request.url.include_query_params(before=Cursor(rows[-1].at, rows[-1].transfer_id))
-        response.headers["link"] = f'<{next.path}?{next.query}>; rel="next"'
-    return rows
+    items = rows[:limit]
+    next = str(Cursor(items[-1].at, items[-1].transfer_id)) if len(rows) > limit else None
+    return TransferPage(items=items, next=next)
 
 
-@router.get("/{event}", responses=_problems(404))
-async def show_event(service: TheService, who: Who, event: EventName) -> Transfer | AcceptedEvent:
-    """What became of an event; one that no worker has checked yet is `Accepted`."""
+@router.get("/{id}", responses=_problems(404))
+async def get_transfer(service: TheService, who: Who, id: EventName) -> Transfer | AcceptedEvent:
+    """Show what became of an event; one that no worker has checked yet is `Accepted`."""
     try:
-        return await service.get(who, event)
+        return await service.get(who, id)
     except NotFound:
-        return await service.accepted(who, event)
+        return await service.accepted(who, id)
 
 
 async def event_body(request: Request) -> bytes:

@@ -85,7 +85,7 @@ class FileCarrying:
             "subject": "File Upload",
             "data": {"accountId": ACCOUNT, "path": f"{name}{SUFFIX}"},
         }
-        return str((await ask(self._api, "POST", "/api/events", json=event))["transfer_id"])
+        return str((await ask(self._api, "POST", "/api/v1/transfers", json=event))["transfer_id"])
 
     async def finish(self, transfer_id: str, content: bytes, name: str) -> CarriedFile:
         """Follow the transfer to its end, and see what is where.
@@ -110,7 +110,8 @@ class FileCarrying:
     ) -> Any:
         """An event, when its transfer has ended; it is listed once a worker has taken it."""
         while True:
-            for event in filter(is_it, await ask(self._api, "GET", "/api/events")):
+            listed = await ask(self._api, "GET", "/api/v1/transfers")
+            for event in filter(is_it, listed["items"]):
                 show(event["status"].lower())
                 if event["status"] in _ENDED:
                     return event

@@ -33,15 +33,15 @@ async def test_an_event_is_taken_once(
 ) -> None:
     body = event()
     async with transfers.api() as api:
-        first = await api.post("/api/events", json=body)
-        again = await api.post("/api/events", json=body)
+        first = await api.post("/api/v1/transfers", json=body)
+        again = await api.post("/api/v1/transfers", json=body)
         shown = await api.get(first.headers["location"])
-        unknown = await api.get(f"/api/events/{'0' * 64}")
+        unknown = await api.get(f"/api/v1/transfers/{'0' * 64}")
     assert unknown.status_code == 404
     assert (first.status_code, again.status_code) == (201, 200)
     id = first.json()["transfer_id"]
-    assert first.headers["location"] == f"/api/events/{id}"
-    assert again.json() == {"transfer_id": id, "created": False}
+    assert first.headers["location"] == f"/api/v1/transfers/{id}"
+    assert again.json() == {"id": f"transfer/{id}", "transfer_id": id, "is_new": False}
     assert (shown.status_code, shown.json()["status"]) == (200, "Accepted")
     assert (shown.json()["event_id"], shown.json()["file"]) == (body["id"], "routes.csv")
     run = await temporal.client.get_workflow_handle(f"transfer/{id}").describe()
@@ -59,14 +59,14 @@ async def test_both_modes_are_the_same_event(transfers: TransferGateway) -> None
         "content-type": "application/json",
     }
     async with transfers.api() as api:
-        binary = await api.post("/api/events", json=body["data"], headers=headers)
+        binary = await api.post("/api/v1/transfers", json=body["data"], headers=headers)
         structured = await api.post(
-            "/api/events",
+            "/api/v1/transfers",
             content=json.dumps(body),
             headers={"content-type": "application/cloudevents+json; charset=utf-8"},
         )
     assert binary.status_code == 201, binary.text
-    assert structured.json() == {"transfer_id": binary.json()["transfer_id"], "created": False}
+    assert structured.json() == {**binary.json(), "is_new": False}
 
 
 async def test_another_event_of_the_same_source_and_id_is_refused(
@@ -74,8 +74,8 @@ async def test_another_event_of_the_same_source_and_id_is_refused(
 ) -> None:
     body = event()
     async with transfers.api() as api:
-        await api.post("/api/events", json=body)
-        other = await api.post("/api/events", json=body | {"subject": "Another"})
+        await api.post("/api/v1/transfers", json=body)
+        other = await api.post("/api/v1/transfers", json=body | {"subject": "Another"})
     assert other.status_code == 422
     assert "other content" in other.json()["detail"]
 
@@ -93,7 +93,7 @@ async def test_what_is_no_event_is_refused_and_recorded(
     transfers: TransferGateway, temporal: WorkflowEnvironment, content: bytes, reason: str
 ) -> None:
     async with transfers.api() as api:
-        answer = await api.post("/api/events", content=content)
+        answer = await api.post("/api/v1/transfers", content=content)
     assert answer.status_code == 422, answer.text
     detail = answer.json()["detail"]
     assert reason in detail
@@ -114,15 +114,15 @@ async def test_what_cannot_be_read_is_refused(
     transfers: TransferGateway, status: int, title: str, headers: dict[str, str], content: bytes
 ) -> None:
     async with transfers.api() as api:
-        answer = await api.post("/api/events", content=content, headers=headers)
+        answer = await api.post("/api/v1/transfers", content=content, headers=headers)
     assert answer.status_code == status
     assert answer.json()["title"] == title
 
 
 async def test_events_are_for_operators(transfers: TransferGateway) -> None:
     async with transfers.api("mapper") as api:
-        assert (await api.post("/api/events", json=event())).status_code == 403
-        assert (await api.get("/api/events")).status_code == 403
+        assert (await api.post("/api/v1/transfers", json=event())).status_code == 403
+        assert (await api.get("/api/v1/transfers")).status_code == 403
 
 
 async def test_an_event_is_shown_with_every_state_that_it_was_in(
@@ -132,12 +132,12 @@ async def test_an_event_is_shown_with_every_state_that_it_was_in(
     row = a_transfer(id, TransferStatus.NO_ASSIGNED, source="TMS", account_id="TMS001")
     await transfers.store.record(row)
     async with transfers.api() as api:
-        found = (await api.get(f"/api/events/{id[:12]}")).json()
-        listed = (await api.get("/api/events", params={"status": "NoAssigned"})).json()
-        missing = await api.get("/api/events/00000000")
+        found = (await api.get(f"/api/v1/transfers/{id[:12]}")).json()
+        listed = (await api.get("/api/v1/transfers", params={"status": "NoAssigned"})).json()
+        missing = await api.get("/api/v1/transfers/00000000")
     assert (found["status"], found["account_id"]) == ("NoAssigned", "TMS001")
     assert [each["status"] for each in found["trail"]] == ["NoAssigned"]
-    assert id in {each["transfer_id"] for each in listed}
+    assert id in {each["transfer_id"] for each in listed["items"]}
     assert missing.status_code == 404
 
 
@@ -152,14 +152,14 @@ async def test_events_that_changed_at_once_are_listed_page_by_page(
         )
     found: list[str] = []
     pages = 0
-    next: str | None = "/api/events?account_id=paged&limit=3"
+    params: dict[str, str] | None = {"account_id": "paged", "limit": "3"}
     async with transfers.api() as api:
-        while next is not None:
-            page = await api.get(next)
-            found += [each["transfer_id"] for each in page.json()]
-            next, pages = page.links.get("next", {}).get("url"), pages + 1
+        while params is not None:
+            page = (await api.get("/api/v1/transfers", params=params)).json()
+            found += [each["transfer_id"] for each in page["items"]]
+            params, pages = page["next"] and {**params, "cursor": page["next"]}, pages + 1
         earlier = await api.get(
-            "/api/events", params={"account_id": "paged", "before": at.isoformat()}
+            "/api/v1/transfers", params={"account_id": "paged", "cursor": at.isoformat()}
         )
     assert (found, pages) == (ids, 3)
-    assert earlier.json() == []
+    assert earlier.json()["items"] == []

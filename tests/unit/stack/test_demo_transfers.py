@@ -52,9 +52,9 @@ async def a_carrying(
     ]
 
     def answer(request: httpx.Request) -> httpx.Response:
-        if (request.method, request.url.path) != ("GET", "/api/events"):
+        if (request.method, request.url.path) != ("GET", "/api/v1/transfers"):
             return httpx.Response(404)
-        return httpx.Response(200, json=events)
+        return httpx.Response(200, json={"items": events, "next": None})
 
     gateway = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://gateway")
     containers = await a_container(stored), await a_container(documents)
@@ -103,7 +103,7 @@ async def test_a_file_that_went_wrong(
 
 async def test_an_event_that_is_refused(tmp_path: Path) -> None:
     carrying = await a_carrying(tmp_path, DONE)
-    with pytest.raises(ApiError, match="POST /api/events answered 404"):
+    with pytest.raises(ApiError, match="POST /api/v1/transfers answered 404"):
         await carrying.announce("a.csv")
 
 

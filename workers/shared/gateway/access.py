@@ -67,7 +67,7 @@ ROLES_OF: Final[Mapping[Least, str]] = {
     """,
     Least(OPERATOR, of_all=True): """
         submitDocument getDocument correctDocument
-        sendEvent listEvents showEvent
+        sendEvent listTransfers getTransfer
         listBatches getBatch listBatchDocuments listFailedMessages listBatchResources
         startBatch finishBatch endBatch cancelBatch redriveBatch
         getConcurrency setConcurrency expectBatches
