@@ -366,7 +366,7 @@ class _Writing:
 
     def _begin_skipped(self) -> SkippedRows:
         kind = self._kind
-        return SkippedRows(self._work.columns, kind.row_keys, is_list=not kind.has_sections)
+        return SkippedRows(self._work.columns, kind.needed_keys, is_list=kind.declared is None)
 
     def open(self) -> None:
         layout = self._work.layout

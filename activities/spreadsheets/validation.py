@@ -26,7 +26,14 @@ from activities.spreadsheets.value_mapping import (
     value_text,
 )
 from adapters.types.checks import checks_of
-from workflows.shared.cells import Cell, KeyOccurrences, is_filled, kept_cells, readable
+from workflows.shared.cells import (
+    Cell,
+    KeyOccurrences,
+    is_filled,
+    kept_cells,
+    readable,
+    same_as,
+)
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, Notations, read_cells, settle_notations, transpose
 from workflows.shared.declared_types import OTHER, failed_checks
@@ -38,11 +45,9 @@ from workflows.shared.left_out import (
     RowSorter,
     footer_of,
     is_text,
-    odd_keys,
 )
 from workflows.shared.notations import Notation
 from workflows.spreadsheets.fields import (
-    KEYS,
     FoundValue,
     ParkedRow,
     SkippedRow,
@@ -508,7 +513,9 @@ class RowValidator:
             return
         for i, line, (number, first) in zip(places, lines, occurrences, strict=True):
             if number > 1:
-                checked.problems[i].append(Problem(line=line, reason=f"duplicate of row {first}"))
+                checked.problems[i].append(
+                    Problem(line=line, reason=same_as(self._type.row, first))
+                )
 
     def _take_given(self, checked: CheckedRows, parked: Mapping[int, ParkedRow]) -> None:
         """Take what the first reading of parked rows found above them."""
@@ -556,7 +563,10 @@ NO_NAME_TOTAL: Final = "holds no name; it is taken for a total"
 SUSPECT: Final = "looks like a total or a note; it is imported unless you leave it out"
 ODD_NAME: Final = "holds an odd name; it is imported unless you leave it out"
 NAME_ALONE: Final = "holds nothing but a name; it is imported unless you leave it out"
-REASONS: Final = (REPEATED, TOTAL, FOOTER, NO_NAME, NO_NAME_TOTAL, SUSPECT, ODD_NAME, NAME_ALONE)
+KEY_ALONE: Final = "holds nothing but a key; it is imported unless you leave it out"
+REASONS: Final = (
+    *(REPEATED, TOTAL, FOOTER, NO_NAME, NO_NAME_TOTAL, SUSPECT, ODD_NAME, NAME_ALONE, KEY_ALONE),
+)
 SHOWN: Final = 200
 """Rows whose cells are kept for a person to see; of further ones the line and the reason."""
 _REMARKS: Final = 1_000
@@ -573,33 +583,35 @@ _Row = tuple[int, Sequence[Cell]]
 
 
 class SkippedRows:
-    """Finds the rows of a list that are no people, and those that may be none.
+    """Finds the rows of a file that are no data, and those that may be none.
 
     Args:
         columns: What the columns of the file mean.
-        row_keys: Fields that make a line a row, whatever else it holds.
-        is_list: One word alone is no heading.
+        row_keys: Fields that make a line a row, whatever else it holds, the first part first.
+        is_list: The rows are a list of people: one of the fields is enough.
     """
 
     def __init__(
-        self,
-        columns: Sequence[ColumnMapping],
-        row_keys: Collection[str] = KEYS,
-        *,
-        is_list: bool = True,
+        self, columns: Sequence[ColumnMapping], row_keys: Sequence[str], *, is_list: bool
     ) -> None:
         self._is_list = is_list
         titles = {column.index: column.header for column in columns}
         self._width = max(titles, default=-1) + 1
         self._titles = [titles.get(i) for i in range(self._width)]
         mapped = [each for each in columns if each.target and each.status != MappingStatus.IGNORED]
-        self._keys = [column.index for column in mapped if column.target in row_keys]
+        places = {str(column.target): column.index for column in mapped}
+        self._keys = [places[name] for name in row_keys if name in places]
         self._names = frozenset(column.index for column in mapped if column.target in NAMES)
-        self._search = KeyWordSearch(self._keys, self._keys, either=True)
+        self._used = frozenset(range(self._width) if is_list else places.values())
+        self._lone = KEY_ALONE, frozenset(self._keys[:1])
+        if is_list:
+            self._lone = NAME_ALONE, self._names
+        first = self._keys if is_list else self._keys[:1]
+        self._search = KeyWordSearch(self._keys, first, either=is_list)
         self._sorter = self._sorter_of(KeyWords())
         self._next: list[_Row] = []
         self._rows = 0
-        self._remarks: dict[str, list[_Row]] = {SUSPECT: [], NAME_ALONE: [], ODD_NAME: []}
+        self._remarks: dict[str, list[_Row]] = {SUSPECT: [], self._lone[0]: [], ODD_NAME: []}
         self._found: dict[int, SkippedRow] = {}
 
     def _sorter_of(self, words: KeyWords) -> RowSorter:
@@ -620,13 +632,15 @@ class SkippedRows:
         if self._keys:
             self._search.add([cells for _, cells in some], columns)
             self._sort(self._sorter, some, columns)
-            odd = {i for place in self._keys for i in odd_keys(columns[place])}
-            suspect = (some[i] for i in sorted(odd) if self._is_suspect(some[i][1]))
+            odd = (some[i] for i in self._sorter.odd_keys(columns))
+            suspect = (row for row in odd if not self._is_list or self._is_suspect(row[1]))
             self._remarks[SUSPECT] += islice(suspect, _REMARKS - len(self._remarks[SUSPECT]))
+        reason, lone = self._lone
         for row in some:
             filled = {i for i, cell in enumerate(row[1]) if is_filled(cell)}
-            if len(self._remarks[NAME_ALONE]) < _REMARKS and filled and filled <= self._names:
-                self._remarks[NAME_ALONE].append(row)
+            used = filled & self._used
+            if len(self._remarks[reason]) < _REMARKS and used and used <= lone:
+                self._remarks[reason].append(row)
             names = (str(row[1][i]) for i in sorted(self._names & filled))
             if len(self._remarks[ODD_NAME]) < _REMARKS and any(map(remark_on_name, names)):
                 self._remarks[ODD_NAME].append(row)
@@ -659,8 +673,8 @@ class SkippedRows:
             sorter, all_rows = self._sorter_of(words), iter(rows)
             while some := list(islice(all_rows, _TOGETHER)):
                 self._sort(sorter, some, transpose([cells for _, cells in some], self._width))
-        if 2 * len(self._remarks[NAME_ALONE]) >= self._rows:
-            self._remarks[NAME_ALONE].clear()
+        if 2 * len(lone := self._remarks[self._lone[0]]) >= self._rows:
+            lone.clear()
         for reason, noted in self._remarks.items():
             for row in noted:
                 self._note(row, reason, is_skipped=False)

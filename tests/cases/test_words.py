@@ -36,7 +36,7 @@ from workflows.shared.cells import escape_formula, unescape_formula
 from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.shared.left_out import footer_of, is_totals_word, may_hold_words
+from workflows.shared.left_out import footer_of, is_totals_word, likeness_of, may_hold_words
 from workflows.shared.titles import currency_in
 from workflows.spreadsheets.fields import header_key, value_key
 from workflows.spreadsheets.mappings import ColumnMapping
@@ -168,6 +168,7 @@ RULES: Final[Mapping[str, Callable[[str], Any]]] = {
     "numbers of schedules": schedule_number,
     "lines that a person keeps": kept_lines,
     "words for totals": word_of_tables,
+    "keys like totals": lambda key: likeness_of(key).name.lower(),
     "headers that name a field": lambda header: [column(header).target, column(header).confidence],
     "headers that are like the name of a field": likeliest,
     "headers that are like nothing": likeliest,
