@@ -35,9 +35,16 @@ from workflows.shared.cells import (
     same_as,
 )
 from workflows.shared.contracts import Problem
-from workflows.shared.conversion import Flaw, Notations, read_cells, settle_notations, transpose
+from workflows.shared.conversion import (
+    Flaw,
+    Notations,
+    read_cells,
+    refuse_shares,
+    settle_notations,
+    transpose,
+)
 from workflows.shared.declared_types import OTHER, failed_checks
-from workflows.shared.fields import FieldSpec
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import (
     KeyWords,
     KeyWordSearch,
@@ -46,7 +53,7 @@ from workflows.shared.left_out import (
     footer_of,
     is_text,
 )
-from workflows.shared.notations import Notation
+from workflows.shared.notations import Notation, OddShares, Shares, hours_of
 from workflows.spreadsheets.fields import (
     FoundValue,
     ParkedRow,
@@ -146,6 +153,47 @@ _GONE: Final = Flaw("refers to a row that is not there any more; map the value a
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
 
 
+class ShownColumns:
+    """What columns of times and numbers show in all rows, and the first rows do not.
+
+    Whether 3:45 or 12 % is in question depends on any other row.
+
+    Attributes:
+        hours: The most hours that times of each field write out.
+        shares: What the numbers of each field show of percentages.
+
+    Args:
+        mapped: Field of each column, by place.
+    """
+
+    def __init__(self, mapped: Mapping[int, FieldSpec]) -> None:
+        self._times: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
+        for place, each in mapped.items():
+            if each.kind is ColumnKind.DURATION:
+                self._times[each.name] = place
+            elif each.kind in (ColumnKind.DECIMAL, ColumnKind.INTEGER) and not each.is_percent:
+                self._numbers[each.name] = place
+        self.hours: dict[str, int] = {}
+        self.shares = {name: Shares() for name in self._numbers}
+
+    def places(self, *, has_percent: bool) -> Collection[int]:
+        """Return the columns to look at, if a cell has a percent sign or none has."""
+        return {*self._times.values(), *(self._numbers.values() if has_percent else ())}
+
+    def add(self, rows: Sequence[SourceRow]) -> None:
+        """Look at the next rows."""
+
+        def cells(place: int) -> Sequence[Cell]:
+            return [row.cells[place] for row in rows if place < len(row.cells)]
+
+        for name, place in self._times.items():
+            if (hours := hours_of(cells(place))) is not None:
+                self.hours[name] = max(hours, self.hours.get(name, hours))
+        for name, place in self._numbers.items():
+            self.shares[name].add(cells(place))
+
+
 class RowValidator:
     """Converts and checks the rows of one spreadsheet, part by part, in order.
 
@@ -162,7 +210,7 @@ class RowValidator:
         head: The first rows of the file, which settle how numbers and dates are written.
         people: Finds the person of each row; None: everyone is another person.
         bibs: Finds bibs that two people have; None: nothing is asked about bibs.
-        hours: The most hours that times of each field write out, in any row; None: `head` tells.
+        shown: What the columns show in all rows; None: `head` tells.
         notations: Of fields whose notation a person has chosen; `head` tells of the others.
     """
 
@@ -177,7 +225,7 @@ class RowValidator:
         head: Sequence[SourceRow],
         people: PeopleMatcher | None = None,
         bibs: BibMatcher | None = None,
-        hours: Mapping[str, int] | None = None,
+        shown: "ShownColumns | None" = None,
         notations: Mapping[str, Notation] | None = None,
     ) -> None:
         by_name = {each.name: each for each in fields}
@@ -209,7 +257,13 @@ class RowValidator:
             self._kept = {i: title for i, title in titles.items() if i not in self._mapped}
         first = transpose([row.cells for row in head], self._width)
         found = settle_notations({e.name: (e, first[i]) for i, e in self._mapped.items()})
-        self._written: Notations = {**found, **(hours or {}), **(notations or {})}
+        if shown is None:
+            shown = ShownColumns(self._mapped)
+            shown.add(head)
+        self._written: Notations = {**found, **shown.hours, **(notations or {})}
+        self._odd_shares: dict[str, OddShares] = {
+            name: odd for name, each in shown.shares.items() if (odd := each.odd) is not None
+        }
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
         """Take the next rows, of people who are in no database."""
@@ -271,6 +325,8 @@ class RowValidator:
             if each.resolver is None:
                 written, today = self._written.get(name), self._context.today
                 values, flawed = read_cells(each, column, written, today=today)
+                if (odd := self._odd_shares.get(name)) is not None:
+                    values, flawed = refuse_shares(column, values, odd), True
             else:
                 values, flawed = self._refer(each, column, checked, counted)
             if flawed:

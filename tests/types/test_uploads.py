@@ -99,18 +99,15 @@ async def test_an_upload_is_checked_by_the_rules_of_its_type(
     }
 
 
-ITEMS = read_type(
-    """
+ITEMS = """
 name: items
 title: Items
 key: [item]
 fields:
   item: {kind: text, required: true, aliases: [Posten, Poste, Partida]}
   text: {aliases: [Texto]}
-  amount: {kind: decimal, aliases: [Betrag, Montant, Importe]}
-""",
-    "items.yaml",
-)
+  amount: {kind: decimal, units: [UNIT], aliases: [Betrag, Montant, Importe]}
+"""
 FILES: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "doors.toml").read_text())
 NOTES = {
     "odd": r"with a doubtful key (?:was|were) taken \(([^)]*)\)",
@@ -124,7 +121,8 @@ async def test_both_doors_read_and_show_the_same(
     installation: Installation, sheets: SpreadsheetSetup, name: str
 ) -> None:
     case = FILES[name]
-    await installation.types.apply(ITEMS)
+    declared = read_type(ITEMS.replace("UNIT", repr(case.get("unit", "EUR"))), "items.yaml")
+    await installation.types.apply(declared)
     wanted = {kind: case.get(kind, []) for kind in NOTES} | {"wrong": case.get("wrong", {})}
 
     given: dict[str, Any] = {"project_id": "P1", "max_rejected_share": 1}
@@ -138,7 +136,7 @@ async def test_both_doors_read_and_show_the_same(
             found["wrong"][str(each.line)] = each.reason
     assert found == wanted
 
-    sheet = await uploaded(sheets, ITEMS, case["content"], project_id="P2")
+    sheet = await uploaded(sheets, declared, case["content"], project_id="P2")
     await sheet.process()
     [(preview,)] = await sheets.select("spreadsheet_imports", "preview")
     kinds = {SUSPECT: "odd", KEY_ALONE: "lone"}
@@ -149,7 +147,7 @@ async def test_both_doors_read_and_show_the_same(
     found["wrong"] = {str(line): rest[0].reason for page in pages for line, rest in page}
     assert found == wanted
 
-    rows = await installation.rows(ITEMS, "project_id", "item", "amount")
+    rows = await installation.rows(declared, "project_id", "item", "amount")
     by_door: dict[str, list[str]] = {project: [] for project in ("P1", "P2")}
     for project, item, amount in rows:
         shown = "" if amount is None else f"{amount.normalize():f}"

@@ -65,6 +65,10 @@ UNIT_SIGN: Final = re.compile(
 """A sign of a unit or currency in a header."""
 
 
+PERCENT: Final = frozenset(("%", "percent", "prozent", "pct"))
+"""The unit of which a hundred are one."""
+
+
 def unit_signs(text: str) -> frozenset[str]:
     """Return the signs of units and currencies in a header, in capitals: `%`, `\u20ac`, `US$`."""
     return frozenset(map(str.upper, UNIT_SIGN.findall(text)))
@@ -245,6 +249,11 @@ class FieldSpec:
     def headers(self) -> frozenset[str]:
         """Squashed headers that mean it by themselves."""
         return self.own_headers | self.other_headers
+
+    @cached_property
+    def is_percent(self) -> bool:
+        """Whether its values are percentages: `10%` is 10."""
+        return not PERCENT.isdisjoint(each.strip().lower() for each in self.units or ())
 
     @cached_property
     def signs(self) -> frozenset[str]:

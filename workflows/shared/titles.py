@@ -16,6 +16,7 @@ from workflows.shared.currencies import (
 )
 from workflows.shared.fields import (
     NUMBERS,
+    PERCENT,
     UNIT_SIGN,
     ColumnKind,
     FieldSpec,
@@ -54,7 +55,6 @@ _SIGNS: Final[Mapping[str, str]] = MappingProxyType(
     {"%": "percent", "\u2030": "permille", "\u00b0": "degree"}
 )
 """Sign of a unit to its name."""
-_SAME: Final[Mapping[str, str]] = MappingProxyType({"pct": "percent", "prozent": "percent"})
 _WELL_KNOWN: Final = frozenset(("EUR", "USD", "GBP", "CHF", "EURO", "EUROS", "DOLLAR", "FRANKEN"))
 _SHARES: Final = frozenset(("percent", "permille"))
 
@@ -163,7 +163,7 @@ def _name(unit: str) -> str:
     for sign in UNIT_SIGN.findall(unit):
         unit = unit.replace(sign, f" {_SIGNS.get(sign[0]) or code_of(sign.upper())} {sign[1:]} ", 1)
     name = normalise(unit)
-    return _SAME.get(name, name)
+    return "percent" if name in PERCENT else name
 
 
 def _keeps(field: FieldSpec, title: str, units: list[str]) -> bool:
