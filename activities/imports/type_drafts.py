@@ -19,11 +19,12 @@ from workflows.imports.types import TableSpec
 from workflows.shared.cells import Cell, cell_text, is_filled, readable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, read_cells, settle_notations, transpose
-from workflows.shared.declared_fields import NAME_CHARACTERS
+from workflows.shared.declared_fields import NAME_CHARACTERS, NUMBER_KINDS
 from workflows.shared.declared_types import OWN_COLUMNS, DeclaredType
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import ColumnKind, FieldSpec, normalise, squash
+from workflows.shared.fields import ColumnKind, FieldSpec, normalise, squash, unit_signs
 from workflows.shared.notations import Notation
+from workflows.shared.titles import currency_in
 
 SAMPLE_ROWS: Final = 5_000
 """Rows of a sample that a draft looks at."""
@@ -67,6 +68,7 @@ class _Column:
     """Of all rows; empty for a blank."""
     choices: Sequence[str] = ()
     unsure: str | None = None
+    currency: str | None = None
 
     @property
     def is_filled(self) -> bool:
@@ -192,7 +194,13 @@ def _column(name: str, title: str, cells: Sequence[Cell], lines: Sequence[int]) 
         if odd:
             unsure.append(f"rejected as no {kind}: {shown}")
         found = "code" if is_code else kind
-        return _Column(name, title, found, texts, unsure="; ".join(unsure) or None)
+        currency = currency_in(title) if found in NUMBER_KINDS else None
+        if currency is not None:
+            found = "money"
+            unsure += ["a dollar of the United States?"] if "$" in title else []
+        return _Column(
+            name, title, found, texts, unsure="; ".join(unsure) or None, currency=currency
+        )
     distinct = list(dict.fromkeys(text for text in texts if text))
     if kind not in (None, "boolean") and not _names_a_thing(title):
         return _Column(name, title, "text", texts, unsure=f"nearly {kind}, but for {shown}")
@@ -296,8 +304,10 @@ def _lines(name: str, sample: Path, columns: Sequence[_Column], rows: int) -> It
         longest = max(map(len, column.texts), default=0)
         if kind in ("text", "code") and longest > (255 if kind == "text" else 100):
             yield f"    max_length: {2 * longest}"
-        if normalise(column.title) != normalise(column.name):
+        if normalise(column.title) != normalise(column.name) or unit_signs(column.title):
             yield f"    aliases: [{json.dumps(column.title, ensure_ascii=False)}]"
+        if column.currency:
+            yield f"    currency: {column.currency}"
         if column.choices:
             listed = ", ".join(json.dumps(each, ensure_ascii=False) for each in column.choices)
             yield f"    choices: [{listed}]"

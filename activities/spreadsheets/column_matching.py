@@ -28,7 +28,7 @@ from workflows.shared.cells import (
 )
 from workflows.shared.conversion import is_mail, read_cells
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import ColumnKind, FieldSpec, normalise
+from workflows.shared.fields import ColumnKind, FieldSpec, normalise, squash, unit_signs
 from workflows.shared.notations import (
     Notation,
     Unreadable,
@@ -36,7 +36,7 @@ from workflows.shared.notations import (
     number_readings_of,
     read_duration,
 )
-from workflows.shared.titles import field_without_unit, names_other_unit
+from workflows.shared.titles import field_named, field_without_unit, names_other_unit
 from workflows.spreadsheets.fields import header_key
 from workflows.spreadsheets.mappings import (
     COLUMNS,
@@ -179,6 +179,8 @@ _OWNERS: Final = frozenset(
 """Whose field it is, which means the same field."""
 _TOGETHER: Final = 0.97
 """Every part of `City/Town` means the same field."""
+_OTHER_UNIT: Final = 0.9
+"""The header means the field, beside a unit that is not the field's."""
 _VALUES_ALONE: Final = 0.92
 _MAILS_ALONE: Final = 0.97
 _TELLING: Final = 0.3
@@ -225,12 +227,14 @@ class ColumnSuggestions:
         found: list[FieldSuggestion] = []
         for field in self._fields:
             score, form = by_words.get(field.name, (0.0, ""))
+            is_other = names_other_unit(header, field)
             observed = evidence(field, samples)
-            likely = _weighed(field, score, observed)
+            likely = _weighed(field, max(score, _OTHER_UNIT if is_other else 0), observed)
             if likely >= POSSIBLE_FROM:
                 why = _why(form, observed)
-                if names_other_unit(header, field):
-                    why = f"names another unit than the field; {why}"[:GROUNDS]
+                if is_other:
+                    also = f"; {why}" if why else ""
+                    why = f"names another unit than the field{also}"[:GROUNDS]
                 found.append(FieldSuggestion(field.name, round(likely, 2), why))
         found.sort(key=lambda each: -each.score)
         if len(found) > 1 and found[0].score - found[1].score < _AHEAD:
@@ -430,14 +434,13 @@ def _claims(
 ) -> Iterator[_Claim]:
     if _UNNAMED.fullmatch(header):
         return
-    key = header_key(header)
-    measured = None if key in by_header else field_without_unit(header, by_header, units_alone=True)
+    key, signs, remembered = squash(header), unit_signs(header), memory.get(header_key(header))
+    is_named = field_named(header, by_header) is not None
+    measured = None if is_named else field_without_unit(header, by_header, units_alone=True)
     for number, field in enumerate(fields):
-        if key in field.own_headers:
-            yield _Claim(EXACT, place, number)
-        elif key in field.other_headers:
-            yield _Claim(SPELLING, place, number)
-        elif memory.get(key) == field.name:
+        if key in field.headers and signs <= field.signs:
+            yield _Claim(EXACT if key in field.own_headers else SPELLING, place, number)
+        elif remembered == field.name:
             yield _Claim(REMEMBERED, place, number, _BEFORE)
         elif field is measured:
             yield _Claim(_MEASURED, place, number)
@@ -455,7 +458,7 @@ def _claims_in_company(
         for place, (_, header) in enumerate(headers):
             if number in given or place in taken:
                 continue
-            key = header_key(header)
+            key = squash(header)
             alone = field.either not in there and key in field.headers_instead
             if alone or field.headers_beside.get(key) in there:
                 yield _Claim(SPELLING, place, number)
@@ -602,7 +605,7 @@ def find_header(
     width = max(count_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]
     if not max(ranks).fields and any(
-        titles_in_columns([cells for _, cells in top], lambda title: known.get(header_key(title)))
+        titles_in_columns([cells for _, cells in top], lambda title: known.get(squash(title)))
     ):
         raise InvalidDocument(SIDEWAYS)
     return SheetHeader(*top[ranks.index(max(ranks))])
@@ -674,7 +677,7 @@ def _known(fields: Sequence[FieldSpec]) -> Mapping[str, str]:
 
 def _rank(cells: Sequence[Cell], known: Collection[str], width: int) -> _Rank:
     titles = [cell for cell in cells if isinstance(cell, str) and _is_title(cell.strip())]
-    named = {key for title in titles if (key := header_key(title)) in known}
+    named = {key for title in titles if (key := squash(title)) in known}
     filled = count_filled(cells)
     looks_right = 2 * filled > width and len(titles) >= _MOSTLY * filled and bool(titles)
     return _Rank(len(named) if len(named) > 1 else 0, looks_right, bool(named))

@@ -1,6 +1,6 @@
 """The review of rows before anything is written, and what one operation of it changes."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -25,7 +25,7 @@ from activities.spreadsheets.staging import (
     rows_of,
 )
 from activities.spreadsheets.store import SqlSpreadsheetStore
-from activities.spreadsheets.validation import RowValidator, SourceRow
+from activities.spreadsheets.validation import RowValidator, ShownColumns, SourceRow
 from adapters.ports.blobs import Blobs
 from workflows.shared.cells import Cell, readable
 from workflows.shared.contracts import Contract
@@ -130,8 +130,8 @@ class ReviewChanging:
         head_blocks = await self._reviews.first_blocks(self._uuid, _HEAD_BLOCKS)
         head = list(islice(self._plan.edited(chain(*map(rows_of, head_blocks))), HEAD_ROWS))
         async with WorkerThread() as thread:
-            hours = await self._hours(thread)
-            validator = self._plan.validator(None, head, None, hours=hours)
+            shown = await self._shown(thread)
+            validator = self._plan.validator(None, head, None, shown=shown)
             if self._rows is not None:
                 blocks = await self._reviews.blocks_with(self._uuid, self._rows)
                 await thread.run(partial(self._look, validator, blocks))
@@ -143,21 +143,19 @@ class ReviewChanging:
             raise refused(f"there is no row {named} in this import; nothing was changed")
         return await self._finish()
 
-    async def _hours(self, thread: WorkerThread) -> Mapping[str, int] | None:
-        """What the times of changed columns write out in all rows; None: the first ones tell.
+    async def _shown(self, thread: WorkerThread) -> ShownColumns | None:
+        """What changed columns of times and numbers show in all rows; None: the first ones tell.
 
         A change of some rows leaves that to the check of all rows, which follows it.
         """
-        if self._rows is not None or not any(
-            place + 1 in self._columns for place in self._plan.times.values()
-        ):
+        shown = self._plan.columns_to_show()
+        places = shown.places(has_percent=True)
+        if self._rows is not None or not any(place + 1 in self._columns for place in places):
             return None
-        found: dict[str, int] = {}
         async for blocks in self._reviews.blocks(self._uuid):
             rows = chain(*map(rows_of, blocks))
-            some = await thread.run(partial(self._plan.hours, rows))
-            found |= {name: max(hours, found.get(name, hours)) for name, hours in some.items()}
-        return found
+            await thread.run(partial(self._plan.show, shown, rows))
+        return shown
 
     async def _finish(self) -> FoundChange:
         found = self._found

@@ -214,7 +214,7 @@ class ReviewRow(Record):
     ]
     problems: Annotated[
         Sequence[str],
-        served("What is wrong with the row as a whole, in words", ["duplicate of row 4"]),
+        served("What is wrong with the row as a whole, in words", ["same person as line 4"]),
     ]
     cells: Annotated[Sequence[ReviewCell], served("The cells, by place", [])]
 

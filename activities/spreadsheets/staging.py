@@ -34,6 +34,7 @@ from activities.spreadsheets.validation import (
     NO_NAME,
     CheckedRows,
     RowValidator,
+    ShownColumns,
     SkippedRows,
     SourceRow,
     ValidatedRows,
@@ -55,8 +56,8 @@ from workflows.shared.cells import (
 from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.declared_types import standing_keys
 from workflows.shared.errors import RuleViolation
-from workflows.shared.fields import LINE_CHARACTERS, ColumnKind, FieldSpec
-from workflows.shared.notations import Notation, hours_of
+from workflows.shared.fields import LINE_CHARACTERS, FieldSpec
+from workflows.shared.notations import Notation
 from workflows.spreadsheets.edits import Edits
 from workflows.spreadsheets.fields import (
     ParkedRow,
@@ -139,6 +140,14 @@ class StagedRows:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def has_percent(self) -> bool:
+        """Return whether a cell has a percent sign."""
+        self._file.seek(0)
+        while block := self._file.read(_BUFFER):
+            if b"%" in block:
+                return True
+        return False
 
     def read(self, offset: int = 0) -> Iterator[SourceRow]:
         """Rows from the one that begins at byte `offset` on."""
@@ -366,7 +375,7 @@ class _Writing:
 
     def _begin_skipped(self) -> SkippedRows:
         kind = self._kind
-        return SkippedRows(self._work.columns, kind.row_keys, is_list=not kind.has_sections)
+        return SkippedRows(self._work.columns, kind.needed_keys, is_list=kind.declared is None)
 
     def open(self) -> None:
         layout = self._work.layout
@@ -489,15 +498,11 @@ class Plan:
         chosen = {} if self.edits is None else self.edits.notations
         return {str(each.target): chosen[each.id] for each in self.columns if each.id in chosen}
 
-    @property
-    def times(self) -> Mapping[str, int]:
-        """Field and place of each column of times."""
-        kinds = {each.name: each.kind for each in self.fields}
-        return {
-            str(each.target): each.index
-            for each in self.columns
-            if kinds.get(str(each.target)) is ColumnKind.DURATION
-        }
+    def columns_to_show(self) -> ShownColumns:
+        """Nothing shown yet of the columns of times and numbers."""
+        by_name = {each.name: each for each in self.fields}
+        targets = {each.index: by_name.get(str(each.target)) for each in self.columns}
+        return ShownColumns({place: each for place, each in targets.items() if each is not None})
 
     def note_own(self, rows: Iterable[SourceRow], validator: RowValidator) -> None:
         """Find the keys of all rows that go in as they are edited, if cells may refer to them.
@@ -526,19 +531,11 @@ class Plan:
                     needs = (self.book.names_own(name, cell) for name, cell in cells)
                     yield value_text(row.cells[key]), [each for each in needs if each]
 
-    def hours(self, rows: Iterable[SourceRow]) -> Mapping[str, int]:
-        """The most hours that times of each column write out, in all rows as they are edited.
-
-        The first rows do not tell: whether 3:45 is in question depends on any other row.
-        """
-        found: dict[str, int] = {}
-        times, rows = self.times, self.edited(iter(rows))
-        while times and (some := list(islice(rows, CHUNK_ROWS))):
-            for name, place in times.items():
-                cells = [row.cells[place] for row in some if place < len(row.cells)]
-                if (hours := hours_of(cells)) is not None:
-                    found[name] = max(hours, found.get(name, hours))
-        return found
+    def show(self, shown: ShownColumns, rows: Iterable[SourceRow]) -> None:
+        """Look at rows as they are edited."""
+        rows = self.edited(iter(rows))
+        while some := list(islice(rows, CHUNK_ROWS)):
+            shown.add(some)
 
     def validator(
         self,
@@ -546,7 +543,7 @@ class Plan:
         head: Sequence[SourceRow],
         file: FilePeople | None,
         bibs: SeenKeys | None = None,
-        hours: Mapping[str, int] | None = None,
+        shown: ShownColumns | None = None,
     ) -> RowValidator:
         """A validator for these rows.
 
@@ -555,7 +552,7 @@ class Plan:
             head: The first rows.
             file: The people of the rows before.
             bibs: The bibs of the rows before; None: nothing is asked about bibs.
-            hours: Of `hours`; None: the first rows tell.
+            shown: What columns show in all rows; None: the first rows tell.
         """
         return RowValidator(
             self.sheet_type,
@@ -567,7 +564,7 @@ class Plan:
             head,
             PeopleMatcher(self.people, file),
             None if bibs is None else BibMatcher(self.people.bibs, bibs),
-            hours,
+            shown,
             self._notations,
         )
 
@@ -643,8 +640,10 @@ class SheetReader:
         bibs = SeenKeys(self._path.parent)
         for each in filter(None, (seen, file, bibs)):
             self._held.callback(each.close)
-        hours = self._plan.hours(self._staged.read())
-        self._validator = self._plan.validator(seen, head, file, bibs, hours)
+        shown = self._plan.columns_to_show()
+        if shown.places(has_percent=bool(self._plan.edits) or self._staged.has_percent()):
+            self._plan.show(shown, self._staged.read())
+        self._validator = self._plan.validator(seen, head, file, bibs, shown)
         rows, width = self._staged.read(), self._width
         uncut = (row for row in rows if not beyond_header(row.line, row.cells, width))
         self._plan.note_own(uncut, self._validator)

@@ -26,11 +26,25 @@ from activities.spreadsheets.value_mapping import (
     value_text,
 )
 from adapters.types.checks import checks_of
-from workflows.shared.cells import Cell, KeyOccurrences, is_filled, kept_cells, readable
+from workflows.shared.cells import (
+    Cell,
+    KeyOccurrences,
+    is_filled,
+    kept_cells,
+    readable,
+    same_as,
+)
 from workflows.shared.contracts import Problem
-from workflows.shared.conversion import Flaw, Notations, read_cells, settle_notations, transpose
+from workflows.shared.conversion import (
+    Flaw,
+    Notations,
+    read_cells,
+    refuse_shares,
+    settle_notations,
+    transpose,
+)
 from workflows.shared.declared_types import OTHER, failed_checks
-from workflows.shared.fields import FieldSpec
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import (
     KeyWords,
     KeyWordSearch,
@@ -38,11 +52,9 @@ from workflows.shared.left_out import (
     RowSorter,
     footer_of,
     is_text,
-    odd_keys,
 )
-from workflows.shared.notations import Notation
+from workflows.shared.notations import Notation, OddShares, Shares, hours_of
 from workflows.spreadsheets.fields import (
-    KEYS,
     FoundValue,
     ParkedRow,
     SkippedRow,
@@ -141,6 +153,47 @@ _GONE: Final = Flaw("refers to a row that is not there any more; map the value a
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
 
 
+class ShownColumns:
+    """What columns of times and numbers show in all rows, and the first rows do not.
+
+    Whether 3:45 or 12 % is in question depends on any other row.
+
+    Attributes:
+        hours: The most hours that times of each field write out.
+        shares: What the numbers of each field show of percentages.
+
+    Args:
+        mapped: Field of each column, by place.
+    """
+
+    def __init__(self, mapped: Mapping[int, FieldSpec]) -> None:
+        self._times: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
+        for place, each in mapped.items():
+            if each.kind is ColumnKind.DURATION:
+                self._times[each.name] = place
+            elif each.kind in (ColumnKind.DECIMAL, ColumnKind.INTEGER) and not each.is_percent:
+                self._numbers[each.name] = place
+        self.hours: dict[str, int] = {}
+        self.shares = {name: Shares() for name in self._numbers}
+
+    def places(self, *, has_percent: bool) -> Collection[int]:
+        """Return the columns to look at, if a cell has a percent sign or none has."""
+        return {*self._times.values(), *(self._numbers.values() if has_percent else ())}
+
+    def add(self, rows: Sequence[SourceRow]) -> None:
+        """Look at the next rows."""
+
+        def cells(place: int) -> Sequence[Cell]:
+            return [row.cells[place] for row in rows if place < len(row.cells)]
+
+        for name, place in self._times.items():
+            if (hours := hours_of(cells(place))) is not None:
+                self.hours[name] = max(hours, self.hours.get(name, hours))
+        for name, place in self._numbers.items():
+            self.shares[name].add(cells(place))
+
+
 class RowValidator:
     """Converts and checks the rows of one spreadsheet, part by part, in order.
 
@@ -157,7 +210,7 @@ class RowValidator:
         head: The first rows of the file, which settle how numbers and dates are written.
         people: Finds the person of each row; None: everyone is another person.
         bibs: Finds bibs that two people have; None: nothing is asked about bibs.
-        hours: The most hours that times of each field write out, in any row; None: `head` tells.
+        shown: What the columns show in all rows; None: `head` tells.
         notations: Of fields whose notation a person has chosen; `head` tells of the others.
     """
 
@@ -172,7 +225,7 @@ class RowValidator:
         head: Sequence[SourceRow],
         people: PeopleMatcher | None = None,
         bibs: BibMatcher | None = None,
-        hours: Mapping[str, int] | None = None,
+        shown: "ShownColumns | None" = None,
         notations: Mapping[str, Notation] | None = None,
     ) -> None:
         by_name = {each.name: each for each in fields}
@@ -204,7 +257,13 @@ class RowValidator:
             self._kept = {i: title for i, title in titles.items() if i not in self._mapped}
         first = transpose([row.cells for row in head], self._width)
         found = settle_notations({e.name: (e, first[i]) for i, e in self._mapped.items()})
-        self._written: Notations = {**found, **(hours or {}), **(notations or {})}
+        if shown is None:
+            shown = ShownColumns(self._mapped)
+            shown.add(head)
+        self._written: Notations = {**found, **shown.hours, **(notations or {})}
+        self._odd_shares: dict[str, OddShares] = {
+            name: odd for name, each in shown.shares.items() if (odd := each.odd) is not None
+        }
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
         """Take the next rows, of people who are in no database."""
@@ -266,6 +325,8 @@ class RowValidator:
             if each.resolver is None:
                 written, today = self._written.get(name), self._context.today
                 values, flawed = read_cells(each, column, written, today=today)
+                if (odd := self._odd_shares.get(name)) is not None:
+                    values, flawed = refuse_shares(column, values, odd), True
             else:
                 values, flawed = self._refer(each, column, checked, counted)
             if flawed:
@@ -508,7 +569,9 @@ class RowValidator:
             return
         for i, line, (number, first) in zip(places, lines, occurrences, strict=True):
             if number > 1:
-                checked.problems[i].append(Problem(line=line, reason=f"duplicate of row {first}"))
+                checked.problems[i].append(
+                    Problem(line=line, reason=same_as(self._type.row, first))
+                )
 
     def _take_given(self, checked: CheckedRows, parked: Mapping[int, ParkedRow]) -> None:
         """Take what the first reading of parked rows found above them."""
@@ -556,7 +619,10 @@ NO_NAME_TOTAL: Final = "holds no name; it is taken for a total"
 SUSPECT: Final = "looks like a total or a note; it is imported unless you leave it out"
 ODD_NAME: Final = "holds an odd name; it is imported unless you leave it out"
 NAME_ALONE: Final = "holds nothing but a name; it is imported unless you leave it out"
-REASONS: Final = (REPEATED, TOTAL, FOOTER, NO_NAME, NO_NAME_TOTAL, SUSPECT, ODD_NAME, NAME_ALONE)
+KEY_ALONE: Final = "holds nothing but a key; it is imported unless you leave it out"
+REASONS: Final = (
+    *(REPEATED, TOTAL, FOOTER, NO_NAME, NO_NAME_TOTAL, SUSPECT, ODD_NAME, NAME_ALONE, KEY_ALONE),
+)
 SHOWN: Final = 200
 """Rows whose cells are kept for a person to see; of further ones the line and the reason."""
 _REMARKS: Final = 1_000
@@ -573,33 +639,35 @@ _Row = tuple[int, Sequence[Cell]]
 
 
 class SkippedRows:
-    """Finds the rows of a list that are no people, and those that may be none.
+    """Finds the rows of a file that are no data, and those that may be none.
 
     Args:
         columns: What the columns of the file mean.
-        row_keys: Fields that make a line a row, whatever else it holds.
-        is_list: One word alone is no heading.
+        row_keys: Fields that make a line a row, whatever else it holds, the first part first.
+        is_list: The rows are a list of people: one of the fields is enough.
     """
 
     def __init__(
-        self,
-        columns: Sequence[ColumnMapping],
-        row_keys: Collection[str] = KEYS,
-        *,
-        is_list: bool = True,
+        self, columns: Sequence[ColumnMapping], row_keys: Sequence[str], *, is_list: bool
     ) -> None:
         self._is_list = is_list
         titles = {column.index: column.header for column in columns}
         self._width = max(titles, default=-1) + 1
         self._titles = [titles.get(i) for i in range(self._width)]
         mapped = [each for each in columns if each.target and each.status != MappingStatus.IGNORED]
-        self._keys = [column.index for column in mapped if column.target in row_keys]
+        places = {str(column.target): column.index for column in mapped}
+        self._keys = [places[name] for name in row_keys if name in places]
         self._names = frozenset(column.index for column in mapped if column.target in NAMES)
-        self._search = KeyWordSearch(self._keys, self._keys, either=True)
+        self._used = frozenset(range(self._width) if is_list else places.values())
+        self._lone = KEY_ALONE, frozenset(self._keys[:1])
+        if is_list:
+            self._lone = NAME_ALONE, self._names
+        first = self._keys if is_list else self._keys[:1]
+        self._search = KeyWordSearch(self._keys, first, either=is_list)
         self._sorter = self._sorter_of(KeyWords())
         self._next: list[_Row] = []
         self._rows = 0
-        self._remarks: dict[str, list[_Row]] = {SUSPECT: [], NAME_ALONE: [], ODD_NAME: []}
+        self._remarks: dict[str, list[_Row]] = {SUSPECT: [], self._lone[0]: [], ODD_NAME: []}
         self._found: dict[int, SkippedRow] = {}
 
     def _sorter_of(self, words: KeyWords) -> RowSorter:
@@ -620,13 +688,15 @@ class SkippedRows:
         if self._keys:
             self._search.add([cells for _, cells in some], columns)
             self._sort(self._sorter, some, columns)
-            odd = {i for place in self._keys for i in odd_keys(columns[place])}
-            suspect = (some[i] for i in sorted(odd) if self._is_suspect(some[i][1]))
+            odd = (some[i] for i in self._sorter.odd_keys(columns))
+            suspect = (row for row in odd if not self._is_list or self._is_suspect(row[1]))
             self._remarks[SUSPECT] += islice(suspect, _REMARKS - len(self._remarks[SUSPECT]))
+        reason, lone = self._lone
         for row in some:
             filled = {i for i, cell in enumerate(row[1]) if is_filled(cell)}
-            if len(self._remarks[NAME_ALONE]) < _REMARKS and filled and filled <= self._names:
-                self._remarks[NAME_ALONE].append(row)
+            used = filled & self._used
+            if len(self._remarks[reason]) < _REMARKS and used and used <= lone:
+                self._remarks[reason].append(row)
             names = (str(row[1][i]) for i in sorted(self._names & filled))
             if len(self._remarks[ODD_NAME]) < _REMARKS and any(map(remark_on_name, names)):
                 self._remarks[ODD_NAME].append(row)
@@ -659,8 +729,8 @@ class SkippedRows:
             sorter, all_rows = self._sorter_of(words), iter(rows)
             while some := list(islice(all_rows, _TOGETHER)):
                 self._sort(sorter, some, transpose([cells for _, cells in some], self._width))
-        if 2 * len(self._remarks[NAME_ALONE]) >= self._rows:
-            self._remarks[NAME_ALONE].clear()
+        if 2 * len(lone := self._remarks[self._lone[0]]) >= self._rows:
+            lone.clear()
         for reason, noted in self._remarks.items():
             for row in noted:
                 self._note(row, reason, is_skipped=False)

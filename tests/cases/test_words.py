@@ -28,13 +28,16 @@ from adapters.files.texts.pdf import pdf_date
 from tests.support.imports.activities import message_of
 from tests.support.spreadsheets.rules import SHIRTS, surroundings
 from workflows.imports.findings import changed
+from workflows.imports.header import meaning_of
 from workflows.imports.messages import TableMessage
 from workflows.imports.runs import Retry
+from workflows.imports.types import TableSpec
 from workflows.shared.cells import escape_formula, unescape_formula
 from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.shared.left_out import footer_of, is_totals_word, may_hold_words
+from workflows.shared.left_out import footer_of, is_totals_word, likeness_of, may_hold_words
+from workflows.shared.titles import currency_in
 from workflows.spreadsheets.fields import header_key, value_key
 from workflows.spreadsheets.mappings import ColumnMapping
 
@@ -127,6 +130,25 @@ def cells_of(kind: ColumnKind, **limits: Any) -> Callable[[str], str]:
     return value
 
 
+def titles_of(kind: ColumnKind, *aliases: str, **limits: Any) -> Callable[[str], str]:
+    """What a header means to the field, by both doors; `asked` if it names another unit."""
+    field = FieldSpec("amount", kind, aliases=aliases, **limits)
+    table = TableSpec("amounts", (), ("amount",), (field,))
+
+    def meaning(header: str) -> str:
+        (uploaded,) = match_columns([(0, header)], [field], {}, [["1", "2"]])
+        remembered = {"Amount": field.name}
+        (again,) = match_columns([(0, header)], [field], remembered, [["1", "2"]])
+        found = meaning_of(header, table)
+        assert uploaded.target == again.target == (found and found.field.name)
+        if found is not None:
+            return "amount"
+        asked = [each.why for each in uploaded.alternatives]
+        return "asked" if any("names another unit" in why for why in asked) else ""
+
+    return meaning
+
+
 def word_of_tables(text: str) -> str:
     """What a key may say in the place of a code."""
     assert may_hold_words(["D-1", text]) or not (is_totals_word(text) or footer_of(text))
@@ -146,6 +168,7 @@ RULES: Final[Mapping[str, Callable[[str], Any]]] = {
     "numbers of schedules": schedule_number,
     "lines that a person keeps": kept_lines,
     "words for totals": word_of_tables,
+    "keys like totals": lambda key: likeness_of(key).name.lower(),
     "headers that name a field": lambda header: [column(header).target, column(header).confidence],
     "headers that are like the name of a field": likeliest,
     "headers that are like nothing": likeliest,
@@ -160,6 +183,13 @@ RULES: Final[Mapping[str, Callable[[str], Any]]] = {
     "amounts of euros": cells_of(ColumnKind.MONEY, currency="EUR"),
     "amounts of Canadian dollars": cells_of(ColumnKind.MONEY, currency="CAD"),
     "amounts of Bulgarian levs": cells_of(ColumnKind.MONEY, currency="BGN"),
+    "headers of euros": titles_of(ColumnKind.MONEY, "Preis", "Prix", "Precio", currency="EUR"),
+    "headers of Canadian dollars": titles_of(ColumnKind.MONEY, currency="CAD"),
+    "headers of money": titles_of(ColumnKind.MONEY),
+    "headers of kilograms": titles_of(ColumnKind.DECIMAL, "Menge", "N\u00b0", units=("kg",)),
+    "headers of percentages": titles_of(ColumnKind.DECIMAL, units=("%",)),
+    "headers of numbers": titles_of(ColumnKind.DECIMAL, "Rabatt", "% complete"),
+    "currencies of headers": lambda header: currency_in(header) or "",
     "phone numbers": cells_of(ColumnKind.PHONE),
     "texts that match a pattern": cells_of(ColumnKind.CODE, pattern="[A-Z]{2}-[0-9]+|free"),
     "texts that are blank here": cells_of(ColumnKind.TEXT, blanks=("keine Angabe", "999")),

@@ -35,6 +35,11 @@ OPEN = "day:  # day or month first, as in 03/04/2025? Imports need date_order=dm
             id="a header below a block of texts",
         ),
         pytest.param(
+            "name,Umsatz €,Price CHF,Zeit sek\na,3.5,4,5\nb,4,5,6\n",
+            ["umsatz:\n    kind: money", "currency: EUR", "currency: CHF", "sek:\n    kind: int"],
+            id="currencies of headers",
+        ),
+        pytest.param(
             "name,fax\na,030 1234567\nb,040 1234568\n", ["kind: phone"], id="phones by header"
         ),
         pytest.param("name,2024\na,5\nb,6\n", ["column_2024:"], id="a title that is a number"),

@@ -1,7 +1,12 @@
 """Uploads of declared types become rows of their tables, and can be taken back."""
 
+import json
+import re
+import tomllib
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +15,7 @@ from temporalio.exceptions import ApplicationError
 from activities.spreadsheets.row_store import KEPT, UNKNOWN_ROW, UP_TO_DATE
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
+from activities.spreadsheets.validation import KEY_ALONE, SUSPECT
 from adapters.types.files import read_type
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
@@ -91,6 +97,62 @@ async def test_an_upload_is_checked_by_the_rules_of_its_type(
         4: "is missing, and status is paid",
         5: "does not match the pattern [A-Z]{2}-[0-9]{4,}",
     }
+
+
+ITEMS = """
+name: items
+title: Items
+key: [item]
+fields:
+  item: {kind: text, required: true, aliases: [Posten, Poste, Partida]}
+  text: {aliases: [Texto]}
+  amount: {kind: decimal, units: [UNIT], aliases: [Betrag, Montant, Importe]}
+"""
+FILES: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "doors.toml").read_text())
+NOTES = {
+    "odd": r"with a doubtful key (?:was|were) taken \(([^)]*)\)",
+    "lone": r"with nothing but a key (?:was|were) taken \(([^)]*)\)",
+    "left": r"(?:was|were) left out \(([^)]*)\)",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_both_doors_read_and_show_the_same(
+    installation: Installation, sheets: SpreadsheetSetup, name: str
+) -> None:
+    case = FILES[name]
+    declared = read_type(ITEMS.replace("UNIT", repr(case.get("unit", "EUR"))), "items.yaml")
+    await installation.types.apply(declared)
+    wanted = {kind: case.get(kind, []) for kind in NOTES} | {"wrong": case.get("wrong", {})}
+
+    given: dict[str, Any] = {"project_id": "P1", "max_rejected_share": 1}
+    sent = await installation.imported("items", case["content"].encode(), **given)
+    found: dict[str, Any] = {"wrong": {}}
+    for kind, pattern in NOTES.items():
+        lines = re.findall(pattern, sent.note or "")
+        found[kind] = sorted(int(each) for each in re.findall(r"\b\d+", " ".join(lines)))
+    for each in sent.problems:
+        if not each.reason.startswith("left out"):
+            found["wrong"][str(each.line)] = each.reason
+    assert found == wanted
+
+    sheet = await uploaded(sheets, declared, case["content"], project_id="P2")
+    await sheet.process()
+    [(preview,)] = await sheets.select("spreadsheet_imports", "preview")
+    kinds = {SUSPECT: "odd", KEY_ALONE: "lone"}
+    found = {kind: [] for kind in NOTES}
+    for line, reason, is_skipped, _ in json.loads(preview).get("skipped", ()):
+        found["left" if is_skipped else kinds[reason]].append(line)
+    pages = [page async for page in sheets.store.errors(sheet.order.uuid)]
+    found["wrong"] = {str(line): rest[0].reason for page in pages for line, rest in page}
+    assert found == wanted
+
+    rows = await installation.rows(declared, "project_id", "item", "amount")
+    by_door: dict[str, list[str]] = {project: [] for project in ("P1", "P2")}
+    for project, item, amount in rows:
+        shown = "" if amount is None else f"{amount.normalize():f}"
+        by_door[project].append(f"{item}|{shown}")
+    assert by_door == {"P1": case["rows"], "P2": case["rows"]}
 
 
 async def test_both_doors_meet_by_natural_key_and_an_undo_restores(

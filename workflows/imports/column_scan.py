@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from workflows.shared.conversion import (
     Flaw,
     NotPlain,
     convert_column,
+    refuse_shares,
     text_of,
     transpose,
 )
@@ -35,11 +35,11 @@ from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normal
 from workflows.shared.left_out import KeyWords, KeyWordSearch
 from workflows.shared.notations import (
     Notation,
+    Shares,
     column_notation,
     date_readings,
     days_of,
     decide,
-    is_percentage,
     number_notations,
     part_of_date,
     plain_cells,
@@ -187,6 +187,7 @@ class Surveyed:
         header: The header, with one column for each field.
         notations: How each column writes numbers and dates, by field.
         percentages: Fields most of whose values have a percent sign.
+        signed: Fields few of whose values have one, beside numbers beyond 1.
         unused: Columns that hold data and are not used.
         rows: Rows below the header.
         keys: What all keys show.
@@ -206,6 +207,7 @@ class Surveyed:
     doubtful: frozenset[str] = frozenset()
     currencies: Mapping[str, str] = field(default_factory=dict[str, str])
     dotted: bool = False
+    signed: frozenset[str] = frozenset()
     garbled: Mapping[str, str] = field(default_factory=dict[str, str])
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
@@ -230,7 +232,7 @@ class Survey:
         }
         self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
         self._dotted = {position: set[Notation]() for position in self._written}
-        self._percent: Counter[int] = Counter()
+        self._shares = {position: Shares() for position in self._written}
         self._currencies: dict[int, Counter[str]] = {}
         self._orders = {
             position: DayOrder() for position, field in self._written.items() if field.kind in DAYS
@@ -299,7 +301,8 @@ class Survey:
             elif position in self._texts:
                 self._garbled.add(cells)
         self._rows += rows
-        counted = self._percent.total() + sum(each.total() for each in self._currencies.values())
+        has_signs = any(each.signed for each in self._shares.values())
+        counted = has_signs or any(each.total() for each in self._currencies.values())
         return not (counted or self._sample or self._below.may_be_among(columns))
 
     def _look(self, position: int, cells: Sequence[Cell]) -> None:
@@ -308,6 +311,8 @@ class Survey:
             self._orders[position].add(cells)
             parts = (each for each in dict.fromkeys(cells) if part_of_date(spec, each))
             self._parts.setdefault(position, {}).update(dict.fromkeys(map(cell_text, parts)))
+        elif not spec.is_percent and spec.kind is not ColumnKind.MONEY:
+            self._shares[position].add(cells)
         texts = [cell for cell in cells if isinstance(cell, str)]
         if not texts:
             return
@@ -319,8 +324,6 @@ class Survey:
             dotted = [text for cell in written if (text := slashed(cell)) != cell]
             self._dotted[position] |= decide(map(date_readings, dotted))
             return
-        if "%" in joined:
-            self._percent[position] += sum(map(is_percentage, texts))
         if spec.currency is None and NAMES_CURRENCY.search(joined):
             count_currencies(texts, self._currencies.setdefault(position, Counter()))
         one_each_line = joined.count("\n") == len(texts) - 1
@@ -368,8 +371,7 @@ class Survey:
             frozenset(
                 name
                 for name, position in at.items()
-                if name in options.percentages
-                or 0 < self._values(position) <= 2 * self._percent[position]
+                if name in options.percentages or self._shares[position].odd == "bare"
             ),
             self._unused(header),
             self._rows,
@@ -381,6 +383,7 @@ class Survey:
                 if (usual := usual_currency(self._currencies.get(position, Counter())))
             },
             dotted,
+            frozenset(name for name, place in at.items() if self._shares[place].odd == "signed"),
             self._garbled.found,
             {
                 header.titles[place]: list(self._parts[place])
@@ -493,11 +496,6 @@ def _may_add(joined: str, found: Iterable[Notation]) -> bool:
     return "," in joined or _MANY_POINTS.search(joined) is not None
 
 
-_NO_PERCENTAGE: Final = Flaw(
-    "has no percent sign, and others of its column have: write 10 % as 10% or 0.1 everywhere"
-)
-
-
 def convert_cells(
     spec: TableSpec,
     surveyed: Surveyed,
@@ -524,15 +522,11 @@ def convert_cells(
     values, refused = convert_column(field, plain, surveyed.notations.get(field.name))
     if field.name in surveyed.doubtful:
         return refused_days(cells, values), True
-    if field.name not in surveyed.percentages:
+    if field.name not in surveyed.percentages | surveyed.signed:
         return values, refused
-    checked = [
-        _NO_PERCENTAGE
-        if isinstance(value, Decimal) and abs(value) > 1 and not is_percentage(cell)
-        else value
-        for value, cell in zip(values, cells, strict=True)
-    ]
-    return checked, refused or _NO_PERCENTAGE in checked
+    odd = "bare" if field.name in surveyed.percentages else "signed"
+    checked = refuse_shares(cells, values, odd)
+    return checked, refused or checked != values
 
 
 NUMBER_DIGITS: Final = 10

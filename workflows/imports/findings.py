@@ -87,7 +87,7 @@ class Findings:
         skipped: Rows that were left out, the first 10,000 of them, with cells and reason.
         left: Lines of the first rows that were left out, by reason.
         counts: All rows that were left out, by reason.
-        odd: Lines, with the key, of rows with a doubtful key: a totals word or a footer.
+        odd: Lines, with the key, of rows with a doubtful key: like a total or a footer.
         lone: Lines of rows that hold nothing but their key.
         judged: Rows that were looked at.
         unused_rows: Rows that hold something in columns only that are not used.

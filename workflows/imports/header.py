@@ -19,7 +19,13 @@ from workflows.shared.cells import (
 )
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import FieldSpec, normalise, squash
-from workflows.shared.titles import field_without_unit, is_unit_cell, plain_title
+from workflows.shared.titles import (
+    field_named,
+    field_without_unit,
+    is_unit_cell,
+    plain_title,
+    title_key,
+)
 
 
 def title_text(cell: Cell) -> str:
@@ -35,7 +41,7 @@ def marks_of(
     return [
         [*spec.by_name[field].title_words]
         + [
-            max(title.split(), key=len, default="")
+            max(normalise(title).split(), key=len, default="")
             for title, name in required_titles
             if name == field
         ]
@@ -112,9 +118,8 @@ def meaning_of(title: str, spec: TableSpec) -> Meaning | None:
         title: As it stands in the header.
         spec: What the table holds.
     """
-    name = plain_title(title)
-    if (field := spec.by_header.get(name.replace(" ", ""))) is not None:
-        return Meaning(field, _specificity(field, name))
+    if (field := field_named(title, spec.by_header)) is not None:
+        return Meaning(field, _specificity(field, plain_title(title)))
     field = field_without_unit(title, spec.by_header)
     return None if field is None else Meaning(field, Specificity.SPLIT)
 
@@ -191,7 +196,7 @@ def sideways(
 
 
 def _field(title: str, spec: TableSpec, names: Mapping[str, str]) -> str | None:
-    if (mapped := names.get(plain_title(title))) is not None:
+    if (mapped := names.get(title_key(title))) is not None:
         return mapped if mapped in spec.by_name else None
     meaning = meaning_of(title, spec)
     return None if meaning is None else meaning.field.name
@@ -288,7 +293,7 @@ def match_header(
 
 
 def _meaning(title: str, spec: TableSpec, names: Mapping[str, str]) -> Meaning | None:
-    mapped = names.get(plain_title(title)) if names else None
+    mapped = names.get(title_key(title)) if names else None
     if mapped == NOT_USED:
         return None
     if mapped is not None:
@@ -325,7 +330,7 @@ def names_of(mapped: Mapping[str, str], spec: TableSpec) -> Mapping[str, str]:
                 f"{readable(name, TITLE_CHARACTERS)!r}, which is not a field of this type; "
                 f"its fields are {known}, and {NOT_USED!r} leaves a column out"
             )
-        names[normalise(title)] = NOT_USED if meaning is None else meaning.field.name
+        names[title_key(title)] = NOT_USED if meaning is None else meaning.field.name
     return names
 
 

@@ -139,14 +139,12 @@ def table_spec(
         table: What the store calls its table.
         countries: Two letters of ISO 3166 to the other ways to write a country.
     """
-    names = [name.replace("_", " ") for name in declared.key]
-    *most, last = names
     return TableSpec(
         table=table,
         scope=declared.scope,
         key=declared.key,
         fields=tuple(field_spec(name, each, countries) for name, each in declared.fields.items()),
-        row=f"{', '.join(most)} and {last}" if most else last,
+        row=declared.row,
         period=declared.period,
         needed=declared.needed,
         declared=declared,

@@ -43,6 +43,7 @@ from workflows.shared.cells import (
     is_filled,
     kept_cells,
     readable,
+    same_as,
     storable,
 )
 from workflows.shared.contracts import Problem
@@ -50,7 +51,7 @@ from workflows.shared.conversion import NULL, Flaw, PackedLines, PackedRows, tex
 from workflows.shared.declared_types import OTHER, broken_period, broken_rules, failed_checks
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec
-from workflows.shared.left_out import RowSorter, odd_keys
+from workflows.shared.left_out import RowSorter
 
 QUESTION: Final = "leading_zeros"
 """What the answer is remembered as."""
@@ -285,6 +286,7 @@ class RowPacker:
 
 SHOWN_CELLS: Final = 20
 """Cells of a row that was left out that are shown to a person."""
+_KEY_SHOWN: Final = 40
 _KEY_SEPARATOR: Final = "\x1f"
 """Codes hold no control characters, so joined keys are equal only when their parts are."""
 
@@ -518,8 +520,8 @@ class RowValidator:
         self._findings.judged += len(rows)
         skipped = left | set(keyless)
         self._findings.odd.extend(
-            f"{place_of(sheet, rows[i][0])} {str(keys[i])[:SHOWN_CELLS]!r}"
-            for i in odd_keys(keys)
+            f"{place_of(sheet, rows[i][0])} {readable(key, _KEY_SHOWN)!r}"
+            for i, key in self._sorter.odd_keys(columns).items()
             if i not in skipped
         )
         self._findings.lone.extend(
@@ -595,7 +597,7 @@ class RowValidator:
                 repeated.add(i)
             elif not self._numbers:
                 name = self._spec.key[0]
-                reason = Flaw(f"same {self._spec.row} as line {self._line(first)}")
+                reason = Flaw(same_as(self._spec.row, self._line(first)))
                 problem = self._problem(lines[i], name, values[name][i], reason)
                 mark = self._mark(source, values, i)
                 problems[i].append(problem.model_copy(update={"mark": mark}))

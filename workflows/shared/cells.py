@@ -436,6 +436,16 @@ def _named(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
+def same_as(row: str, line: int | str) -> str:
+    """Say that a row has the key of an earlier one.
+
+    Args:
+        row: What a person calls the key of a row.
+        line: Line of the earlier row.
+    """
+    return f"same {row} as line {line}"
+
+
 class KeyOccurrences(Protocol):
     """Counts the occurrences of keys in the order of a file."""
 

@@ -34,6 +34,7 @@ from workflows.shared.fields import (
 from workflows.shared.notations import (
     YEARS,
     Notation,
+    OddShares,
     Unreadable,
     column_notation,
     date_readings,
@@ -41,6 +42,7 @@ from workflows.shared.notations import (
     decide,
     exact,
     hours_of,
+    is_percentage,
     is_short_clock,
     number_notations,
     plain_cells,
@@ -223,6 +225,34 @@ def read_cells(
     """
     plain = plain_cells(field, cells, is_key=is_key, date1904=date1904, today=today)
     return convert_column(field, plain, written)
+
+
+_NO_SIGN: Final = Flaw(
+    "has no percent sign, and others of its column have: write 10 % as 10% or 0.1 everywhere"
+)
+_SIGN: Final = Flaw(
+    "has a percent sign, and most of its column have none: write 10 % as 10 or 0.1, as they are "
+    "meant there",
+    returns=True,
+)
+
+
+def refuse_shares(cells: Sequence[Cell], values: Sequence[Any], odd: OddShares) -> list[Any]:
+    """Refuse numbers that are percentages, unlike most of their column, or that are none.
+
+    Args:
+        cells: Of the column, as read.
+        values: What they were converted to.
+        odd: Which cells.
+    """
+    flaw = _SIGN if odd == "signed" else _NO_SIGN
+    return [
+        flaw
+        if isinstance(value, Decimal | int)
+        and (is_percentage(cell) if odd == "signed" else abs(value) > 1 and not is_percentage(cell))
+        else value
+        for value, cell in zip(values, cells, strict=True)
+    ]
 
 
 def convert_column(

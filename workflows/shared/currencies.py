@@ -13,7 +13,8 @@ CURRENCIES: Final = frozenset(
         *("usd", "eur", "gbp", "chf", "cad", "aud", "nzd", "jpy", "cny", "inr", "aed", "sar"),
         *("qar", "kwd", "omr", "bhd", "nok", "sek", "dkk", "pln", "czk", "huf", "ron", "try"),
         *("zar", "brl", "mxn", "sgd", "hkd", "krw", "thb", "myr", "idr", "rub", "uah", "ils"),
-        *("egp", "ngn", "kes"),
+        *("egp", "ngn", "kes", "bgn", "isk", "rsd", "twd", "vnd", "php", "clp", "uyu", "kzt"),
+        *("tnd", "lkr", "pkr", "bdt", "jod", "iqd", "ghs", "tzs", "ugx", "xof", "xaf"),
     )
 )
 _SIGN: Final = (
@@ -57,8 +58,30 @@ _SPELLED: Final[Mapping[str, str]] = MappingProxyType(
         "SFR": "CHF",
         "RMB": "CNY",
         "RS": "INR",
+        **dict.fromkeys(("EURO", "EUROS"), "EUR"),
+        **dict.fromkeys(("DOLLAR", "DOLLARS", "D\u00d3LARES"), "$"),
+        **dict.fromkeys(("FRANKEN", "FRANC", "FRANCS", "FRANCOS"), "CHF"),
+        **dict.fromkeys(("KRONEN", "KRONER", "KRONOR"), "KR"),
+        "STERLING": "GBP",
+        "YEN": "JPY",
+        "YUAN": "CNY",
+        "ZLOTY": "PLN",
     }
 )
+"""Another spelling to the code or sign of what it may stand for."""
+_BEST_KNOWN: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "$": "USD",
+        "\u20ac": "EUR",
+        "\u00a3": "GBP",
+        "\u00a5": "JPY",
+        "\u20b9": "INR",
+        "\u20bd": "RUB",
+    }
+)
+_NAME: Final = 4
+"""Letters from which on a word that names a currency is no abbreviation."""
+_WORD: Final = re.compile(r"(?:US|CA?|AU?|HK|NZ|R|S)?\$|[\u20ac\u00a3\u00a5\u20b9\u20bd]|[^\W\d_]+")
 
 
 def is_money(found: re.Match[str], own: str | None = None) -> bool:
@@ -84,6 +107,31 @@ def currency_of(cell: str, own: str | None = None) -> str | None:
         return None
     sign = found["before"] or found["after"]
     return sign.rstrip(".").upper() if sign else None
+
+
+def is_currency(word: str) -> bool:
+    """Whether a word of a title, in small letters, is a currency: `chf`, `euro`."""
+    return word in CURRENCIES or (len(word) >= _NAME and word.upper() in _SPELLED)
+
+
+def currencies_in(text: str, own: str) -> list[str]:
+    """The currencies that words and signs of a title name, in capitals.
+
+    Args:
+        text: What stands beside the name of a field.
+        own: Code of the currency of the field.
+    """
+    words = _WORD.findall(text.upper())
+    return [
+        each
+        for each in words
+        if each == own or each.lower() in CURRENCIES or each in _SPELLED or not each.isalpha()
+    ]
+
+
+def code_of(name: str) -> str:
+    """The code of a currency's name or sign, in capitals; of a shared sign the best known one."""
+    return _BEST_KNOWN.get(spelled := _SPELLED.get(name, name), spelled)
 
 
 def same_currency(one: str, other: str) -> bool:

@@ -333,6 +333,12 @@ class DeclaredType(DeclaredPart):
         """Columns that name a row."""
         return self.scope + self.key
 
+    @property
+    def row(self) -> str:
+        """What a person calls the key of a row."""
+        *most, last = (name.replace("_", " ") for name in self.key)
+        return f"{', '.join(most)} and {last}" if most else last
+
     def __hash__(self) -> int:
         return int(self.digest[:15], 16)
 

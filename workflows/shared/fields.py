@@ -56,6 +56,24 @@ def squash(text: str) -> str:
     return normalise(text).replace(" ", "")
 
 
+UNIT_SIGN: Final = re.compile(
+    r"(?:\b(?:us|ca?|au?|hk|nz|r|s))?\$|[\u20ac\u00a3\u00a5\u20b9\u20bd%\u2030]"
+    # Not that of a number: `N\u00b0 2`.
+    r"|(?<!\bn)(?<!\bn[. ])\u00b0(?:[cf]\b)?",
+    re.IGNORECASE,
+)
+"""A sign of a unit or currency in a header."""
+
+
+PERCENT: Final = frozenset(("%", "percent", "prozent", "pct"))
+"""The unit of which a hundred are one."""
+
+
+def unit_signs(text: str) -> frozenset[str]:
+    """Return the signs of units and currencies in a header, in capitals: `%`, `\u20ac`, `US$`."""
+    return frozenset(map(str.upper, UNIT_SIGN.findall(text)))
+
+
 def written(text: str) -> Iterator[str]:
     """A text, and the way it is typed on a keyboard without umlauts."""
     yield text
@@ -129,8 +147,7 @@ class FieldSpec:
         choices: Value to the other ways to write it.
         blank: What a blank cell means.
         filled: A blank cell is a problem where the file has the column.
-        units: Units that its header may name beside it, normalised; None: any that does not
-            scale the values.
+        units: Units that its header may name beside it; None: any that does not scale the values.
         words: What stands for a number or date to the number or date: `frei` is a fee of 0.
         part: The day that a year alone, or a month and a year, means; None: they are no dates.
         past: Years of two digits are years that have been.
@@ -232,6 +249,16 @@ class FieldSpec:
     def headers(self) -> frozenset[str]:
         """Squashed headers that mean it by themselves."""
         return self.own_headers | self.other_headers
+
+    @cached_property
+    def is_percent(self) -> bool:
+        """Whether its values are percentages: `10%` is 10."""
+        return not PERCENT.isdisjoint(each.strip().lower() for each in self.units or ())
+
+    @cached_property
+    def signs(self) -> frozenset[str]:
+        """Signs of units in its headers."""
+        return unit_signs(" ".join((self.title, *self.aliases)))
 
     @cached_property
     def title_words(self) -> Sequence[str]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, IntEnum
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -20,6 +20,7 @@ from workflows.shared.cells import Cell, count_filled, is_filled
 from workflows.shared.currencies import CURRENCIES, LONGEST
 from workflows.shared.fields import normalise
 from workflows.shared.notations import number_readings_of
+from workflows.shared.titles import is_unit_cell
 
 Table = Sequence[Sequence[Cell]]
 """Cells by row, or by column."""
@@ -80,6 +81,41 @@ def may_hold_words(texts: Collection[str]) -> bool:
 def is_totals_word(text: str) -> bool:
     """Return whether a text says "total" and nothing else: `Grand total EUR`, `Zwischensumme:`."""
     return len(text) <= LONGEST and _TOTAL.fullmatch(normalise(text)) is not None
+
+
+_WORDS_OF_TOTAL: Final = 3
+"""Words that say "total" at most, beside others."""
+_BETWEEN: Final = re.compile(r"[\s:]+")
+_ALSO_NAMES: Final = frozenset(
+    (
+        *("total", "totals", "sum", "sums", "gesamt", "ergebnis", "totale", "totali", "totaal"),
+        *("somme", "suma", "sumas", "somma", "som", "soma", "summa", "totalt", "i alt", "\u03c3"),
+    )
+)
+"""Words for a total that names hold as well: `Total station`, `Lump sum`."""
+
+
+class Alike(IntEnum):
+    """How much a key is like a row that is no data."""
+
+    NOTHING = 0
+    WORDS = 1
+    """It begins or ends with a word for a total that names hold as well."""
+    SURE = 2
+    """It says "total" and nothing else, it names a subtotal, or it is a page's footer."""
+
+
+@lru_cache(maxsize=4096)
+def likeness_of(text: str) -> Alike:
+    """Return how much a key is like a total or footer: `Subtotal May`, `Total station`."""
+    if is_totals_word(text) or footer_of(text) is not None:
+        return Alike.SURE
+    words = _BETWEEN.split(text.strip()) if len(text) <= LONGEST else []
+    ends = (some for n in range(1, _WORDS_OF_TOTAL + 1) for some in (words[:n], words[-n:]))
+    found = {normalise(each) for each in map(" ".join, ends) if is_totals_word(each)}
+    if not found:
+        return Alike.NOTHING
+    return Alike.WORDS if found <= _ALSO_NAMES else Alike.SURE
 
 
 @lru_cache(maxsize=4096)
@@ -370,7 +406,7 @@ class RowSorter:
         """
         width = len(columns)
         for texts in (columns[place] for place in self._keys):
-            if may_hold_words(texts) and any(is_totals_word(t) or footer_of(t) for t in texts):
+            if _odd_among(texts):
                 return False
             if not all(map(str.strip, texts)):
                 return False
@@ -383,6 +419,30 @@ class RowSorter:
             place < width and all(map(str.strip, columns[place])) for place in others
         )
 
+    def odd_keys(self, columns: Sequence[Sequence[Cell]]) -> dict[int, str]:
+        """Return the rows with a part of the key that is like a total or a page's footer.
+
+        If the word may be a name, they are those without a text beside the key.
+        """
+        found: dict[int, str] = {}
+        for cells in (columns[place] for place in self._keys if place < len(columns)):
+            odd = _odd_among({cell for cell in cells if isinstance(cell, str)})
+            for i, cell in enumerate(cells) if odd else ():
+                if cell in odd and (
+                    likeness_of(str(cell)) is Alike.SURE or not self._has_text(i, columns)
+                ):
+                    found[i] = str(cell)
+        return dict(sorted(found.items()))
+
+    def _has_text(self, i: int, columns: Sequence[Sequence[Cell]]) -> bool:
+        """Whether a text stands beside the key of a row that is more than a unit."""
+        others = (
+            column[i]
+            for place, column in enumerate(columns)
+            if place not in self._keys and place != self._wrong
+        )
+        return any(is_text(cell) and not is_unit_cell(str(cell)) for cell in others)
+
     def lone_keys(self, columns: Sequence[Sequence[Cell]]) -> list[int]:
         """Return the rows that fill no used column but the first one of the key."""
         lone = list(range(len(columns[0])))
@@ -394,13 +454,9 @@ class RowSorter:
         return lone if others else []
 
 
-def odd_keys(keys: Sequence[Any]) -> list[int]:
-    """Return the rows whose key is a totals word or a page's footer."""
-    texts = {key for key in keys if isinstance(key, str)}
-    if not may_hold_words(texts):
-        return []
-    odd = {text for text in texts if is_totals_word(text) or footer_of(text)}
-    return [i for i, key in enumerate(keys) if key in odd] if odd else []
+def _odd_among(texts: Collection[str]) -> set[str]:
+    """Texts that are like a total, or a page's footer."""
+    return {text for text in texts if likeness_of(text)} if may_hold_words(texts) else set()
 
 
 def is_text(cell: Cell) -> bool:

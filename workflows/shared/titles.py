@@ -4,10 +4,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
-from workflows.shared.currencies import CURRENCIES, currency_of, same_currency
-from workflows.shared.fields import NUMBERS, FieldSpec, normalise
+from workflows.shared.currencies import (
+    CURRENCIES,
+    code_of,
+    currencies_in,
+    is_currency,
+    same_currency,
+)
+from workflows.shared.fields import (
+    NUMBERS,
+    PERCENT,
+    UNIT_SIGN,
+    ColumnKind,
+    FieldSpec,
+    normalise,
+    unit_signs,
+)
 
 _BRACKETS: Final = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]|\{([^{}]*)\}")
 _OPENING: Final = re.compile(r"[(\[{]")
@@ -36,6 +51,12 @@ _UNITS: Final = frozenset(
     )
 )
 _LINKS: Final = frozenset(("in", "per", "je", "pro", "en"))
+_SIGNS: Final[Mapping[str, str]] = MappingProxyType(
+    {"%": "percent", "\u2030": "permille", "\u00b0": "degree"}
+)
+"""Sign of a unit to its name."""
+_WELL_KNOWN: Final = frozenset(("EUR", "USD", "GBP", "CHF", "EURO", "EUROS", "DOLLAR", "FRANKEN"))
+_SHARES: Final = frozenset(("percent", "permille"))
 
 
 def plain_title(title: str) -> str:
@@ -46,6 +67,22 @@ def plain_title(title: str) -> str:
 @lru_cache(maxsize=4096)
 def _remembered(title: str) -> str:
     return normalise(title)
+
+
+def title_key(title: str) -> str:
+    """A title as a message maps it: words, and the signs of units beside them."""
+    return " ".join((plain_title(title), *sorted(unit_signs(title)))).strip()
+
+
+def field_named(title: str, by_header: Mapping[str, FieldSpec]) -> FieldSpec | None:
+    """Return the field that a title names; None: no field, or a sign of a unit beside it.
+
+    Args:
+        title: As it stands in the header.
+        by_header: Field by every squashed header that means it.
+    """
+    field = by_header.get(plain_title(title).replace(" ", ""))
+    return field if field is not None and unit_signs(title) <= field.signs else None
 
 
 def field_without_unit(
@@ -60,15 +97,12 @@ def field_without_unit(
         by_header: Field by every squashed header that means it.
         units_alone: Brackets may hold nothing but a unit, of a field that can have one.
     """
-    if not _OPENING.search(title) and not _is_unit(plain_title(title).rpartition(" ")[2]):
+    first, *rest = plain_title(title).split() or ("",)
+    ends = _is_unit(rest[-1]) if rest else False
+    if not (ends or is_currency(first) or _OPENING.search(title) or UNIT_SIGN.search(title)):
         # Nothing but a unit, which it does not name, can be left out of it.
         return None
-    bare, units = _without_brackets(title)
-    words = normalise(bare).split()
-    while words and "".join(words) not in by_header and _is_unit(words[-1]):
-        units.append(words.pop())
-        if words and words[-1] in _LINKS:
-            words.pop()
+    words, units = _parts_of(title, by_header)
     field = by_header.get("".join(words))
     if field is None or not units or not _keeps(field, title, units):
         return None
@@ -77,23 +111,59 @@ def field_without_unit(
     return field
 
 
+def _parts_of(title: str, by_header: Mapping[str, FieldSpec]) -> tuple[list[str], list[str]]:
+    """Words of a title that may name a field, and the units beside them."""
+    bare = _BRACKETS.sub(" ", title)
+    units = ["".join(groups) for groups in _BRACKETS.findall(title)] + UNIT_SIGN.findall(bare)
+    words = normalise(UNIT_SIGN.sub(" ", bare)).split()
+    while words and "".join(words) not in by_header:
+        if units and words[-1] in _LINKS:
+            words.pop()
+        elif _is_unit(words[-1]):
+            units.append(words.pop())
+        elif is_currency(words[0]):
+            units.append(words.pop(0))
+        else:
+            break
+    return words, units
+
+
 def names_other_unit(title: str, field: FieldSpec) -> bool:
     """Return whether a title names a field beside a unit or currency that is not the field's."""
-    measured = replace(field, units=None, currency=None)
+    if (field.units, field.currency) == (None, None) and field.kind is not ColumnKind.MONEY:
+        return False
+    measured = replace(field, kind=ColumnKind.DECIMAL, units=None, currency=None)
     return (
-        (field.units, field.currency) != (None, None)
-        and field_without_unit(title, dict.fromkeys(sorted(field.headers), field)) is None
+        field_without_unit(title, dict.fromkeys(sorted(field.headers), field)) is None
         and field_without_unit(title, dict.fromkeys(sorted(field.headers), measured)) is not None
     )
 
 
-def _without_brackets(title: str) -> tuple[str, list[str]]:
-    inside = ["".join(groups) for groups in _BRACKETS.findall(title)]
-    return _BRACKETS.sub(" ", title), inside
+def currency_in(title: str) -> str | None:
+    """Return the code of the currency that a title names beside its field; None: not one.
+
+    A sign that several currencies share is that of the best known one. Of codes that may be words
+    in small letters, `sek`, only well known ones are taken.
+    """
+    words, units = _parts_of(title, {})
+    if not words or any(sign in title.lower() for sign in _SCALE_SIGNS):
+        return None
+    named = {each for unit in units for each in currencies_in(unit, "")}
+    sure = {each for each in named if each in title or not each.isalpha() or each in _WELL_KNOWN}
+    codes = {code for each in sure if (code := code_of(each)).lower() in CURRENCIES}
+    return codes.pop() if len(codes) == 1 and sure == named else None
 
 
 def _is_unit(word: str) -> bool:
-    return word in _UNITS or word in CURRENCIES
+    return word in _UNITS or is_currency(word)
+
+
+def _name(unit: str) -> str:
+    """A unit as others are compared with it."""
+    for sign in UNIT_SIGN.findall(unit):
+        unit = unit.replace(sign, f" {_SIGNS.get(sign[0]) or code_of(sign.upper())} {sign[1:]} ", 1)
+    name = normalise(unit)
+    return "percent" if name in PERCENT else name
 
 
 def _keeps(field: FieldSpec, title: str, units: list[str]) -> bool:
@@ -103,21 +173,24 @@ def _keeps(field: FieldSpec, title: str, units: list[str]) -> bool:
         return False
     if _PER.search(lowered) and not field.name.endswith(_RATES):
         return False
-    words = [word for unit in units for word in normalise(unit).split()]
-    if not _SCALES.isdisjoint(words):
+    if not _SCALES.isdisjoint(word for unit in units for word in normalise(unit).split()):
         return False
-    if field.currency is not None:
-        named = (currency_of(f"{unit} 1", field.currency) for unit in units)
-        if not all(same_currency(each, field.currency) for each in named if each is not None):
+    if field.kind is ColumnKind.MONEY and not _SHARES.isdisjoint(map(_name, units)):
+        return False
+    if (own := field.currency) is not None:
+        named = {unit: currencies_in(unit, own) for unit in units}
+        if not all(same_currency(each, own) for found in named.values() for each in found):
             return False
+        units = [unit for unit, found in named.items() if not found]
     if field.units is None:
         return True
-    return all(not name or name in field.units for name in map(normalise, units))
+    known = {"", *map(_name, field.units)}
+    return all(_name(unit) in known for unit in units)
 
 
 def is_unit_cell(text: str) -> bool:
     """Whether a cell holds a unit or currency and nothing else: `EA`, `[m]`, `USD`, `%`."""
-    words = plain_title(text).split()
+    words = plain_title(UNIT_SIGN.sub(" ", text)).split()
     return bool(text.strip()) and all(
         _is_unit(word) or word in _LINKS or word in _SCALES for word in words
     )

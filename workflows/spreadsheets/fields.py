@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from workflows.shared.contracts import Problem
-from workflows.shared.fields import FieldSpec, normalise, squash
+from workflows.shared.fields import FieldSpec, normalise, squash, unit_signs
 from workflows.spreadsheets.mappings import FIELD_TITLE, FieldMetadata
 from workflows.spreadsheets.runs import RowCounts
 
@@ -209,11 +209,13 @@ _SIGNS: Final = re.compile(
 
 
 def header_key(header: str) -> str:
-    """What makes two headers the same: letters and digits; the signs of one that has neither.
+    """What makes two headers the same: letters, digits and signs of units, `$price`.
 
-    The key of a key is the key itself.
+    Of a header without letters and digits, all signs. The key of a key is the key itself.
     """
-    return squash(header) or _signs_only(header)
+    plain = squash(header)
+    signs = {mark for sign in unit_signs(header) for mark in sign if not mark.isalnum()}
+    return "".join(sorted(signs)) + plain if plain else _signs_only(header)
 
 
 def value_key(text: str) -> str:

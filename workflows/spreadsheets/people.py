@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
+from workflows.shared.cells import same_as
 from workflows.shared.fields import ColumnKind, FieldSpec, normalise, written
 from workflows.spreadsheets.fields import FoundValue
 from workflows.spreadsheets.mappings import CellMapping, MappingStatus
@@ -574,7 +575,7 @@ class PeopleMatcher:
         if before is not None and key is None:
             gone = f"is the same person as row {first}, which did not go in; correct that row"
             return Resolved(None, text, problem=gone)
-        return Resolved(key, text, problem=None if key else f"duplicate of row {first}")
+        return Resolved(key, text, problem=None if key else same_as("person", first))
 
     def _own_key(self, identity: Identity, line: int) -> str:
         """Key of a person who is another one than those with the same data."""

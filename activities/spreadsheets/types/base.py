@@ -205,9 +205,21 @@ class SheetType:
         return None if self.declared is None else self.declared.target
 
     @property
+    def row(self) -> str:
+        """What a person calls the key of a row."""
+        return "person" if self.declared is None else self.declared.row
+
+    @property
     def row_keys(self) -> frozenset[str]:
         """Fields that make a line of the file a row, whatever else it holds."""
         return KEYS if self.declared is None else frozenset(self.declared.key)
+
+    @property
+    def needed_keys(self) -> Sequence[str]:
+        """Those of `row_keys` that a row must have; of a person it needs one."""
+        if self.declared is None:
+            return sorted(KEYS)
+        return [name for name in self.declared.key if self.declared.fields[name].required]
 
     @property
     def own_references(self) -> tuple[str, ...]:

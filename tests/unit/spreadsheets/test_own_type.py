@@ -102,7 +102,7 @@ async def test_from_headers_to_rows() -> None:
     assert validated.parked == [ParkedRow(6, 60)]
     assert [(line, problem.reason) for line, (problem,) in validated.errors] == [
         (5, "is more than a day's work"),
-        (7, "duplicate of row 4"),
+        (7, "same person as line 4"),
     ]
     volunteers, assignments = validated.targets
     assert volunteers == TargetRows(

@@ -181,8 +181,8 @@ async def test_two_rows_of_a_file_are_asked_about_ahead_even_in_a_dry_run(
     assert await setup.select("spreadsheet_results", "line outcome message") == [
         (2, "CREATED", None),
         (3, "CREATED", None),
-        (4, "ERROR", "duplicate of row 2"),
-        (5, "ERROR", "duplicate of row 2"),
+        (4, "ERROR", "same person as line 2"),
+        (5, "ERROR", "same person as line 2"),
     ]
 
 

@@ -151,7 +151,7 @@ async def test_rows_are_checked_against_each_other(setup: SpreadsheetSetup) -> N
         for row in await setup.select("spreadsheet_review_problems", "line column_id reason")
         if row[0] == 4
     ]
-    assert problem == (4, 0, "duplicate of row 2")
+    assert problem == (4, 0, "same person as line 2")
 
 
 async def test_a_change_that_there_is_not_is_refused(setup: SpreadsheetSetup) -> None:

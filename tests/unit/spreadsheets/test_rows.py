@@ -85,8 +85,8 @@ async def test_the_messages_name_what_is_wrong(setup: SpreadsheetSetup) -> None:
     await prepared.process()
     messages = dict(await setup.select("spreadsheet_results", "line message"))
     assert "mail" in messages[4]
-    assert messages[6] == "duplicate of row 2"
-    assert messages[8] == "duplicate of row 3"
+    assert messages[6] == "same person as line 2"
+    assert messages[8] == "same person as line 3"
     assert "Last name" in messages[10]
 
 
