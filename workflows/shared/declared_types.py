@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import (
     Field,
     StringConstraints,
-    field_validator,
+    ValidationInfo,
     model_validator,
 )
 
@@ -26,7 +26,9 @@ from workflows.shared.declared_fields import (
     MOST_FIELDS,
     NAME_CHARACTERS,
     NUMBER_KINDS,
+    ORDERED_KINDS,
     Alias,
+    Comparison,
     Days,
     DeclaredField,
     DeclaredPart,
@@ -34,8 +36,8 @@ from workflows.shared.declared_fields import (
     DeclaredTarget,
     Fault,
     Name,
-    Plain,
     Role,
+    Surroundings,
     Title,
     nearest,
     value_of,
@@ -136,16 +138,6 @@ class DeclaredType(DeclaredPart):
     """Roles of which a person needs one to upload files of this type; any of them when absent.
     It counts for uploads alone: a message has no person."""
 
-    @field_validator("retention", mode="before", json_schema_input_type=Plain)
-    @classmethod
-    def _in_days(cls, given: Any) -> Any:
-        if not isinstance(given, str | int):
-            return given
-        number, _, unit = str(given).strip().partition(" ")
-        if unit.strip() not in ("", "day", "days"):
-            return given
-        return f"{number} day{'' if number == '1' else 's'}"
-
     target: DeclaredTarget | None = None
     """Where rows go; into a table of docflow's when absent."""
 
@@ -238,7 +230,8 @@ class DeclaredType(DeclaredPart):
         return self
 
     @model_validator(mode="after")
-    def _has_dates(self) -> Self:
+    def _compares_values(self, info: ValidationInfo) -> Self:
+        known: Surroundings | None = info.context
         for place, name in enumerate(self.period or ()):
             if (kind := self.fields[name].kind) != "date":
                 raise Fault(
@@ -246,24 +239,50 @@ class DeclaredType(DeclaredPart):
                     *("period", place),
                 )
         for number, rule in enumerate(self.rules):
-            self._check_rule(number, rule)
+            if rule.compare is not None:
+                self._check_comparison(rule.compare, "rules", number, "compare")
+            for name, value in (rule.when or {}).items():
+                value_of(
+                    *(self.fields[name], value, "rules", number, "when", name),
+                    countries=None if known is None else known.countries,
+                )
+        for place, name in enumerate(self.checks):
+            if known is not None and (reason := known.why_missing(name)) is not None:
+                raise Fault(reason, "checks", place)
         return self
 
-    def _check_rule(self, number: int, rule: DeclaredRule) -> None:
-        if rule.compare is not None:
-            first, _, second = rule.compare
-            kinds = [self.fields[name].kind for name in (first, second)]
-            if kinds[0] != kinds[1] and not set(kinds) <= NUMBER_KINDS:
-                raise Fault(
-                    f"{first!r} is of kind {kinds[0]} and {second!r} of {kinds[1]}; compare two "
-                    "fields of one kind",
-                    *("rules", number, "compare"),
-                )
-        for name, value in (rule.when or {}).items():
-            try:
-                value_of(name, self.fields[name], value)
-            except ValueError as error:
-                raise Fault(str(error), "rules", number, "when", name) from error
+    def _check_comparison(self, compare: tuple[str, Comparison, str], *path: str | int) -> None:
+        """See that two fields can be compared."""
+        (first, one), (second, other) = ((n, self.fields[n]) for n in (compare[0], compare[2]))
+        kinds = {one.kind, other.kind}
+        if len(kinds) > 1 and not kinds <= NUMBER_KINDS:
+            raise Fault(
+                f"{first!r} is of kind {one.kind} and {second!r} of {other.kind}; compare two "
+                "fields of one kind",
+                *path,
+            )
+        if compare[1] != "=" and not kinds <= ORDERED_KINDS:
+            raise Fault(
+                f"values of kind {one.kind} are neither more nor less than others; write =, or "
+                f"give the fields one of the kinds {', '.join(sorted(ORDERED_KINDS))}",
+                *path,
+            )
+        if (one.zone is None) != (other.zone is None):
+            raise Fault(
+                f"one of {first!r} and {second!r} has a 'zone'; write one for both, or none", *path
+            )
+        if None not in (one.currency, other.currency) and one.currency != other.currency:
+            raise Fault(
+                f"{first!r} is in {one.currency} and {second!r} in {other.currency}; compare two "
+                "fields of one currency",
+                *path,
+            )
+        if one.units and other.units and not {*one.units} & {*other.units}:
+            raise Fault(
+                f"{first!r} is in {one.units[0]} and {second!r} in {other.units[0]}; compare two "
+                "fields of one unit",
+                *path,
+            )
 
     @model_validator(mode="after")
     def _fits_its_target(self) -> Self:
@@ -438,7 +457,7 @@ def broken_rules(
     """
     count = max(map(len, values.values()), default=0)
     for rule in declared.rules:
-        wanted = [value_of(n, declared.fields[n], text) for n, text in (rule.when or {}).items()]
+        wanted = [value_of(declared.fields[n], text) for n, text in (rule.when or {}).items()]
         columns = [values.get(name) or (None,) * count for name in rule.names]
         for row, cells in enumerate(zip(*columns, strict=True)):
             if any(isinstance(cell, Flaw) for cell in cells):

@@ -131,7 +131,7 @@ class FieldSpec:
         filled: A blank cell is a problem where the file has the column.
         units: Units that its header may name beside it, normalised; None: any that does not
             scale the values.
-        words: What stands for a number or date to the number or date: `frei` is a fee of 0.
+        words: What stands for a number to the number: `frei` is a fee of 0.
         part: The day that a year alone, or a month and a year, means; None: they are no dates.
         past: Years of two digits are years that have been.
         title: As people call it.
@@ -162,7 +162,7 @@ class FieldSpec:
     blank: str | None = None
     filled: bool = False
     units: tuple[str, ...] | None = None
-    words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    words: Mapping[str, int | float] = field(default_factory=lambda: MappingProxyType({}))
     part: Literal["first", "last"] | None = None
     past: bool = False
     title: str = ""
@@ -268,8 +268,8 @@ class FieldSpec:
         }
 
     @cached_property
-    def meaning_of(self) -> Mapping[str, str]:
-        """Normalised word to the number or date that it means."""
+    def meaning_of(self) -> Mapping[str, int | float]:
+        """Normalised word to the number that it means."""
         return {normalise(word): meaning for word, meaning in self.words.items()}
 
 
