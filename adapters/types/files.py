@@ -43,7 +43,7 @@ from workflows.shared.declared_fields import (
     Surroundings,
     nearest,
 )
-from workflows.shared.declared_types import DeclaredType, PeopleField, PeopleType
+from workflows.shared.declared_types import DeclaredType, PeopleField, PeopleType, Source
 from workflows.shared.errors import RuleViolation
 
 GROUP: Final = "docflow.types"
@@ -131,7 +131,9 @@ def _read(text: str, place: str, model: type[_Type]) -> _Type:
     if not isinstance(file.value, dict):
         raise RuleViolation(f"{place}: line 1: a type begins with `name: my_table`")
     try:
-        return model.model_validate(file.value, extra="forbid", context=_surroundings())
+        declared = model.model_validate(file.value, extra="forbid", context=_surroundings())
+        declared.read_from(Source(place, file.line_of))
+        return declared
     except ValidationError as error:
         faults = [_fault(file, dict(each)) for each in error.errors(include_url=False)]
         shown = [f"{place}: line {line}: {said}" for line, said in sorted(faults)[:_FAULTS]]

@@ -9,12 +9,14 @@ import json
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     Field,
+    PrivateAttr,
     StringConstraints,
     ValidationInfo,
     model_validator,
@@ -56,6 +58,19 @@ RowCheck = Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
 """Takes the values of one row by field; gives each field that is wrong, with the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a declaration was read; that is no part of what it means.
+
+    Attributes:
+        file: Name of the file.
+        line_of: Line of the words and places that lead to a part.
+    """
+
+    file: str
+    line_of: Callable[[Sequence[str | int]], int]
+
+
 def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType"]) -> None:
     """See that every reference of a type leads somewhere.
 
@@ -70,35 +85,37 @@ def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType
         if field.to is None:
             continue
         target = known.get(field.to)
+        at = declared.at("fields", name, "to")
         if target is None:
             raise RuleViolation(
-                f"{declared.name}: {name} refers to the type {field.to}; {nearest(field.to, known)}"
+                f"{at}: {name} refers to the type {field.to}; {nearest(field.to, known)}"
             )
         if len(target.key) > 1:
             raise RuleViolation(
-                f"{declared.name}: {name} refers to {field.to}, whose key is "
+                f"{at}: {name} refers to {field.to}, whose key is "
                 f"{', '.join(target.key)}: a cell can name a row by one field alone"
             )
         if lacking := sorted(set(target.scope) - set(declared.scope)):
             raise RuleViolation(
-                f"{declared.name}: {name} refers to {field.to}, whose rows belong to "
+                f"{at}: {name} refers to {field.to}, whose rows belong to "
                 f"{lacking[0]}; add it to 'scope'"
             )
         is_file = target.target is not None and target.target.file is not None
         if is_file and target.name != declared.name:
             raise RuleViolation(
-                f"{declared.name}: {name} refers to {field.to}, whose rows go into files: docflow "
-                "cannot look them up there"
+                f"{at}: {name} refers to {field.to}, whose rows go into files: docflow cannot "
+                "look them up there"
             )
+        at = declared.at("fields", name, "unknown")
         if field.unknown == "create" and target.target is not None:
             raise RuleViolation(
-                f"{declared.name}: {name} cannot create rows of {field.to}, which are in a table "
-                "of yours; use 'ask' or 'refuse'"
+                f"{at}: {name} cannot create rows of {field.to}, which are in a table of yours; "
+                "use 'ask' or 'refuse'"
             )
         others = [n for n, each in target.fields.items() if each.required and n not in target.key]
         if field.unknown == "create" and others:
             raise RuleViolation(
-                f"{declared.name}: {name} cannot create rows of {field.to}, which need "
+                f"{at}: {name} cannot create rows of {field.to}, which need "
                 f"{', '.join(others)}; use 'ask' or 'refuse'"
             )
 
@@ -140,6 +157,21 @@ class DeclaredType(DeclaredPart):
 
     target: DeclaredTarget | None = None
     """Where rows go; into a table of docflow's when absent."""
+
+    _source: Source | None = PrivateAttr(default=None)
+
+    def read_from(self, source: Source) -> None:
+        """Remember where it was read."""
+        self._source = source
+
+    def at(self, *path: str | int) -> str:
+        """Where a part of it stands: file and line if it was read from a file, else its name."""
+        if self._source is None:
+            return self.name
+        return f"{self._source.file}: line {self._source.line_of(path)}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeclaredType) and self.digest == other.digest
 
     @model_validator(mode="after")
     def _names_are_fields(self) -> Self:
