@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, get_args
 from zoneinfo import available_timezones
 
 import yaml
@@ -23,9 +23,27 @@ from pydantic import ValidationError
 from adapters.files.yaml_files import YamlFile, read_yaml
 from adapters.installed import installed
 from adapters.types.checks import why_missing
+from adapters.types.countries import country_names
 from workflows.shared.contracts import problem_text
-from workflows.shared.declared_fields import DeclaredField, DeclaredRule, Fault, nearest
-from workflows.shared.declared_types import DeclaredType, PeopleField, PeopleType
+from workflows.shared.declared_fields import (
+    COLUMN,
+    DATABASE,
+    DAYS_KEPT,
+    LANGUAGE,
+    NAME,
+    NAME_CHARACTERS,
+    OTHER_TABLE,
+    OWN_TABLE,
+    SOME_TEXT,
+    DeclaredField,
+    DeclaredRule,
+    DeclaredTarget,
+    Fault,
+    Role,
+    Surroundings,
+    nearest,
+)
+from workflows.shared.declared_types import DeclaredType, PeopleField, PeopleType, Source
 from workflows.shared.errors import RuleViolation
 
 GROUP: Final = "docflow.types"
@@ -40,9 +58,7 @@ _MESSAGES: Final = MappingProxyType(
         "string_type": "a text is expected here; write one value",
         "dict_type": _LINES,
         "model_type": _LINES,
-        "tuple_type": "a list is expected here; write [first, second]",
-        "bool_parsing": "{input!r} is neither true nor false; write true or false",
-        "bool_type": "is neither true nor false; write true or false",
+        "bool_type": "{input!r} is neither true nor false; write true or false",
         "int_parsing": "{input!r} is no whole number; write one",
         "int_type": "a whole number is expected here; write one",
         "greater_than_equal": "{input} is too small; write {ge} or more",
@@ -56,15 +72,27 @@ _MESSAGES: Final = MappingProxyType(
 """Error of pydantic to what is said of it, with what it knows of the error."""
 _PATTERNS: Final = MappingProxyType(
     {
-        "currency": "write three capital letters: EUR",
-        "table": "write `schema.table` in small letters",
-        "retention": "write a number of days: `400 days`",
-        "aliases": "write two small letters for the language: de",
+        NAME: f"write small letters, digits and _, a letter first; {NAME_CHARACTERS} at most",
+        OTHER_TABLE: "write `schema.table` in small letters",
+        OWN_TABLE: "write `schema.table`",
+        DAYS_KEPT: "write a number of days: `400 days`",
+        LANGUAGE: "write two small letters for the language: de",
+        DATABASE: "write a name of DOCFLOW_TYPE_DATABASES: small letters, digits and -, a letter "
+        "first",
+        COLUMN: "write a name that your database takes",
+        SOME_TEXT: "write a text, or remove it",
     }
 )
-"""Word to what is written there; any other is a name."""
+"""Pattern to what is written there."""
+_LISTS: Final = MappingProxyType(
+    {
+        "may_import": f"[operator]; known are {', '.join(sorted(get_args(Role)))}",
+        "compare": '[net, "<=", gross]',
+        "period": "[first_day, last_day]",
+    }
+)
+"""Word to the list that is written there."""
 _Type = TypeVar("_Type", bound=DeclaredType)
-_NAME: Final = "write small letters, digits and _, a letter first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +131,8 @@ def _read(text: str, place: str, model: type[_Type]) -> _Type:
     if not isinstance(file.value, dict):
         raise RuleViolation(f"{place}: line 1: a type begins with `name: my_table`")
     try:
-        declared = model.model_validate(_without_blanks(file.value), extra="forbid")
-        _check_zones(file, declared, place)
-        _check_installed(file, declared, place)
+        declared = model.model_validate(file.value, extra="forbid", context=_surroundings())
+        declared.read_from(Source(place, file.line_of))
         return declared
     except ValidationError as error:
         faults = [_fault(file, dict(each)) for each in error.errors(include_url=False)]
@@ -115,35 +142,9 @@ def _read(text: str, place: str, model: type[_Type]) -> _Type:
         raise RuleViolation("\n".join(shown)) from error
 
 
-def _check_zones(file: YamlFile, declared: DeclaredType, place: str) -> None:
-    for name, field in declared.fields.items():
-        if field.zone is not None and field.zone not in available_timezones():
-            line = file.line_of(("fields", name, "zone"))
-            raise RuleViolation(
-                f"{place}: line {line}: fields.{name}.zone: {field.zone!r} is no time zone; "
-                "write one like Europe/Berlin"
-            )
-
-
-def _check_installed(file: YamlFile, declared: DeclaredType, place: str) -> None:
-    for number, name in enumerate(declared.checks):
-        if (reason := why_missing(name)) is not None:
-            line = file.line_of(("checks", number))
-            raise RuleViolation(f"{place}: line {line}: checks.{number + 1}: {reason}")
-
-
-def _without_blanks(value: Any) -> Any:
-    """A word with nothing behind it is as good as none, but for a field, which has defaults."""
-    if isinstance(value, list):
-        return [_without_blanks(each) for each in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    words = cast("dict[str, Any]", value)
-    found = {word: _without_blanks(each) for word, each in words.items() if each is not None}
-    if isinstance(fields := words.get("fields"), dict):
-        every = cast("dict[str, Any]", fields)
-        found["fields"] = {name: _without_blanks(each or {}) for name, each in every.items()}
-    return found
+@cache
+def _surroundings() -> Surroundings:
+    return Surroundings(country_names(), available_timezones(), why_missing)
 
 
 def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
@@ -155,9 +156,10 @@ def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
         path += fault.path
     given = error["input"]
     if kind == "string_pattern_mismatch":
-        word = path[-2] if path[-2:-1] == ("aliases",) else path[-1]
-        cure = _NAME if path == ("table",) else _PATTERNS.get(word, _NAME)
-        said = f"{given!r} is not possible; {cure}"
+        said = f"{given!r} is not possible; {_PATTERNS[context['pattern']]}"
+    elif kind == "tuple_type" or (kind == "dict_type" and path[-1] in ("aliases", "choices")):
+        listed = f"[{given}]" if isinstance(given, str) else "[first, second]"
+        said = f"a list is expected here; write {_LISTS.get(str(path[-1]), listed)}"
     elif kind == "literal_error":
         choices = re.findall("'([^']+)'", context["expected"])
         said = f"{given!r} is not known here; {nearest(str(given), choices)}"
@@ -177,10 +179,8 @@ def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
 
 def _words_at(path: Sequence[Any]) -> Sequence[str]:
     """The words that are known at a place of a declaration."""
-    if len(path) == 2 and path[0] in ("fields", "rules"):
-        model = DeclaredField if path[0] == "fields" else DeclaredRule
-        return list(model.model_fields)
-    return list(DeclaredType.model_fields)
+    models = {"fields": DeclaredField, "rules": DeclaredRule, "target": DeclaredTarget}
+    return list(models.get(path[0] if path else "", DeclaredType).model_fields)
 
 
 def types_in(folder: Path | Traversable) -> Iterator[TypeFile]:
@@ -250,10 +250,3 @@ def type_text(declared: DeclaredType) -> str:
     """A declaration as a file."""
     content = json.loads(declared.canonical)
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
-
-
-def schema_text() -> str:
-    """The JSON Schema of type files."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    schema |= DeclaredType.model_json_schema()
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -240,11 +240,14 @@ def refuse_own(declared: DeclaredType) -> None:
         RuleViolation: docflow has a type or a table of that name.
     """
     if declared.name in own_types():
-        raise RuleViolation(f"{declared.name} is a type of docflow's own; choose another name")
+        at = declared.at("name")
+        raise RuleViolation(
+            f"{at}: {declared.name} is a type of docflow's own; choose another name"
+        )
     if declared.table_name in metadata.tables:
         raise RuleViolation(
-            f"{declared.name}: {declared.table_name} is a table of docflow's own; write `table:` "
-            "with another name"
+            f"{declared.at('table')}: {declared.table_name} is a table of docflow's own; write "
+            "`table:` with another name"
         )
 
 
@@ -258,15 +261,15 @@ def _refuse_other_table(
     """
     if before is not None and before.table_name != declared.table_name:
         raise RuleViolation(
-            f"{declared.name}: its rows are in {before.table_name}, and would not be seen any "
-            f"more; write 'table: {before.table_name}', or declare a type of another name"
+            f"{declared.at('table')}: its rows are in {before.table_name}, and would not be seen "
+            f"any more; write 'table: {before.table_name}', or declare a type of another name"
         )
     for other in known.values():
         if other.name not in (declared.name, *builtin_types()) and (
             other.table_name == declared.table_name
         ):
             raise RuleViolation(
-                f"{declared.name}: the table {declared.table_name} is that of the type "
+                f"{declared.at('table')}: the table {declared.table_name} is that of the type "
                 f"{other.name}; choose another one"
             )
 
@@ -380,14 +383,14 @@ async def _check_tables(
         )
         if not columns:
             raise RuleViolation(
-                f"{declared.name}: {name}: there is no table or view {field.table}; make it, or "
-                "correct 'table'"
+                f"{declared.at('fields', name, 'table')}: {name}: there is no table or view "
+                f"{field.table}; make it, or correct 'table'"
             )
         for word, column in (("row_key", field.row_key), ("label", field.label)):
             if column is not None and column not in columns:
                 raise RuleViolation(
-                    f"{declared.name}: {name}: {field.table} has no column {column}; correct "
-                    f"{word!r}: {nearest(column, columns)}"
+                    f"{declared.at('fields', name, word)}: {name}: {field.table} has no column "
+                    f"{column}; correct {word!r}: {nearest(column, columns)}"
                 )
 
 

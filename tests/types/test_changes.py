@@ -193,7 +193,7 @@ async def test_an_open_run_parks_if_its_column_went(
 async def test_a_run_parks_if_the_view_of_a_reference_went(installation: Installation) -> None:
     visits = tools("site: {kind: reference, table: sites, row_key: id, label: name}")
     for sql, said in (
-        ("SELECT 1", r"tools: site: there is no table or view sites; make it"),
+        ("SELECT 1", r"line \d+: site: there is no table or view sites; make it"),
         ("CREATE VIEW sites AS SELECT 7 AS id, 'N' AS nam", r"has no column name; .*'nam'"),
         ("ALTER VIEW sites RENAME COLUMN id TO ids", r"has no column id"),
     ):

@@ -123,11 +123,25 @@ def test_removing_a_type_tells_where_its_rows_stay(
     assert removed == f"tools is out of force; {left}\n"
 
 
-@pytest.mark.parametrize("command", ["check {file} {sample}", "new events --from {sample}"])
-def test_names_of_docflows_own_types_are_refused(tmp_path: Path, command: str) -> None:
+def test_each_fault_of_a_file_is_told_in_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "tools.yaml"
+    file.write_text("name: tools\nkey: [code]\nfields:\n  code: {}\ntitel: x\n")
+    done = run_docflow("types", "check", str(file), str(file))
+    assert done.stderr.splitlines() == [
+        "docflow: tools.yaml: line 1: title: is missing; add it",
+        "docflow: tools.yaml: line 5: titel: is not known here; did you mean 'title'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [("check {file} {sample}", "events.yaml"), ("new events --from {sample}", "draft")],
+)
+def test_names_of_docflows_own_types_are_refused(tmp_path: Path, command: str, place: str) -> None:
     file, sample = tmp_path / "events.yaml", tmp_path / "events.csv"
     file.write_text(TOOLS.replace("tools", "events"))
     sample.write_text("code\nA\n")
     done = run_docflow("types", *command.format(file=file, sample=sample).split())
     assert done.exit_code == 1
-    assert "events is a type of docflow's own; choose another name" in done.output
+    said = f"{place}: line 2: events is a type of docflow's own; choose another name"
+    assert said in done.output

@@ -1,11 +1,14 @@
 """Drafts of types: what a sample shows, and what a draft asks about."""
 
+import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from activities.imports.type_drafts import check, draft
 from adapters.types.files import read_type
+from workflows.shared.errors import InvalidDocument
 
 CUSTOMERS = """Customers 2025;;;;;
 As of:;04.03.2025;;;;
@@ -81,10 +84,26 @@ def test_a_draft_shows_what_its_sample_holds(
             id="one in ten",
         ),
         pytest.param(
-            ["2025-01-31", "2025-02-28", "?"],
-            "text  # nearly date, but for '?' in line 4",
+            ["2025-01-31", "2025-02-28", "soon"],
+            "text  # nearly date, but for 'soon' in line 4",
             id="one in three",
         ),
+        pytest.param(["2025-01-31", "2025-02-28", "?"], "date", id="a blank among dates"),
+        pytest.param(["-", "-", "-"], "text  # the sample has no value for it", id="blanks alone"),
+        pytest.param(["1.250,00", "980,00", "-"], "decimal", id="whole numbers with cents"),
+        pytest.param(["1.250,00 €", "980,00 €", "-"], "money", id="amounts with a sign"),
+        pytest.param(
+            ["1:30", "2:45"],
+            "time  # a time of day, or a duration? Then add clock: hh:mm or mm:ss",
+            id="times that may be durations",
+        ),
+        pytest.param(
+            ["Open", "open", "OPEN", "done", "done", "done"],
+            "choice  # the sample has these values; are there others?",
+            id="words that differ in case",
+        ),
+        pytest.param(["+", "-", "+", "+"] * 3, "code", id="signs"),
+        pytest.param(["x" * 300] * 6, "text", id="one long remark"),
         pytest.param(
             [*map(str, range(196)), "a", "b", "c", "d"],
             "text  # nearly integer, but for 'a' in line 198, 'b' in line 199, 'c' in line 200"
@@ -109,3 +128,80 @@ def test_a_draft_names_cells_of_another_kind(tmp_path: Path, cells: list[str], w
     said = f"{kind}  {comment}".strip()
     assert said == wanted, made
     read_type(made, "things.yaml")
+
+
+HEADERS = (
+    *(
+        "No",
+        "Name",
+        "NAME",
+        "Project ID",
+        "%",
+        "x" * 130,
+        "x" * 140,
+        "日本",
+        "Column 2",
+        "1",
+        "null",
+    ),
+    *("sequence", "Größe", "Groesse", "Preis (€)", 'a: "b" #c', "yes", "created_at", "a\nb", "Nr."),
+)
+COLUMNS = (
+    ["1", "2", "3", "4", "5", "6"],
+    ["Anna Long", "Ben", "Anna Long", "", "Cem", "Dan"],
+    ["1.250,00", "980,00", "3,5", "-", "1,00", "7,25"],
+    ["5 €", "6 €", "7 €", "8 €", "9 €", "10 €"],
+    ["-"] * 6,
+    ["n/a", "1", "2", "?", "3", "4"],
+    ["open", "Open", "done", "OPEN", "done", "open"],
+    ["x" * 300, "y" * 101, "z", "", "-", "x" * 300],
+    ["1:30", "2:45", "10:00", "0:10", "23:59", "7:15"],
+    ["26:30:00", "01:00:00", "", "00:10:00", "2:00:00", "3:00:00"],
+    ["03/04/2025", "05/06/2025", "", "01/02/2025", "07/08/2025", "09/10/2025"],
+    ["2025-01-31", "tbd", "2025-02-28", "", "2025-03-31", "2025-04-30"],
+    ["yes", "no", "yes", "", "no", "yes"],
+    ["+", "-", "+", "-", "+", "-"],
+    ["007", "008", "08 a", "", "009", "010"],
+    ["a@b.co", "c@d.co", "none", "e@f.co", "", "g@h.co"],
+    ["+49 30 123456", "030 123457", "", "030 123458", "030 123459", "030 1234567"],
+    ["10%", "12,5%", "13", "", "1%", "100%"],
+    ["3-Mar", "#N/A", "1e+12", "=1+1", "'x", '"'],
+    ["1", "1", "2", "2", "2", ""],
+)
+WIDE = [f"F{number}" for number in range(130)]
+
+
+@pytest.mark.parametrize("turn", range(len(HEADERS)))
+def test_a_draft_of_an_odd_file_is_a_type(tmp_path: Path, turn: int) -> None:
+    columns = [COLUMNS[(place + turn) % len(COLUMNS)] for place in range(len(HEADERS))]
+    _see_that_it_fits(tmp_path, HEADERS, columns)
+    _see_that_it_fits(tmp_path, HEADERS[turn : turn + 3], columns[turn : turn + 3])
+
+
+@pytest.mark.parametrize(
+    ("headers", "wanted"),
+    [
+        pytest.param(WIDE, "100 fields at most", id="too many columns"),
+        pytest.param(["No", "Name", "Name"], "'Name' is there twice", id="a double title"),
+        pytest.param(["%", "No", "°"], "'%' has no letter", id="titles without letters"),
+        pytest.param(["Project ID", "No", "x"], "project_id_:", id="a name of the scope"),
+    ],
+)
+def test_a_draft_says_what_is_left_out(tmp_path: Path, headers: list[str], wanted: str) -> None:
+    columns = [COLUMNS[0], COLUMNS[1], *[COLUMNS[3]] * (len(headers) - 2)]
+    assert wanted in _see_that_it_fits(tmp_path, headers, columns)
+
+
+def _see_that_it_fits(tmp_path: Path, headers: Sequence[str], columns: Sequence[list[str]]) -> str:
+    """The draft of a file, which takes each row of it or says why not."""
+    file = tmp_path / "sample.csv"
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        csv.writer(opened, delimiter=";").writerows([headers, *zip(*columns, strict=True)])
+    made = draft("things", file)
+    declared = read_type(made, "things.yaml")
+    try:
+        refused = [row for row in check(declared, file, tmp_path).rows if row.problems]
+        assert bool(refused) == ("would be rejected" in made), (refused, made)
+    except InvalidDocument as error:
+        assert f"# an import of the sample would be refused: {error}"[:200] in made
+    return made

@@ -12,10 +12,10 @@ from adapters.types.files import (
     TypeFile,
     builtin_types,
     read_type,
-    schema_text,
     type_text,
     types_in,
 )
+from adapters.types.schema import schema_text
 from workflows.shared.errors import RuleViolation
 
 FILES = Path(__file__).parent / "files"

@@ -362,7 +362,9 @@ async def test_a_label_of_two_rows_names_both_keys(
 
 async def test_a_type_that_refers_to_nothing_is_refused(installation: Installation) -> None:
     orders = read_type(ORDERS.replace("UNKNOWN", "ask"), "orders.yaml")
-    with pytest.raises(RuleViolation, match="refers to the type suppliers"):
+    with pytest.raises(
+        RuleViolation, match=r"orders\.yaml: line \d+: \w+ refers to the type suppliers"
+    ):
         await installation.types.plan(orders)
     needy = SUPPLIERS.replace("city: {}", "city: {required: true}")
     await installation.types.apply(read_type(needy, "suppliers.yaml"))

@@ -234,7 +234,7 @@ def schema(context: typer.Context) -> None:
     Example:
       docflow types schema > type.schema.json
     """
-    from adapters.types.files import schema_text
+    from adapters.types.schema import schema_text
 
     typer.echo(schema_text(), nl=False)
 

@@ -377,7 +377,9 @@ def _blank(field: FieldSpec) -> str | None:
     if field.is_needed:
         raise Unreadable("is missing")
     if field.filled:
-        raise Unreadable("is missing; number the lines of the same key from 1")
+        is_number = field.name == "sequence"
+        cure = "; number the lines of the same key from 1" if is_number else ""
+        raise Unreadable(f"is missing{cure}")
     return field.blank
 
 

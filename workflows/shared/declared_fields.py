@@ -1,26 +1,31 @@
 """The parts of a declared type: its fields, what must hold of its rows, and where they go."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
-from decimal import Decimal, InvalidOperation
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from workflows.shared.conversion import Flaw, read_cells
+from workflows.shared.currencies import ISO_4217
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import (
     LINE_CHARACTERS,
     NUMBERS,
+    Bound,
     ColumnKind,
     FieldSpec,
     normalise,
@@ -33,16 +38,62 @@ NAME_CHARACTERS: Final = 40
 MOST_FIELDS: Final = 100
 _ALIAS: Final = 100
 
-Name = Annotated[
-    str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", min_length=1, max_length=NAME_CHARACTERS)
-]
+NAME: Final = rf"^[a-z][a-z0-9_]{{0,{NAME_CHARACTERS - 1}}}$"
+LANGUAGE: Final = r"^[a-z]{2}$"
+DAYS_KEPT: Final = r"^[1-9][0-9]{0,4}( days?)?$"
+OTHER_TABLE: Final = r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$"
+DATABASE: Final = r"^[a-z][a-z0-9-]{0,39}$"
+SOME_TEXT: Final = r"\S"
+"""What texts of a declaration match."""
+
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 """What programs and tables call a type or a field: `invoice_lines`."""
-Title = Annotated[str, StringConstraints(min_length=1, max_length=80)]
-Alias = Annotated[str, StringConstraints(min_length=1, max_length=_ALIAS)]
-Days = Annotated[str, StringConstraints(pattern=r"^(1 day|[1-9][0-9]{0,4} days)$")]
+Title = Annotated[str, StringConstraints(pattern=SOME_TEXT, min_length=1, max_length=80)]
+Alias = Annotated[str, StringConstraints(pattern=SOME_TEXT, min_length=1, max_length=_ALIAS)]
 Role = Literal["mapper", "operator", "admin"]
 """People who may upload, by the role in their token."""
-Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")]
+Language = Annotated[str, StringConstraints(pattern=LANGUAGE)]
+
+
+def _in_days(text: str) -> str:
+    number = text.partition(" ")[0]
+    return f"{number} day{'' if number == '1' else 's'}"
+
+
+Days = Annotated[
+    str,
+    StringConstraints(pattern=DAYS_KEPT),
+    AfterValidator(_in_days),
+    Field(json_schema_extra={"minimum": 1, "maximum": 99_999}),
+]
+_TRUTHS: Final = MappingProxyType(
+    {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+)
+
+
+def _truth(given: Any) -> Any:
+    return _TRUTHS.get(given.lower(), given) if isinstance(given, str) else given
+
+
+Truth = Annotated[
+    bool,
+    Field(strict=True),
+    BeforeValidator(
+        _truth, json_schema_input_type=bool | Literal["true", "yes", "on", "false", "no", "off"]
+    ),
+]
+"""A truth value as YAML has it."""
+
+
+def _known_currency(code: str) -> str:
+    if code not in ISO_4217:
+        raise ValueError(f"{code!r} is no currency of ISO 4217; write its code, such as EUR")
+    return code
+
+
+Currency = Annotated[
+    str, AfterValidator(_known_currency), Field(json_schema_extra={"enum": [*sorted(ISO_4217)]})
+]
 
 Kind = Literal[
     "text",
@@ -64,49 +115,57 @@ Kind = Literal[
     "sequence",
     "section",
 ]
-"""How the cells of a column are read.
-
-text       free text; line breaks are part of it
-code       an identifier: leading zeros stay, and a cell 1200.0 reads `1200`
-integer    a whole number of 32 bits
-decimal    an exact number with up to 14 digits before and 6 behind the decimal point
-money      a decimal that may stand with a currency sign; `currency` says which one
-date       a day
-time       a time of day
-duration   hours:minutes:seconds; kept as milliseconds. `clock` says what two numbers are
-place      a place of a list of results: `3`, `3.`, `=3`, `T5`, `2nd`, `12/345`
-timestamp  a date with a time of day; `zone` says of which clock, if the cell does not
-boolean    yes or no, in several languages
-choice     one of `choices`
-email      a mail address
-phone      a telephone number, without the signs between its digits
-country    a country by its name or code; kept as the two letters of ISO 3166
-reference  a row of another table; `to` or `table` says which
-sequence   numbers the rows that have the same rest of the key, in the order of the file
-section    the headings above a row, unless the file has a column for it
-"""
-_COLUMN_KINDS: Final[Mapping[str, ColumnKind]] = MappingProxyType(
+"""How the cells of a column are read; see `KINDS`."""
+KINDS: Final[Mapping[str, tuple[ColumnKind, str]]] = MappingProxyType(
     {
-        "text": ColumnKind.TEXT,
-        "code": ColumnKind.CODE,
-        "integer": ColumnKind.INTEGER,
-        "decimal": ColumnKind.DECIMAL,
-        "money": ColumnKind.MONEY,
-        "date": ColumnKind.DATE,
-        "time": ColumnKind.TIME,
-        "duration": ColumnKind.DURATION,
-        "place": ColumnKind.PLACE,
-        "timestamp": ColumnKind.TIMESTAMP,
-        "boolean": ColumnKind.BOOLEAN,
-        "choice": ColumnKind.CHOICE,
-        "email": ColumnKind.MAIL,
-        "phone": ColumnKind.PHONE,
-        "country": ColumnKind.CHOICE,
-        "reference": ColumnKind.CODE,
-        "sequence": ColumnKind.INTEGER,
-        "section": ColumnKind.CODE,
+        "text": (ColumnKind.TEXT, "free text; line breaks are part of it"),
+        "code": (
+            ColumnKind.CODE,
+            "an identifier: leading zeros stay, and a cell 1200.0 reads `1200`",
+        ),
+        "integer": (ColumnKind.INTEGER, "a whole number of 32 bits"),
+        "decimal": (
+            ColumnKind.DECIMAL,
+            "an exact number with up to 14 digits before and 6 behind the decimal point",
+        ),
+        "money": (
+            ColumnKind.MONEY,
+            "a decimal that may stand with a currency sign; `currency` says which one",
+        ),
+        "date": (ColumnKind.DATE, "a day"),
+        "time": (ColumnKind.TIME, "a time of day"),
+        "duration": (
+            ColumnKind.DURATION,
+            "hours:minutes:seconds; kept as milliseconds. `clock` says what two numbers are",
+        ),
+        "place": (
+            ColumnKind.PLACE,
+            "a place of a list of results: `3`, `3.`, `=3`, `T5`, `2nd`, `12/345`",
+        ),
+        "timestamp": (
+            ColumnKind.TIMESTAMP,
+            "a date with a time of day; `zone` says of which clock, if the cell does not",
+        ),
+        "boolean": (ColumnKind.BOOLEAN, "yes or no, in several languages"),
+        "choice": (ColumnKind.CHOICE, "one of `choices`"),
+        "email": (ColumnKind.MAIL, "a mail address"),
+        "phone": (ColumnKind.PHONE, "a telephone number, without the signs between its digits"),
+        "country": (
+            ColumnKind.CHOICE,
+            "a country by its name or code; kept as the two letters of ISO 3166",
+        ),
+        "reference": (ColumnKind.CODE, "a row of another table; `to` or `table` says which"),
+        "sequence": (
+            ColumnKind.INTEGER,
+            "numbers the rows that have the same rest of the key, in the order of the file",
+        ),
+        "section": (
+            ColumnKind.CODE,
+            "the headings above a row, unless the file has a column for it",
+        ),
     }
 )
+"""Kind to how its cells are read, and what that means for people."""
 NUMBER_KINDS: Final = frozenset({"integer", "decimal", "money"})
 _BOUNDED: Final = NUMBER_KINDS | {"date", "duration", "place"}
 _WRITTEN: Final = frozenset({"text", "code", "email"})
@@ -114,7 +173,10 @@ KEY_KINDS: Final = frozenset(
     {"code", "text", "integer", "date", "choice", "email", "country", "sequence", "section"}
 )
 """Kinds that a part of a natural key may have."""
-_ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+ORDERED_KINDS: Final = _BOUNDED | {"time", "timestamp"}
+"""Kinds of which one value is less than another one."""
+_MAY_BE_EMPTY: Final = frozenset({"text", "code", "choice", "email", "phone", "country"})
+ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "choices": frozenset({"choice"}),
         "currency": frozenset({"money"}),
@@ -131,9 +193,29 @@ _ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "pattern": _WRITTEN,
         "max_length": _WRITTEN,
         "units": NUMBER_KINDS | {"code", "duration"},
+        "words": NUMBER_KINDS | {"place"},
+        "part": frozenset({"date"}),
+        "default": frozenset(KINDS) - {"sequence", "section"},
     }
 )
 """Words that only fields of these kinds have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a declaration is checked against when a file is read; the context of its validation.
+
+    A version that the database keeps was checked then, and has no context.
+
+    Attributes:
+        countries: Two letters of ISO 3166 to the other ways to write a country.
+        zones: Time zones.
+        why_missing: Says why a check cannot be run here; None: it can.
+    """
+
+    countries: Mapping[str, Sequence[str]]
+    zones: Collection[str]
+    why_missing: Callable[[str], str | None]
 
 
 class DeclaredPart(BaseModel):
@@ -146,6 +228,19 @@ class DeclaredPart(BaseModel):
         use_attribute_docstrings=True,
         json_schema_extra={"additionalProperties": False},
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: Any) -> Any:
+        """A word with nothing behind it is as good as none."""
+        if not isinstance(given, dict):
+            return given
+        words = cast("dict[str, Any]", given)
+        return {
+            word: value
+            for word, value in words.items()
+            if value is not None or word not in cls.model_fields
+        }
 
 
 class Fault(ValueError):
@@ -168,9 +263,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(words)}"
 
 
-Plain = str | int | float | None
-_Aliases = tuple[Alias, ...] | dict[Language, tuple[Alias, ...]]
-_Choices = tuple[Alias, ...] | dict[Alias, tuple[Alias, ...] | None]
+_Aliases = tuple[Alias, ...] | Annotated[dict[Language, tuple[Alias, ...]], Field(max_length=30)]
+_Choices = (
+    Annotated[tuple[Alias, ...], Field(max_length=1_000)]
+    | Annotated[dict[Alias, tuple[Alias, ...] | None], Field(max_length=1_000)]
+)
 """How people write these words; see the fields."""
 
 
@@ -180,61 +277,60 @@ class DeclaredField(DeclaredPart):
     kind: Kind = "text"
     title: Title | None = None
     """What people call it; its name with spaces when absent."""
-    required: bool = False
+    required: Truth = False
     """If a cell is blank, its row is rejected. If a file lacks the column, it is refused."""
     aliases: dict[Language, tuple[Alias, ...]] = Field(default_factory=dict, max_length=30)
     """Other headers that mean it, by language; a plain list is of any language."""
     choices: dict[Alias, tuple[Alias, ...]] = Field(default_factory=dict, max_length=1_000)
     """Value to the other ways to write it."""
     minimum: str | None = Field(default=None, max_length=40)
+    """Smallest value, written as a cell is; of a duration `01:30:00`, or seconds."""
     maximum: str | None = Field(default=None, max_length=40)
+    """Largest value."""
     pattern: str | None = Field(default=None, max_length=500)
     """Regular expression that the whole text matches. It runs on an engine that needs linear time:
     it has no look-around and no back references."""
     max_length: int | None = Field(default=None, ge=1, le=100_000)
     """Characters; 100 for a code and 255 for a text when absent."""
     default: str | None = Field(default=None, max_length=255)
-    """What a blank cell means; empty: an empty text, so that a part of a key may be blank."""
+    """What a blank cell means; `""`: an empty text, so that a part of a key may be blank."""
     units: tuple[Alias, ...] | None = Field(default=None, max_length=50)
     """Units that its header may name beside it; any that does not scale the values when absent."""
     blanks: tuple[Alias, ...] = Field(default=(), max_length=100)
     """Texts that count as a blank cell, beside those that always do."""
-    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] | None = None
+    currency: Currency | None = None
+    """Currency of its amounts: `EUR`; a cell that names another one is rejected."""
     zone: str | None = Field(default=None, max_length=64)
+    """Time zone of cells that name none: `Europe/Berlin`; they are kept in UTC."""
     clock: Literal["hh:mm", "mm:ss"] | None = None
     """What two numbers with a colon are, such as `1:30`; a cell that says so is rejected when
     absent."""
     to: Name | None = None
     """The declared type that it refers to, by that type's key."""
-    table: Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$")] | (
-        None
-    ) = None
+    table: Annotated[str, StringConstraints(pattern=OTHER_TABLE)] | None = None
     """The table or view that it refers to, with its schema unless that is `public`."""
     row_key: Name | None = None
     """The column of `table` that is stored."""
     label: Name | None = None
     """The column of `table` that people write; `row_key` when absent."""
     unknown: Literal["ask", "create", "refuse"] | None = None
-    """What happens to a value that the other table does not hold; `ask` when absent. Without a
-    person, `ask` refuses the row."""
-    words: dict[Alias, str] = Field(default_factory=dict, max_length=100)
-    """Words that stand for a number or date: `today`, `dozen`."""
+    """What happens to a value that the other table does not hold; `ask` when absent. An import of
+    a message parks until the row is there, and an upload asks its person. `create` makes a row
+    that holds the key alone. `refuse` rejects the row."""
+    words: dict[Alias, Alias] = Field(default_factory=dict, max_length=100)
+    """Words that stand for a number: `free: 0`, `dozen: 12`."""
     part: Literal["first", "last"] | None = None
-    """Which day of a month or year a date means that names no day."""
-    past: bool = False
+    """Which day is meant by a year, or by a month and a year: `2025`, `March 2025`. They are no
+    dates when absent."""
+    past: Truth = False
     """Years of two digits are years that have been, as of a date of birth."""
     examples: tuple[Alias, ...] = Field(default=(), max_length=10)
     """Cells that are right, for the template of uploads."""
 
-    filled: bool = False
+    filled: Truth = False
     """A blank cell is a problem, if the file has the column."""
     was: Name | None = None
     """Its earlier name: `apply` renames the column, and its values stay."""
-
-    @field_validator("minimum", "maximum", "default", mode="before", json_schema_input_type=Plain)
-    @classmethod
-    def _as_text(cls, given: Any) -> Any:
-        return str(given) if type(given) in (int, float, date, Decimal) else given
 
     @field_validator("aliases", mode="before", json_schema_input_type=_Aliases)
     @classmethod
@@ -253,54 +349,87 @@ class DeclaredField(DeclaredPart):
             return {name: spellings or () for name, spellings in choices.items()}
         return given
 
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_blank(cls, given: Any) -> Any:
+        return {} if given is None else given
+
     @model_validator(mode="after")
-    def _has_words_of_its_kind(self) -> Self:
-        for word, kinds in _ONLY.items():
-            is_said = getattr(self, word) != type(self).model_fields[word].get_default(
-                call_default_factory=True
-            )
-            if is_said and self.kind not in kinds:
+    def _holds_values(self, info: ValidationInfo) -> Self:
+        known: Surroundings | None = info.context
+        for word in self.model_fields_set & ONLY.keys():
+            if self.kind not in ONLY[word]:
+                kinds = " or ".join(sorted(ONLY[word]))
+                said = f"of kind {kinds}" if word != "default" else "that a file fills"
                 raise Fault(
-                    f"is a word of fields of kind {' or '.join(sorted(kinds))}, and this one is "
-                    f"of kind {self.kind}; remove it or change the kind",
+                    f"is a word of fields {said}, and this one is of kind {self.kind}; remove it "
+                    "or change the kind",
                     word,
                 )
+        if self.kind == "choice" and not self.choices:
+            raise Fault("choice needs 'choices'; write `choices: [first, second]`", "kind")
+        if self.kind == "reference":
+            self._check_reference()
         if self.pattern is not None:
             try:
                 compiled_pattern(self.pattern)
             except RuleViolation as error:
                 raise Fault(str(error), "pattern") from error
+        if known is not None and self.zone is not None and self.zone not in known.zones:
+            raise Fault(f"{self.zone!r} is no time zone; write one like Europe/Berlin", "zone")
+        self._check_choices()
+        bounds = [_bound(self, word) for word in ("minimum", "maximum")]
+        if None not in bounds and cast(Any, bounds[0]) > bounds[1]:
+            raise Fault(f"{self.minimum} is more than the maximum {self.maximum}", "minimum")
+        self._check_words()
+        countries = None if known is None else known.countries
+        if self.default is not None and self.required:
+            raise Fault("a required field has none; remove it or 'required'", "default")
+        if self.default == "" and self.kind not in _MAY_BE_EMPTY:
+            raise Fault(
+                f"is empty, and a value of kind {self.kind} is not; write a value or remove it",
+                "default",
+            )
+        if self.default:
+            value_of(self, self.default, "default", countries=countries)
+        for place, example in enumerate(self.examples if known or self.kind != "country" else ()):
+            _read(field_spec("", _bare(self), countries), example, "examples", place)
+        return self
+
+    def _check_choices(self) -> None:
+        """See that each text means one thing, and that docflow can tell it from the others."""
         spelled: dict[str, str] = {}
         for choice, spellings in self.choices.items():
             for each in (choice, *spellings):
+                if not normalise(each):
+                    raise Fault(
+                        f"{each!r} has no letter and no digit; write a word", "choices", choice
+                    )
                 if spelled.setdefault(normalise(each), choice) != choice:
                     raise Fault(
                         f"{each!r} means {spelled[normalise(each)]!r} and {choice!r}; remove it "
                         "from one of them",
                         *("choices", choice),
                     )
-        if self.kind == "choice" and not self.choices:
-            raise Fault("choice needs 'choices'; write `choices: [first, second]`", "kind")
-        if self.kind == "reference":
-            self._check_reference()
-        bounds = [
-            _bound(word, getattr(self, word), self.column_kind) for word in ("minimum", "maximum")
-        ]
-        if None not in bounds and cast(Any, bounds[0]) > bounds[1]:
-            raise Fault(f"{self.minimum} is more than the maximum {self.maximum}", "minimum")
-        if self.default is not None:
-            if self.required:
-                raise Fault("a required field has none; remove it or 'required'", "default")
-            try:
-                value_of("default", self, self.default)
-            except ValueError as error:
-                raise Fault(str(error), "default") from error
-        for place, example in enumerate(self.examples):
-            try:
-                value_of("examples", self, example)
-            except ValueError as error:
-                raise Fault(str(error), "examples", place) from error
-        return self
+        meant = {*spelled, *map(normalise, self.words)}
+        for place, each in enumerate(self.blanks):
+            if normalise(each) in meant:
+                word = "choices" if self.choices else "words"
+                raise Fault(f"{each!r} is in '{word}' as well; remove one of them", "blanks", place)
+
+    def _check_words(self) -> None:
+        """See that words mean numbers of the field, and are none."""
+        plain = field_spec("", _bare(self).model_copy(update={"words": {}}))
+        meant: dict[str, str] = {}
+        for word, meaning in self.words.items():
+            if not normalise(word):
+                raise Fault(f"{word!r} has no letter and no digit; write a word", "words", word)
+            if meant.setdefault(normalise(word), meaning) != meaning:
+                raise Fault(f"{word!r} is there twice; remove one of them", "words", word)
+            value = read_text(plain, word)
+            if value is not None and not isinstance(value, Flaw):
+                raise Fault(f"{word!r} is a number already; remove it", "words", word)
+            _read(plain, meaning, "words", word)
 
     def _check_reference(self) -> None:
         if (self.to is None) == (self.table is None):
@@ -324,7 +453,7 @@ class DeclaredField(DeclaredPart):
     @property
     def column_kind(self) -> ColumnKind:
         """How cells are read."""
-        return _COLUMN_KINDS[self.kind]
+        return KINDS[self.kind][0]
 
     @property
     def every_alias(self) -> tuple[str, ...]:
@@ -361,6 +490,8 @@ class DeclaredRule(DeclaredPart):
             )
         if (self.required is None) != (self.when is None):
             raise Fault("'required' and 'when' belong together; write both")
+        if len(set(self.names)) < len(self.names):
+            raise Fault("names a field twice; remove one of them")
         return self
 
     @property
@@ -387,16 +518,18 @@ class DeclaredRule(DeclaredPart):
 
 NOT_STORED: Final = "-"
 """Stands for the column of a scope that a table of yours does not have."""
-_Column = Annotated[str, StringConstraints(pattern=r"^[^\x00\x01]+$", max_length=63)]
+COLUMN: Final = r"^[^\x00\x01]+$"
+_Column = Annotated[str, StringConstraints(pattern=COLUMN, max_length=63)]
 _PART: Final = r"[^.\x00\x01]{1,63}"
+OWN_TABLE: Final = rf"^({_PART}\.)?{_PART}$"
 
 
 class DeclaredTarget(DeclaredPart):
     """Where rows go, if that is not a table of docflow's: a table of yours, or a file."""
 
-    database: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] | None = None
+    database: Annotated[str, StringConstraints(pattern=DATABASE)] | None = None
     """The database of `table`: a name in `DOCFLOW_TYPE_DATABASES`; docflow's own when absent."""
-    table: Annotated[str, StringConstraints(pattern=rf"^({_PART}\.)?{_PART}$")] | None = None
+    table: Annotated[str, StringConstraints(pattern=OWN_TABLE)] | None = None
     """A table of yours, with its schema unless that is `public`. docflow never changes it."""
     columns: dict[Name, _Column] = Field(default_factory=dict, max_length=MOST_FIELDS + 8)
     """Field to its column in `table`, where the names differ. If the table has no column for a
@@ -433,19 +566,64 @@ class DeclaredTarget(DeclaredPart):
         return None if found == NOT_STORED else found
 
 
-def value_of(name: str, field: DeclaredField, text: str) -> Any:
-    """A text of a declaration as a value of its field, read as a cell is.
+def read_text(spec: FieldSpec, text: str) -> Any:
+    """Read a text of a declaration as a cell of its field is read.
+
+    Returns:
+        A value, None for a blank, or a `Flaw`.
+    """
+    values, _ = read_cells(spec, [text], Notation.POINT if spec.kind in NUMBERS else None)
+    return values[0]
+
+
+def _read(spec: FieldSpec, text: str, *path: str | int) -> Any:
+    """Read the value that stands at a place of a declaration.
 
     Raises:
-        ValueError: The field cannot read it.
+        Fault: The field cannot read it, or reads a blank.
     """
-    if text == "" or field.kind == "country":
-        return text
-    spec = field_spec(name, field.model_copy(update={"default": None}))
-    values, _ = read_cells(spec, [text], Notation.POINT if spec.kind in NUMBERS else None)
-    if isinstance(values[0], Flaw):
-        raise ValueError(f"{text!r} {values[0].reason}")
-    return values[0]
+    value = read_text(spec, text)
+    if isinstance(value, Flaw):
+        example = _EXAMPLES.get(spec.kind) if value.reason.startswith("is not a") else None
+        cure = f"; write one like {example}" if example and ";" not in value.reason else ""
+        raise Fault(f"{text!r} {value.reason}{cure}", *path)
+    if value is None:
+        raise Fault(f"{text!r} means a blank cell; write a value or remove it", *path)
+    return value
+
+
+_EXAMPLES: Final[Mapping[ColumnKind, str]] = MappingProxyType(
+    {ColumnKind.INTEGER: "12", ColumnKind.DECIMAL: "12.5", ColumnKind.MONEY: "12.50"}
+)
+
+
+def _bare(field: "DeclaredField") -> "DeclaredField":
+    """A field in which a blank cell is a blank."""
+    return field.model_copy(update={"default": None, "required": False, "filled": False})
+
+
+def value_of(
+    field: "DeclaredField",
+    text: str,
+    *path: str | int,
+    countries: Mapping[str, Sequence[str]] | None = None,
+) -> Any:
+    """Return the value that a text of a declaration means.
+
+    Args:
+        field: Whose value it is.
+        text: Written as in a cell; a country by its two letters.
+        path: Where it stands.
+        countries: As for `field_spec`; None: they were checked when the file was read.
+
+    Raises:
+        Fault: The field cannot read it, or reads a blank.
+    """
+    if field.kind != "country":
+        return _read(field_spec("", _bare(field)), text, *path)
+    if countries is not None and text not in countries:
+        raise Fault(f"{text!r} is no code of a country; write its two letters, such as DE", *path)
+    return text
 
 
 def field_spec(
@@ -459,23 +637,22 @@ def field_spec(
         countries: Two letters of ISO 3166 to other names, for fields of kind country.
 
     Raises:
-        ValueError: A bound is no value of its kind.
+        Fault: A bound is no value of its kind.
     """
-    kind = field.column_kind
     is_sequence = field.kind == "sequence"
     return FieldSpec(
         name,
-        kind,
+        field.column_kind,
         field.required,
         field.every_alias,
         max_length=field.max_length or _LONGEST.get(field.kind),
-        minimum=1 if is_sequence else _bound("minimum", field.minimum, kind),
-        maximum=_bound("maximum", field.maximum, kind),
+        minimum=1 if is_sequence else _bound(field, "minimum"),
+        maximum=_bound(field, "maximum"),
         choices=(countries or {}) if field.kind == "country" else field.choices,
-        blank=_blank(name, field),
+        blank=_blank(field),
         filled=field.filled or is_sequence,
         units=field.units,
-        words=field.words,
+        words=_words(field),
         part=field.part,
         past=field.past,
         examples=field.examples,
@@ -488,28 +665,35 @@ def field_spec(
     )
 
 
-def _blank(name: str, field: DeclaredField) -> Any:
-    if field.kind == "section":
-        return ""
-    return None if field.default is None else value_of(name, field, field.default)
-
-
 _LONGEST: Final[Mapping[str, int]] = MappingProxyType({"section": LINE_CHARACTERS})
 
 
-def _bound(word: str, text: str | None, kind: ColumnKind) -> int | Decimal | date | None:
-    """A bound as a value of its kind; of a duration in milliseconds, given in seconds."""
+def _blank(field: DeclaredField) -> Any:
+    if field.kind == "section":
+        return ""
+    return value_of(field, field.default) if field.default else field.default
+
+
+def _words(field: DeclaredField) -> Mapping[str, int | float]:
+    """Words of a field as cells of a spreadsheet, which no decimal comma changes."""
+    if not field.words:
+        return {}
+    spec = field_spec("", _bare(field).model_copy(update={"words": {}}))
+    values = {word: _read(spec, meaning) for word, meaning in field.words.items()}
+    return {word: int(n) if n == int(n) else float(n) for word, n in values.items()}
+
+
+def _bound(field: DeclaredField, word: Literal["minimum", "maximum"]) -> Bound | None:
+    """A bound as a value of its field; of a duration in milliseconds.
+
+    Raises:
+        Fault: It is no value of the field.
+    """
+    text: str | None = getattr(field, word)
     if text is None:
         return None
-    try:
-        if kind is ColumnKind.DATE:
-            return date.fromisoformat(text)
-        if kind is ColumnKind.INTEGER:
-            return int(text)
-        if kind is ColumnKind.DURATION:
-            return int(Decimal(text) * 1000)
-        number = Decimal(text)
-        return int(number) if number == number.to_integral_value() else number
-    except (ValueError, InvalidOperation, OverflowError) as error:
-        written = "2025-03-04" if kind is ColumnKind.DATE else "a number"
-        raise Fault(f"{text!r} is no such value; write {written}", word) from error
+    spec = FieldSpec(
+        "", field.column_kind, part=field.part, currency=field.currency, clock=field.clock
+    )
+    value = _read(spec, text, word)
+    return int(value) if isinstance(value, Decimal) and value == int(value) else value

@@ -9,14 +9,16 @@ import json
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     Field,
+    PrivateAttr,
     StringConstraints,
-    field_validator,
+    ValidationInfo,
     model_validator,
 )
 
@@ -26,7 +28,9 @@ from workflows.shared.declared_fields import (
     MOST_FIELDS,
     NAME_CHARACTERS,
     NUMBER_KINDS,
+    ORDERED_KINDS,
     Alias,
+    Comparison,
     Days,
     DeclaredField,
     DeclaredPart,
@@ -34,8 +38,8 @@ from workflows.shared.declared_fields import (
     DeclaredTarget,
     Fault,
     Name,
-    Plain,
     Role,
+    Surroundings,
     Title,
     nearest,
     value_of,
@@ -54,6 +58,19 @@ RowCheck = Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
 """Takes the values of one row by field; gives each field that is wrong, with the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a declaration was read; that is no part of what it means.
+
+    Attributes:
+        file: Name of the file.
+        line_of: Line of the words and places that lead to a part.
+    """
+
+    file: str
+    line_of: Callable[[Sequence[str | int]], int]
+
+
 def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType"]) -> None:
     """See that every reference of a type leads somewhere.
 
@@ -68,35 +85,37 @@ def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType
         if field.to is None:
             continue
         target = known.get(field.to)
+        at = declared.at("fields", name, "to")
         if target is None:
             raise RuleViolation(
-                f"{declared.name}: {name} refers to the type {field.to}; {nearest(field.to, known)}"
+                f"{at}: {name} refers to the type {field.to}; {nearest(field.to, known)}"
             )
         if len(target.key) > 1:
             raise RuleViolation(
-                f"{declared.name}: {name} refers to {field.to}, whose key is "
+                f"{at}: {name} refers to {field.to}, whose key is "
                 f"{', '.join(target.key)}: a cell can name a row by one field alone"
             )
         if lacking := sorted(set(target.scope) - set(declared.scope)):
             raise RuleViolation(
-                f"{declared.name}: {name} refers to {field.to}, whose rows belong to "
+                f"{at}: {name} refers to {field.to}, whose rows belong to "
                 f"{lacking[0]}; add it to 'scope'"
             )
         is_file = target.target is not None and target.target.file is not None
         if is_file and target.name != declared.name:
             raise RuleViolation(
-                f"{declared.name}: {name} refers to {field.to}, whose rows go into files: docflow "
-                "cannot look them up there"
+                f"{at}: {name} refers to {field.to}, whose rows go into files: docflow cannot "
+                "look them up there"
             )
+        at = declared.at("fields", name, "unknown")
         if field.unknown == "create" and target.target is not None:
             raise RuleViolation(
-                f"{declared.name}: {name} cannot create rows of {field.to}, which are in a table "
-                "of yours; use 'ask' or 'refuse'"
+                f"{at}: {name} cannot create rows of {field.to}, which are in a table of yours; "
+                "use 'ask' or 'refuse'"
             )
         others = [n for n, each in target.fields.items() if each.required and n not in target.key]
         if field.unknown == "create" and others:
             raise RuleViolation(
-                f"{declared.name}: {name} cannot create rows of {field.to}, which need "
+                f"{at}: {name} cannot create rows of {field.to}, which need "
                 f"{', '.join(others)}; use 'ask' or 'refuse'"
             )
 
@@ -136,18 +155,23 @@ class DeclaredType(DeclaredPart):
     """Roles of which a person needs one to upload files of this type; any of them when absent.
     It counts for uploads alone: a message has no person."""
 
-    @field_validator("retention", mode="before", json_schema_input_type=Plain)
-    @classmethod
-    def _in_days(cls, given: Any) -> Any:
-        if not isinstance(given, str | int):
-            return given
-        number, _, unit = str(given).strip().partition(" ")
-        if unit.strip() not in ("", "day", "days"):
-            return given
-        return f"{number} day{'' if number == '1' else 's'}"
-
     target: DeclaredTarget | None = None
     """Where rows go; into a table of docflow's when absent."""
+
+    _source: Source | None = PrivateAttr(default=None)
+
+    def read_from(self, source: Source) -> None:
+        """Remember where it was read."""
+        self._source = source
+
+    def at(self, *path: str | int) -> str:
+        """Where a part of it stands: file and line if it was read from a file, else its name."""
+        if self._source is None:
+            return self.name
+        return f"{self._source.file}: line {self._source.line_of(path)}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeclaredType) and self.digest == other.digest
 
     @model_validator(mode="after")
     def _names_are_fields(self) -> Self:
@@ -238,7 +262,8 @@ class DeclaredType(DeclaredPart):
         return self
 
     @model_validator(mode="after")
-    def _has_dates(self) -> Self:
+    def _compares_values(self, info: ValidationInfo) -> Self:
+        known: Surroundings | None = info.context
         for place, name in enumerate(self.period or ()):
             if (kind := self.fields[name].kind) != "date":
                 raise Fault(
@@ -246,24 +271,50 @@ class DeclaredType(DeclaredPart):
                     *("period", place),
                 )
         for number, rule in enumerate(self.rules):
-            self._check_rule(number, rule)
+            if rule.compare is not None:
+                self._check_comparison(rule.compare, "rules", number, "compare")
+            for name, value in (rule.when or {}).items():
+                value_of(
+                    *(self.fields[name], value, "rules", number, "when", name),
+                    countries=None if known is None else known.countries,
+                )
+        for place, name in enumerate(self.checks):
+            if known is not None and (reason := known.why_missing(name)) is not None:
+                raise Fault(reason, "checks", place)
         return self
 
-    def _check_rule(self, number: int, rule: DeclaredRule) -> None:
-        if rule.compare is not None:
-            first, _, second = rule.compare
-            kinds = [self.fields[name].kind for name in (first, second)]
-            if kinds[0] != kinds[1] and not set(kinds) <= NUMBER_KINDS:
-                raise Fault(
-                    f"{first!r} is of kind {kinds[0]} and {second!r} of {kinds[1]}; compare two "
-                    "fields of one kind",
-                    *("rules", number, "compare"),
-                )
-        for name, value in (rule.when or {}).items():
-            try:
-                value_of(name, self.fields[name], value)
-            except ValueError as error:
-                raise Fault(str(error), "rules", number, "when", name) from error
+    def _check_comparison(self, compare: tuple[str, Comparison, str], *path: str | int) -> None:
+        """See that two fields can be compared."""
+        (first, one), (second, other) = ((n, self.fields[n]) for n in (compare[0], compare[2]))
+        kinds = {one.kind, other.kind}
+        if len(kinds) > 1 and not kinds <= NUMBER_KINDS:
+            raise Fault(
+                f"{first!r} is of kind {one.kind} and {second!r} of {other.kind}; compare two "
+                "fields of one kind",
+                *path,
+            )
+        if compare[1] != "=" and not kinds <= ORDERED_KINDS:
+            raise Fault(
+                f"values of kind {one.kind} are neither more nor less than others; write =, or "
+                f"give the fields one of the kinds {', '.join(sorted(ORDERED_KINDS))}",
+                *path,
+            )
+        if (one.zone is None) != (other.zone is None):
+            raise Fault(
+                f"one of {first!r} and {second!r} has a 'zone'; write one for both, or none", *path
+            )
+        if None not in (one.currency, other.currency) and one.currency != other.currency:
+            raise Fault(
+                f"{first!r} is in {one.currency} and {second!r} in {other.currency}; compare two "
+                "fields of one currency",
+                *path,
+            )
+        if one.units and other.units and not {*one.units} & {*other.units}:
+            raise Fault(
+                f"{first!r} is in {one.units[0]} and {second!r} in {other.units[0]}; compare two "
+                "fields of one unit",
+                *path,
+            )
 
     @model_validator(mode="after")
     def _fits_its_target(self) -> Self:
@@ -444,7 +495,7 @@ def broken_rules(
     """
     count = max(map(len, values.values()), default=0)
     for rule in declared.rules:
-        wanted = [value_of(n, declared.fields[n], text) for n, text in (rule.when or {}).items()]
+        wanted = [value_of(declared.fields[n], text) for n, text in (rule.when or {}).items()]
         columns = [values.get(name) or (None,) * count for name in rule.names]
         for row, cells in enumerate(zip(*columns, strict=True)):
             if any(isinstance(cell, Flaw) for cell in cells):

@@ -147,7 +147,8 @@ class FieldSpec:
         choices: Value to the other ways to write it.
         blank: What a blank cell means.
         filled: A blank cell is a problem where the file has the column.
-        units: Units that its header may name beside it; None: any that does not scale the values.
+        units: Units that its header may name beside it, normalised; None: any that does not
+            scale the values.
         words: What stands for a number or date to the number or date: `frei` is a fee of 0.
         part: The day that a year alone, or a month and a year, means; None: they are no dates.
         past: Years of two digits are years that have been.
@@ -179,7 +180,7 @@ class FieldSpec:
     blank: str | None = None
     filled: bool = False
     units: tuple[str, ...] | None = None
-    words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    words: Mapping[str, int | float] = field(default_factory=lambda: MappingProxyType({}))
     part: Literal["first", "last"] | None = None
     past: bool = False
     title: str = ""
@@ -295,8 +296,8 @@ class FieldSpec:
         }
 
     @cached_property
-    def meaning_of(self) -> Mapping[str, str]:
-        """Normalised word to the number or date that it means."""
+    def meaning_of(self) -> Mapping[str, int | float]:
+        """Normalised word to the number that it means."""
         return {normalise(word): meaning for word, meaning in self.words.items()}
 
 

@@ -414,7 +414,7 @@ class RowSorter:
         if next(iter(repeated), None) is not None:
             return False
         # No row holds its key alone if another column is filled in all of them.
-        others = self._used - {self._keys[0]}
+        others = self._used - {*self._keys[:1]}
         return not others or any(
             place < width and all(map(str.strip, columns[place])) for place in others
         )
@@ -446,12 +446,12 @@ class RowSorter:
     def lone_keys(self, columns: Sequence[Sequence[Cell]]) -> list[int]:
         """Return the rows that fill no used column but the first one of the key."""
         lone = list(range(len(columns[0])))
-        others = [columns[place] for place in self._used if place != self._keys[0]]
+        others = [columns[place] for place in self._used - {*self._keys[:1]}]
         for cells in others:
             lone = [i for i in lone if not is_filled(cells[i])]
             if not lone:
                 break
-        return lone if others else []
+        return lone if others and self._keys else []
 
 
 def _odd_among(texts: Collection[str]) -> set[str]:

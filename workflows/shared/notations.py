@@ -540,8 +540,11 @@ def _unless_blank(field: FieldSpec, cell: Cell) -> Cell:
     return None if is_common_blank(cell, field) else cell
 
 
-def _meant(meaning_of: Mapping[str, str], plain: Callable[[Cell], Cell], cell: Cell) -> Cell:
-    return meaning_of.get(normalise(str(cell))) or plain(cell)
+def _meant(
+    meaning_of: Mapping[str, int | float], plain: Callable[[Cell], Cell], cell: Cell
+) -> Cell:
+    found = meaning_of.get(normalise(str(cell)))
+    return plain(cell) if found is None else found
 
 
 def _place(cell: Cell) -> Cell:

@@ -1,7 +1,7 @@
 """How commands fail: one line on stderr with what to do, and an exit code."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Generator
+from collections.abc import Awaitable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -11,6 +11,7 @@ import typer
 
 from workers.shared.cli.standard_output import NOT_WRITTEN
 from workers.shared.text import one_line
+from workflows.shared.errors import RuleViolation
 
 Result = TypeVar("Result")
 
@@ -91,10 +92,12 @@ def _stop(error: Exception, exit_code: ExitCode) -> NoReturn:
     raise typer.Exit(exit_code) from error
 
 
-def _lines(error: Exception) -> tuple[str, ...]:
-    """One line, or one for each setting that is wrong."""
+def _lines(error: Exception) -> Sequence[str]:
+    """One line, or one for each setting, or each part of a file, that is wrong."""
     from workers.shared.errors import SettingsError
 
+    if isinstance(error, CommandError) and isinstance(error.__cause__, RuleViolation):
+        return str(error).splitlines()
     return error.problems if isinstance(error, SettingsError) else (_sentence(error),)
 
 
