@@ -9,8 +9,10 @@ from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     StringConstraints,
     field_validator,
     model_validator,
@@ -174,6 +176,19 @@ _Choices = tuple[Alias, ...] | dict[Alias, tuple[Alias, ...] | None]
 """How people write these words; see the fields."""
 
 
+_Column = Annotated[str, StringConstraints(pattern=r"^[^\x00\x01]+$", max_length=63)]
+_RowKey = Annotated[
+    tuple[_Column, ...],
+    Field(min_length=1, max_length=9),
+    BeforeValidator(
+        lambda given: (given,) if isinstance(given, str) else given,
+        json_schema_input_type=_Column | tuple[_Column, ...],
+    ),
+    PlainSerializer(lambda names: names[0] if len(names) == 1 else list(names)),
+]
+"""Column of a table; a list of several."""
+
+
 class DeclaredField(DeclaredPart):
     """One column of a declared type."""
 
@@ -210,9 +225,10 @@ class DeclaredField(DeclaredPart):
         None
     ) = None
     """The table or view that it refers to, with its schema unless that is `public`."""
-    row_key: Name | None = None
-    """The column of `table` that is stored."""
-    label: Name | None = None
+    row_key: _RowKey | None = None
+    """The column of `table` that is stored. If several columns name a row, a list of them: the last
+    one is stored, and the others are names in `scope`, by whose values rows are looked up."""
+    label: _Column | None = None
     """The column of `table` that people write; `row_key` when absent."""
     unknown: Literal["ask", "create", "refuse"] | None = None
     """What happens to a value that the other table does not hold; `ask` when absent. Without a
@@ -387,7 +403,6 @@ class DeclaredRule(DeclaredPart):
 
 NOT_STORED: Final = "-"
 """Stands for the column of a scope that a table of yours does not have."""
-_Column = Annotated[str, StringConstraints(pattern=r"^[^\x00\x01]+$", max_length=63)]
 _PART: Final = r"[^.\x00\x01]{1,63}"
 
 
