@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.imports.type_drafts import check, draft
+from activities.imports.type_checks import check
+from activities.imports.type_drafts import draft
 from adapters.types.files import read_type
+from tests.support.imports.activities import message_of
+from workflows.imports.messages import DeclaredMessage
 
 CUSTOMERS = """Customers 2025;;;;;
 As of:;04.03.2025;;;;
@@ -45,7 +48,7 @@ OPEN = "day:  # day or month first, as in 03/04/2025? Imports need date_order=dm
         ),
     ],
 )
-def test_a_draft_shows_what_its_sample_holds(
+async def test_a_draft_shows_what_its_sample_holds(
     tmp_path: Path, sample: str, wanted: list[str]
 ) -> None:
     file = tmp_path / "sample.csv"
@@ -53,8 +56,10 @@ def test_a_draft_shows_what_its_sample_holds(
     made = draft("things", file)
     assert [text for text in wanted if text not in made] == [], made
     if OPEN not in made:
-        checked = check(read_type(made, "things.yaml"), file, tmp_path)
-        assert [row.problems for row in checked.rows if row.problems] == []
+        given = message_of("things", blob_name="sample.csv")
+        assert isinstance(given, DeclaredMessage)
+        checked = await check(read_type(made, "things.yaml"), file, tmp_path, given)
+        assert checked.rejected == []
 
 
 @pytest.mark.parametrize(
