@@ -317,9 +317,10 @@ class TargetTables:
     async def read(
         self, declared: DeclaredType, scope: Mapping[str, Any], names: Sequence[str]
     ) -> AsyncGenerator[Sequence[tuple[str | None, ...]]]:
-        """Rows of a scope by key, as texts, a page at a time."""
+        """Rows of a scope by key, as texts, a page at a time; an absent value may be any."""
         columns = [*_columns(declared, names).values()]
-        bounds = {c: scope[n] for n, c in _columns(declared, declared.stored_scope).items()}
+        bounded = [name for name in declared.stored_scope if name in scope]
+        bounds = {c: scope[n] for n, c in _columns(declared, bounded).items()}
         async with self._opened(declared) as (connection, table):
             _refuse_missing(table, [*columns, *bounds])
             order = key_columns(declared)

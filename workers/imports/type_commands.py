@@ -31,11 +31,13 @@ from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
     from activities.imports.type_checks import Checked, Stored
+    from activities.imports.views import SqlImportedRows
     from adapters.database.engine import Database
     from adapters.types.store import Plan, Removed
     from adapters.types.targets import TargetTables
     from workflows.imports.types import TableSpec
     from workflows.shared.declared_types import DeclaredType
+    from workflows.shared.fields import FieldSpec
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -639,8 +641,15 @@ class Format(StrEnum):
 def export(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the rows.")],
-    project: Annotated[str, typer.Option(help="Project whose rows are written.")],
+    project: Annotated[
+        str | None,
+        typer.Option(help="Project whose rows are written [the only one that has rows]."),
+    ] = None,
     scope: ScopeOption = None,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Rows of every scope, each with the values of its scope."),
+    ] = False,
     format: Annotated[
         Format | None, typer.Option("--format", help="Of the file [by its name, else csv].")
     ] = None,
@@ -652,18 +661,23 @@ def export(
 ) -> None:
     """Write the rows of a type into a file that the import takes again.
 
-    The columns are called as the import knows them: correct the file and submit it, and exactly
+    Columns that the type keeps beside its fields are written too, under their own headers. The
+    columns are called as the import knows them: correct the file and submit it, and exactly
     the rows that you changed are updated. In CSV, text that a spreadsheet program would run as a
     formula has an apostrophe in front, which the import takes off again.
+
+    An import reads rows of one scope: --all is for other programs and for people.
 
     \b
     Examples:
       docflow types export equipment --project P1 --format xlsx --out rows.xlsx
+      docflow types export equipment --all --out equipment.csv
       docflow types export mto --project P1 --scope service_id=piping
     """
     chosen = format or _format_of(out)
-    given = {"project_id": project, **pairs_of("--scope", scope or ())}
-    run(_export(cli_context(context), name, given, chosen, out, force=force))
+    given = {**({} if project is None else {"project_id": project})}
+    given |= pairs_of("--scope", scope or ())
+    run(_export(cli_context(context), name, given, chosen, out, every=every, force=force))
 
 
 def _format_of(out: Path | None) -> Format:
@@ -673,18 +687,76 @@ def _format_of(out: Path | None) -> Format:
 
 
 def _within(spec: "TableSpec", given: Mapping[str, str]) -> dict[str, str]:
-    """The values of the scope of a table, as messages have them.
+    """The given values of the scope of a table, as messages have them.
 
     Raises:
-        UsageError: One is missing, or one too many is given.
+        UsageError: One too many is given.
     """
     from workflows.imports.messages import scope_value
 
-    if missing := [name for name in spec.scope if name not in given]:
-        raise UsageError(f"rows of this type need --scope {missing[0]}=...")
     if more := sorted(given.keys() - {"project_id", *spec.scope}):
         raise UsageError(f"rows of this type have no {more[0]}")
-    return {name: scope_value(given[name]) for name in spec.scope}
+    return {name: scope_value(given[name]) for name in spec.scope if name in given}
+
+
+_SCOPES: Final = 10
+
+
+async def _refuse_several(
+    rows: "SqlImportedRows", spec: "TableSpec", scope: Mapping[str, str]
+) -> None:
+    """See that rows have one scope, or none.
+
+    Raises:
+        UsageError: They have several.
+    """
+    if scope.keys() >= {*spec.scope}:
+        return
+    found = await rows.scopes(spec, scope, _SCOPES + 1)
+    if len(found) > 1:
+        shown = [", ".join(f"{n}={value}" for n, value in each.items()) for each in found]
+        more = "; and more" if len(found) > _SCOPES else ""
+        raise UsageError(
+            f"rows of this type are in several scopes: {'; '.join(shown[:_SCOPES])}{more}. Name "
+            "one with --project and --scope, or write all of them with --all"
+        )
+
+
+def _titled(spec: "TableSpec", kept: Sequence[str], *, with_scope: bool) -> Sequence["FieldSpec"]:
+    """The columns of a file: scope, fields, and what rows keep beside them."""
+    from workflows.shared.fields import ColumnKind, FieldSpec, squash
+
+    declared = spec.declared
+    stored = spec.scope if declared is None else declared.stored_scope
+    names = [
+        # A column that means a field by now is another one than that of the field.
+        f"kept {header}" if squash(header) in spec.by_header else header
+        for header in kept
+    ]
+    return (
+        *(FieldSpec(name, ColumnKind.TEXT) for name in (stored if with_scope else ())),
+        *spec.fields,
+        *(FieldSpec(name, ColumnKind.TEXT) for name in names),
+    )
+
+
+def _readable(
+    fields: Sequence["FieldSpec"], rows: Iterator[tuple[Any, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows whose durations are written as an import reads them."""
+    from workflows.shared.fields import ColumnKind
+    from workflows.shared.notations import duration_text
+
+    places = {n for n, each in enumerate(fields) if each.kind is ColumnKind.DURATION}
+    if not places:
+        return rows
+    return (
+        tuple(
+            duration_text(value) if n in places and value is not None else value
+            for n, value in enumerate(row)
+        )
+        for row in rows
+    )
 
 
 async def _export(
@@ -694,6 +766,7 @@ async def _export(
     format: Format,
     out: Path | None,
     *,
+    every: bool,
     force: bool,
 ) -> None:
     from activities.imports.tables import spec_of
@@ -725,14 +798,19 @@ async def _export(
         async with (
             cli.tables() as database,
             _targets(cli, database) as targets,
-            aclosing(SqlImportedRows(database, targets).read(spec, scope)) as pages,
             WorkerThread() as thread,
         ):
-            rows = from_thread(pages, stopped)
-            try:
-                count = await thread.run(lambda: _write(format, spec, rows, target))
-            finally:
-                stopped.set()
+            stored = SqlImportedRows(database, targets)
+            if not every:
+                await _refuse_several(stored, spec, scope)
+            kept = await stored.kept(spec, scope)
+            fields = _titled(spec, kept, with_scope=every)
+            async with aclosing(stored.read(spec, scope, kept, with_scope=every)) as pages:
+                rows = _readable(fields, from_thread(pages, stopped))
+                try:
+                    count = await thread.run(lambda: _write(format, fields, rows, target))
+                finally:
+                    stopped.set()
         if out is None and isinstance(target, Path):
             _pour(target)
     typer.echo(f"{count:,} row{'' if count == 1 else 's'}", err=True)
@@ -740,7 +818,7 @@ async def _export(
 
 def _write(
     format: Format,
-    spec: "TableSpec",
+    fields: Sequence["FieldSpec"],
     rows: Iterator[tuple[Any, ...]],
     target: Path | IO[bytes],
 ) -> int:
@@ -748,12 +826,12 @@ def _write(
 
     if format is Format.CSV:
         if not isinstance(target, Path):
-            return write_csv(spec.fields, rows, target)
+            return write_csv(fields, rows, target)
         with target.open("wb") as file:
-            return write_csv(spec.fields, rows, file)
+            return write_csv(fields, rows, file)
     assert isinstance(target, Path)
     write = write_xlsx if format is Format.XLSX else write_parquet
-    return write(spec.fields, rows, target)
+    return write(fields, rows, target)
 
 
 @contextmanager
