@@ -362,7 +362,7 @@ class DocumentTables:
                 "or that it is not used (--map HEADER=-)"
             )
         if self._spec.unmapped == "keep":
-            self._findings.unused = []
+            self._findings.kept, self._findings.unused = self._findings.unused, []
         self._findings.hidden = [
             replace(each.hidden, sheet=each.sheet.name if len(tables) > 1 else None)
             for each in tables

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
 from activities.shared.failures import WorkerThread
-from adapters.types.references import Referred
+from adapters.types.references import Referred, row_made
 from workflows.imports.messages import Strategy, TableMessage, TypeName
 from workflows.imports.runs import RowChunk, TaskKey
 from workflows.imports.types import SECTION, TableSpec, scope_of
@@ -33,11 +33,31 @@ _NAMED: Final = 5
 _SHOWN: Final = 60
 
 
+class ReferredRows(Protocol):
+    """Rows that others refer to; see `SqlImportStore`."""
+
+    async def referred(
+        self, referred: Referred, scope: Mapping[str, Any], values: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """The keys that some values mean."""
+        ...
+
+    async def make_referred(
+        self,
+        key: TaskKey,
+        referred: Referred,
+        scope: Mapping[str, Any],
+        values: Sequence[tuple[Any, int]],
+    ) -> None:
+        """Make rows that hold a key alone."""
+        ...
+
+
 class References:
     """Settles the references of one load.
 
     Args:
-        store: Tables.
+        store: Where the rows are.
         key: The import.
         spec: What its table holds.
         scope: Values of the columns that its rows share.
@@ -49,7 +69,7 @@ class References:
 
     def __init__(
         self,
-        store: SqlImportStore,
+        store: ReferredRows,
         key: TaskKey,
         spec: TableSpec,
         scope: Mapping[str, str],
@@ -89,17 +109,25 @@ class References:
             own = await self._keys_of_file(self._again)
             known.update((each, each) for each in missing if each in own)
             missing = [each for each in missing if each not in known]
+        refused: dict[str, str] = {}
         if missing and referred.unknown == "create":
             lines = {cell: line for cell, line in zip(cells, chunk.lines, strict=True) if cell}
-            made = [(each, lines[each]) for each in missing]
-            await self._store.make_referred(self._key, referred, self._scope, made)
-            known.update((each, each) for each in missing)
-            missing = []
+            made: dict[Any, int] = {}
+            for each in missing:
+                key, reason = row_made(referred, self._scope, each)
+                if reason is None:
+                    made.setdefault(key, lines[each])
+                    known[each] = str(key)
+                else:
+                    refused[each] = reason
+            await self._store.make_referred(self._key, referred, self._scope, [*made.items()])
         if missing and referred.unknown == "ask":
             raise InvalidDocument(_question(name, missing, several, referred))
         return _replaced(
             *(chunk, place, known),
-            lambda line, cell: _problem(self._title(name), line, cell, several, referred),
+            lambda line, cell: _problem(
+                *(self._title(name), line, cell, several, referred), refused.get(cell)
+            ),
         )
 
     async def _keys_of_file(self, again: Callable[[], TableReader]) -> frozenset[str]:
@@ -168,10 +196,17 @@ def _unclear(keys: Sequence[str], referred: Referred) -> str:
 
 
 def _problem(
-    title: str, line: int, cell: str, several: Mapping[str, Sequence[str]], referred: Referred
+    title: str,
+    line: int,
+    cell: str,
+    several: Mapping[str, Sequence[str]],
+    referred: Referred,
+    refused: str | None,
 ) -> Problem:
     keys = several.get(cell)
     reason = f"is not in {referred.title}" if keys is None else _unclear(keys, referred)
+    if refused is not None:
+        reason += f", and cannot be created there: {refused}"
     return Problem(line=line, column=title, value=cell[:200], reason=reason[:500])
 
 

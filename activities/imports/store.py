@@ -429,7 +429,7 @@ class SqlImportStore:
         key: TaskKey,
         referred: Referred,
         scope: Mapping[str, Any],
-        values: Sequence[tuple[str, int]],
+        values: Sequence[tuple[Any, int]],
     ) -> None:
         """Make rows of a declared type that hold a key alone; those that are there stay.
 

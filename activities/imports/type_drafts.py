@@ -1,4 +1,4 @@
-"""Drafts of type files from a sample, and what a type makes of one; nothing is stored."""
+"""Drafts of type files from a sample."""
 
 import json
 import re
@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Final
 
-from activities.imports.rows import note_of
 from activities.imports.table_reader import TableReader
 from activities.imports.tables import spec_of_file
 from adapters.files.documents import FileDocuments
@@ -30,7 +29,7 @@ from workflows.shared.declared_fields import (
     NAME_CHARACTERS,
     NUMBER_KINDS,
 )
-from workflows.shared.declared_types import OWN_COLUMNS, DeclaredType
+from workflows.shared.declared_types import OWN_COLUMNS
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import (
     CODE_CHARACTERS,
@@ -447,63 +446,3 @@ def _lines(name: str, sample: Path, columns: Sequence[_Column], rows: int) -> It
     if is_numbered:
         yield "  sequence:"
         yield "    kind: sequence"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedRow:
-    """What an import would do with one row of a sample.
-
-    Attributes:
-        line: Of the sample.
-        values: By field, as they would be stored; empty for a row that is rejected.
-        problems: Why it is rejected.
-    """
-
-    line: int
-    values: dict[str, object]
-    problems: Sequence[Problem] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What an import would do with a sample."""
-
-    rows: Sequence[CheckedRow]
-    note: str | None
-
-
-def check(declared: DeclaredType, sample: Path, folder: Path) -> Checked:
-    """Read a sample as an import of a type would.
-
-    Args:
-        declared: The type; it need not be in force.
-        sample: The file.
-        folder: Scratch folder.
-
-    Raises:
-        UnreadableDocument: No table can be read from it.
-        InvalidDocument: It is for a person to say what it holds.
-    """
-    spec = spec_of_file(declared)
-    message = DeclaredMessage(
-        document_type=declared.name,
-        project_id="check",
-        task_id="check",
-        blob_name="sample",
-        filename=sample.name[-255:],
-        strategy=Strategy.MERGE,
-        scope={name: "check" for name in declared.scope if name != "project_id"},
-    )
-    reader = TableReader(FileDocuments(), sample, message, spec, folder=folder)
-    rows: list[CheckedRow] = []
-    try:
-        reader.open()
-        while (chunk := reader.next_chunk()) is not None:
-            for line, values in zip(chunk.lines, chunk.rows, strict=True):
-                named = dict(zip(chunk.columns, values, strict=True))
-                own = {name: value for name, value in named.items() if name not in spec.scope}
-                rows.append(CheckedRow(line, own))
-            rows += [CheckedRow(each.line, {}, each.problems) for each in chunk.rejected]
-    finally:
-        reader.close()
-    return Checked(sorted(rows, key=lambda row: row.line), note_of(reader))

@@ -139,12 +139,12 @@ async def referred(
     if referred.table is not None:
         found = DOMAIN[referred.table]
     else:
-        named = dict.fromkeys((referred.key, referred.label))
+        named = dict.fromkeys((referred.key, referred.label, *referred.scope))
         found = table(str(referred.name), *map(column, named), schema=referred.schema)
     key, label = (cast(found.c[name], Text) for name in (referred.key, referred.label))
     among = [bulk.among(each, values) for each in (key, label)]
-    bounds = _within(found, {name: scope[name] for name in referred.scope})
-    query = select(key, label).where(bounds, or_(*among), key.is_not(None)).distinct()
+    bounds = [cast(found.c[name], Text) == scope[name] for name in referred.scope]
+    query = select(key, label).where(*bounds, or_(*among), key.is_not(None)).distinct()
     rows = (await connection.execute(query.order_by(key))).all()
     keys: dict[str, list[str]] = {}
     for own, name in rows:

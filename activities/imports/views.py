@@ -6,7 +6,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Annotated, Any, Final, Self
 
-from sqlalchemy import func, select, true
+from sqlalchemy import ColumnElement, Table, func, select, true
 
 from adapters.database.engine import Database
 from adapters.database.foreign import ForeignDatabases
@@ -21,6 +21,7 @@ from workflows.imports.messages import Strategy
 from workflows.imports.runs import Correction, Counts, ImportState, ImportStatus, Question
 from workflows.imports.types import TableSpec
 from workflows.shared.contracts import BlobRef, Problem, Record, not_served, served, served_as
+from workflows.shared.declared_types import OTHER
 from workflows.shared.fields import ColumnKind
 
 _TEXTS: Final = ("problems", "report", "corrections")
@@ -149,36 +150,94 @@ class SqlImportedRows:
         self._database = database
         self._targets = targets or TargetTables(ForeignDatabases(database))
 
+    async def scopes(
+        self, spec: TableSpec, given: Mapping[str, str], most: int
+    ) -> Sequence[Mapping[str, str]]:
+        """The values of the scope that rows have, so many at most.
+
+        Args:
+            spec: The table.
+            given: Values that some names of the scope have.
+            most: How many are wanted.
+        """
+        names = _stored_scope(spec)
+        found: dict[tuple[str, ...], None] = {}
+        async with aclosing(self._pages(spec, given, names, ())) as pages:
+            async for page in pages:
+                found |= dict.fromkeys(tuple(map(str, row)) for row in page)
+                if len(found) >= most:
+                    break
+        return [dict(zip(names, row, strict=True)) for row in [*found][:most]]
+
+    async def kept(self, spec: TableSpec, scope: Mapping[str, str]) -> Sequence[str]:
+        """The headers of the columns that rows keep beside their fields."""
+        table = DOMAIN[spec.table]
+        if OTHER not in table.c or target_of(spec.table) is not None:
+            return ()
+        keys = func.jsonb_object_keys(table.c[OTHER])
+        query = select(keys).where(*_within(table, spec, scope)).distinct()
+        async with self._database.reading() as connection:
+            return sorted((await connection.execute(query)).scalars())
+
     async def read(
-        self, spec: TableSpec, scope: Mapping[str, str]
+        self,
+        spec: TableSpec,
+        scope: Mapping[str, str],
+        kept: Sequence[str] = (),
+        *,
+        with_scope: bool = False,
     ) -> AsyncGenerator[Sequence[tuple[Any, ...]]]:
         """Rows by natural key, as they are at one moment.
 
         Args:
             spec: The table.
-            scope: Values of the leading columns of its key.
+            scope: Values of leading columns of its key; those that are absent may be any.
+            kept: Headers of columns that rows keep beside their fields.
+            with_scope: Begin each row with the values of its scope.
 
         Yields:
-            Pages of values in the order of the fields of `spec`.
+            Pages of values in the order of the fields of `spec`, and then of `kept`.
         """
+        names = [*(_stored_scope(spec) if with_scope else ()), *(f.name for f in spec.fields)]
+        async with aclosing(self._pages(spec, scope, names, kept)) as pages:
+            async for page in pages:
+                yield page
+
+    async def _pages(
+        self, spec: TableSpec, scope: Mapping[str, str], names: Sequence[str], kept: Sequence[str]
+    ) -> AsyncGenerator[Sequence[tuple[Any, ...]]]:
+        if not names:
+            return
         if (declared := target_of(spec.table)) is not None:
-            names = [field.name for field in spec.fields]
-            kinds = [_READ.get(field.kind, str) for field in spec.fields]
+            fields = spec.by_name
+            kinds = [_READ.get(fields[n].kind, str) if n in fields else str for n in names]
             async with aclosing(self._targets.read(declared, scope, names)) as found:
                 async for texts in found:
                     yield [tuple(map(_read, kinds, row)) for row in texts]
             return
         table = DOMAIN[spec.table]
-        query = (
-            select(*(table.c[field.name] for field in spec.fields))
-            .where(*(table.c[name] == value for name, value in scope.items()))
-            .order_by(*(table.c[name] for name in spec.key))
-            .execution_options(yield_per=PAGE)
-        )
+        columns = [table.c[name] for name in names]
+        values = [table.c[OTHER].op("->>")(header) for header in kept]
+        order = [table.c[name] for name in spec.natural_key]
+        query = select(*columns, *values).where(*_within(table, spec, scope)).order_by(*order)
+        if {*names} <= {*spec.scope}:
+            query = (
+                select(*columns).where(*_within(table, spec, scope)).distinct().order_by(*columns)
+            )
         async with self._database.streaming() as connection:
-            found = await connection.stream(query)
+            found = await connection.stream(query.execution_options(yield_per=PAGE))
             async for page in found.partitions(PAGE):
                 yield [tuple(row) for row in page]
+
+
+def _stored_scope(spec: TableSpec) -> Sequence[str]:
+    return spec.scope if spec.declared is None else spec.declared.stored_scope
+
+
+def _within(
+    table: Table, spec: TableSpec, scope: Mapping[str, str]
+) -> Sequence[ColumnElement[bool]]:
+    return [table.c[name] == scope[name] for name in spec.scope if name in scope]
 
 
 _ENDED: Final = import_tasks.c.state.in_([state.value for state in FINAL])

@@ -38,7 +38,7 @@ from adapters.database.models.spreadsheets import (
     races,
 )
 from adapters.database.records import clean
-from adapters.types.references import Referred
+from adapters.types.references import Referred, row_made
 from adapters.types.tables import target_of
 from adapters.types.targets import TargetTables
 from workflows.shared.errors import RuleViolation
@@ -49,6 +49,7 @@ from workflows.spreadsheets.fields import (
 
 MOST: Final = 100_000
 _LIST: Final = "custom_list/"
+_SHOWN: Final = 60
 _BY_PEOPLE: Final = "spreadsheets"
 """Who made a row that a person asked for beside an import."""
 
@@ -153,14 +154,14 @@ async def _read_referred(
         _refuse_too_many(referred, len(keys))
         return [_entity_of_key(key, key) for key in keys]
     if referred.table is None:
-        names = {referred.key, referred.label}
+        names = {referred.key, referred.label, *referred.scope}
         source = table(str(referred.name), *map(column, sorted(names)), schema=referred.schema)
     else:
         source = DOMAIN[referred.table]
     key, label = (cast(source.c[name], Text) for name in (referred.key, referred.label))
     query = select(key.label("key"), label.label("label")).where(key.is_not(None))
     for name in referred.scope:
-        query = query.where(source.c[name] == scope.scope[name])
+        query = query.where(cast(source.c[name], Text) == scope.scope[name])
     rows = (await connection.execute(query.order_by(label, key).limit(MOST + 1))).all()
     _refuse_too_many(referred, len(rows))
     return [_entity_of_key(row.key, row.label or row.key) for row in rows]
@@ -181,11 +182,21 @@ def _entity_of_key(key: str, label: str) -> Entity:
 async def _make_referred(
     connection: AsyncConnection, scope: EntityScope, referred: Referred, key: str
 ) -> Entity:
-    """Find or make a row of a declared type that holds its key alone."""
+    """Find or make a row of a declared type that holds its key alone.
+
+    Raises:
+        RuleViolation: The type refuses the row.
+    """
     if referred.table is None or not referred.can_create:
         raise ValueError(f"rows of {referred.title} cannot be added")
+    made, reason = row_made(referred, scope.scope, key)
+    if reason is not None:
+        raise RuleViolation(
+            f"{key[:_SHOWN]!r} cannot be created in {referred.title}: {reason}; correct the "
+            "value in the file, or choose a row for it"
+        )
     target = DOMAIN[referred.table]
-    values = (*(scope.scope[name] for name in referred.scope), key)
+    values = (*(scope.scope[name] for name in referred.scope), made)
     batch = RowBatch(target, (*referred.scope, referred.key), [values], [0], [0])
     await bulk.insert_new(connection, batch, Stamp(_BY_PEOPLE, datetime.now(UTC)))
     return _entity_of_key(key, key)

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 import sqlalchemy.exc
@@ -66,6 +67,28 @@ _OF_THE_TABLE: Final = ("42", "3F", "0A", "2B", "2F", "XX")
 """What is wrong with the table, or with docflow's rights on it, and not with a row."""
 _PASSING: Final = ("08", "53", "57", "25", "58", "40", "55", "28", "3D")
 _BY_POLICY: Final = "row-level security"
+_PLAIN_NUMBER: Final = r"^[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?$"
+"""A text that a column of numbers keeps as it is: no `007`, `1e5` or `NaN`."""
+_OF_TEXT: Final = ("E", "U", "I", "R")
+_NUMBER: Final = ("N",)
+_TAKEN: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {
+        "integer": _NUMBER,
+        "sequence": _NUMBER,
+        "decimal": _NUMBER,
+        "money": _NUMBER,
+        "place": _NUMBER,
+        "code": ("N", *_OF_TEXT),
+        "reference": ("N", *_OF_TEXT),
+        "duration": ("N", "T"),
+        "boolean": ("B",),
+        "date": ("date", "timestamp"),
+        "time": ("time",),
+        "timestamp": ("timestamp", "timestamptz"),
+    }
+)
+"""Kind of a field to the categories and types of columns that take its values, beside texts; any
+other kind is a text."""
 _NATIVE: Final = frozenset("NSBDET")
 """Categories of types whose values can be compared as they are; others are compared as text."""
 
@@ -117,7 +140,7 @@ class ForeignColumn:
         if self.category == "N":
             number = f"{text}::numeric"
             kept = f"({number}::{self.written})::numeric"
-            return f"({text} ~ '^[+-]?0[0-9]' OR {number} IS DISTINCT FROM {kept})"
+            return f"({text} !~ '{_PLAIN_NUMBER}' OR {number} IS DISTINCT FROM {kept})"
         if self.category == "S" and (self.is_domain or "(" in self.written):
             return f"({text} IS DISTINCT FROM {text}::{self.written}::text)"
         if self.category in "DT":
@@ -134,25 +157,13 @@ class ForeignColumn:
         """Why it cannot take values of a declared kind; None: it can."""
         if self.category == "S":
             return None
-        if self.base in ("timestamp", "timestamptz") and kind == "timestamp":
-            if self.base == "timestamptz" and not zoned:
-                return "give the field a 'zone': the column holds moments"
+        taken = _TAKEN.get(kind, _OF_TEXT)
+        if self.base == "timestamptz" and kind == "timestamp" and not zoned:
+            return "give the field a 'zone': the column holds moments"
+        if self.category in taken or self.base in taken:
             return None
-        fits = {
-            "integer": "N",
-            "sequence": "N",
-            "decimal": "N",
-            "money": "N",
-            "duration": "NT",
-            "place": "N",
-            "boolean": "B",
-        }.get(kind)
-        if fits is not None:
-            return None if self.category in fits else "the kinds do not fit"
-        if kind in ("date", "time", "timestamp"):
-            taken = {"date": ("date", "timestamp"), "time": ("time",)}.get(kind, ())
-            return None if self.base in taken else "the kinds do not fit"
-        return "the kinds do not fit" if self.category in "ABDGTV" else None
+        kinds = " or ".join(k for k, columns in _TAKEN.items() if self.category in columns)
+        return f"the kinds do not fit; {self.written} takes {kinds or 'none of these kinds'}"
 
 
 @dataclass(frozen=True)
@@ -360,9 +371,9 @@ def side_table(schema: str) -> str:
     )
 
 
-async def has_side_table(connection: AsyncConnection, schema: str) -> bool:
-    """Whether a schema has its side table."""
-    return bool(await rows_of(connection, _TABLE, schema, SIDE))
+async def has_table(connection: AsyncConnection, schema: str, name: str) -> bool:
+    """Whether a schema has a table."""
+    return bool(await rows_of(connection, _TABLE, schema, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +415,7 @@ async def once(
         Denied: There is no side table.
     """
     side = f"{quoted(schema)}.{SIDE}"
-    if not await has_side_table(connection, schema):
+    if not await has_table(connection, schema, SIDE):
         raise Denied(
             f"there is no table {schema}.{SIDE}, in which docflow notes how far an import has "
             f"come; let its owner run `docflow types apply`, or: {side_table(schema)}"

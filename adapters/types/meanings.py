@@ -3,7 +3,7 @@
 A currency, a list of choices, a bound: the column stays as it is, and its values may be wrong.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
@@ -15,7 +15,12 @@ from adapters.database.models.base import DOMAIN
 from adapters.types.countries import country_names
 from adapters.types.tables import SCHEMA, columns_of, earlier_field, register_table, type_of
 from workflows.shared.conversion import Flaw, read_cells
-from workflows.shared.declared_fields import DeclaredField, DeclaredRule, field_spec
+from workflows.shared.declared_fields import (
+    DeclaredField,
+    DeclaredRule,
+    DeclaredTarget,
+    field_spec,
+)
 from workflows.shared.declared_types import DeclaredType, broken_rules
 from workflows.shared.fields import NUMBERS
 from workflows.shared.notations import Notation
@@ -27,7 +32,7 @@ _SHOWN: Final = 40
 _LISTED: Final = 10
 _READING: Final = (
     *("choices", "minimum", "maximum", "pattern", "max_length", "words", "currency", "zone"),
-    *("clock", "kind"),
+    *("clock", "kind", "units", "blanks", "past", "part", "label", "unknown"),
 )
 """Words of a field that say which values it has."""
 _OF_TYPE: Final = ("strategy", "left_out", "unmapped", "may_import", "checks", "target")
@@ -159,7 +164,7 @@ async def _of_field(declared: DeclaredType, name: str, stored: _Stored) -> Async
     if field.default != earlier.default:
         said = f"{_written(earlier.default)} becomes {_written(field.default)}"
         yield Meaning(f"{name}: a blank cell: {said}; stored values stay")
-    if (said := _other_meaning(earlier, field)) is not None:
+    if said := "; ".join(_other_meanings(earlier, field)):
         rows = await stored.filled(own)
         loses = f"the meaning of {_values(rows)} of {name}" if rows else None
         yield Meaning(f"{name}: {said}; stored values stay as they are", loses)
@@ -169,21 +174,20 @@ async def _of_field(declared: DeclaredType, name: str, stored: _Stored) -> Async
             yield each
 
 
-def _other_meaning(earlier: DeclaredField, field: DeclaredField) -> str | None:
+def _other_meanings(earlier: DeclaredField, field: DeclaredField) -> Iterator[str]:
     """What changes, if every stored value means something else or nothing."""
     kinds = {earlier.kind, field.kind}
     if "duration" in kinds and len(kinds) > 1:
-        return f"{earlier.kind} becomes {field.kind} (a duration is stored in milliseconds)"
-    for word in ("to", "table", "row_key") if kinds == {"reference"} else ():
+        yield f"{earlier.kind} becomes {field.kind} (a duration is stored in milliseconds)"
+    words = [word for word in ("to", "table", "row_key") if kinds == {"reference"}]
+    if None not in (earlier.currency, field.currency):
+        words.append("currency")
+    if earlier.units and field.units and not set(earlier.units) & set(field.units):
+        words.append("units")
+    for word in words:
         old, new = getattr(earlier, word), getattr(field, word)
         if old != new:
-            return f"{word}: {_written(old)} becomes {_written(new)}"
-    if None not in (earlier.currency, field.currency) and earlier.currency != field.currency:
-        return f"currency: {earlier.currency} becomes {field.currency}"
-    old, new = earlier.units, field.units
-    if old and new and not set(old) & set(new):
-        return f"units: {', '.join(old)} becomes {', '.join(new)}"
-    return None
+            yield f"{word}: {_written(old)} becomes {_written(new)}"
 
 
 async def _unread(
@@ -271,10 +275,19 @@ async def _of_retention(declared: DeclaredType, stored: _Stored) -> Meaning:
 def _written(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, DeclaredTarget):
+        return ", ".join(_target_words(value))
     words = cast("Iterable[Any]", value) if isinstance(value, tuple | dict) else (value,)
     listed = [str(each) for each in words]
     more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
     return (", ".join(listed[:_LISTED]) or "none") + more
+
+
+def _target_words(target: DeclaredTarget) -> Iterator[str]:
+    """What a file says of a target."""
+    for word, value in target.model_dump(exclude_defaults=True).items():
+        pairs = target.columns.items() if word == "columns" else ()
+        yield f"{word} {' '.join('='.join(pair) for pair in pairs) or value}"
 
 
 def _rows(number: int) -> str:

@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from adapters.types.checks import checks_of
+from adapters.types.countries import country_names
 from adapters.types.files import builtin_types
 from adapters.types.tables import SCHEMA, register_table
-from workflows.shared.declared_fields import DeclaredField
-from workflows.shared.declared_types import DeclaredType
+from workflows.shared.conversion import Flaw, read_cells
+from workflows.shared.declared_fields import DeclaredField, field_spec
+from workflows.shared.declared_types import DeclaredType, broken_rules, failed_checks
 from workflows.shared.errors import RuleViolation
+from workflows.shared.fields import NUMBERS
+from workflows.shared.notations import Notation
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,8 @@ class Referred:
         schema: Of that table.
         scope: Columns that bound its rows and that the referring rows have too.
         type_name: The declared type, if it is of one.
-        can_create: A row of it may hold its key alone.
+        can_create: A row of it may hold any text as its key, and nothing else.
+        declared: That type.
     """
 
     title: str
@@ -38,6 +44,7 @@ class Referred:
     scope: tuple[str, ...] = ()
     type_name: str | None = None
     can_create: bool = False
+    declared: DeclaredType | None = None
 
 
 def table_of(declared: DeclaredType, *, schema: str | None = SCHEMA) -> str:
@@ -72,6 +79,37 @@ def referred_by(
     }
 
 
+def row_made(referred: Referred, scope: Mapping[str, Any], value: str) -> tuple[Any, str | None]:
+    """Return the key of a row that would hold it alone, and why the type refuses the row.
+
+    Args:
+        referred: The type of the row.
+        scope: What the referring rows share.
+        value: As a cell has it.
+
+    Raises:
+        RuleViolation: A check of the type is not installed on this machine.
+    """
+    declared = referred.declared
+    if declared is None:
+        return value, "only rows of declared types can be created"
+    name = declared.key[0]
+    field = declared.fields[name]
+    spec = field_spec(name, field, country_names() if field.kind == "country" else None)
+    notation = Notation.POINT if spec.kind in NUMBERS else None
+    (key,), _ = read_cells(spec, [value], notation, is_key=True)
+    if isinstance(key, Flaw):
+        return key, f"{name} {key.reason}"
+    if others := [n for n, each in declared.fields.items() if each.required and n != name]:
+        return key, f"its rows need {', '.join(others)}"
+    bounds = {each: scope[each] for each in referred.scope}
+    found = (
+        *broken_rules(declared, {name: [key]}),
+        *failed_checks(declared, checks_of(declared), {name: [key]}, bounds, ()),
+    )
+    return key, next((f"{field} {reason}" for _, field, reason in found), None)
+
+
 def _holds_any_text(key: DeclaredField) -> bool:
     return key.kind in ("code", "text") and key.pattern is None
 
@@ -86,9 +124,11 @@ def _referred(
     unknown = field.unknown or "ask"
     if field.to is None:
         within, _, table = str(field.table).rpartition(".")
-        key = str(field.row_key)
+        *bounds, key = field.row_key or ("",)
         return Referred(
-            str(field.table), key, field.label or key, unknown, None, table, within or "public"
+            *(str(field.table), key, field.label or key, unknown, None, table),
+            within or "public",
+            tuple(bounds),
         )
     if field.to not in known:
         raise RuleViolation(
@@ -104,5 +144,7 @@ def _referred(
         type_name=target.name,
         can_create=target.target is None
         and _holds_any_text(target.fields[target.key[0]])
+        and not (target.rules or target.checks)
         and not any(target.fields[each].required for each in others),
+        declared=target,
     )

@@ -97,6 +97,15 @@ class SqlDeclaredTypes:
         async with self._database.reading() as connection:
             return await _in_force(connection)
 
+    async def check_tables(self, declared: DeclaredType) -> None:
+        """See that the tables which references of a type name have the columns that they name.
+
+        Raises:
+            RuleViolation: One does not.
+        """
+        async with self._database.reading() as connection:
+            await _check_tables(connection, declared, {})
+
     async def version(self, digest: str) -> DeclaredType | None:
         """One version of a type; None: it was never in force here."""
         query = select(type_versions.c.declaration).where(type_versions.c.digest == digest)
@@ -374,6 +383,13 @@ async def _check_tables(
     for name, field in declared.fields.items():
         if field.table is None or (alone and field.table not in made):
             continue
+        for column in (field.row_key or ())[:-1]:
+            if column not in declared.scope:
+                raise RuleViolation(
+                    f"{declared.name}: {name}: 'row_key' names {column} before the column that is "
+                    "stored, and 'scope' has no such name; list the stored column last, and add "
+                    "the others to 'scope'"
+                )
         schema, _, table = field.table.rpartition(".")
         there = made.get(field.table)
         columns: Collection[str] = (
@@ -386,7 +402,8 @@ async def _check_tables(
                 f"{declared.at('fields', name, 'table')}: {name}: there is no table or view "
                 f"{field.table}; make it, or correct 'table'"
             )
-        for word, column in (("row_key", field.row_key), ("label", field.label)):
+        named = [("row_key", column) for column in field.row_key or ()]
+        for word, column in (*named, ("label", field.label)):
             if column is not None and column not in columns:
                 raise RuleViolation(
                     f"{declared.at('fields', name, word)}: {name}: {field.table} has no column "

@@ -40,7 +40,7 @@ from adapters.database.models.base import (
     domain_table,
     staged_twin,
 )
-from workflows.shared.declared_fields import DeclaredField
+from workflows.shared.declared_fields import DeclaredField, nearest
 from workflows.shared.declared_types import OTHER, DeclaredType
 from workflows.shared.errors import RuleViolation
 
@@ -201,6 +201,8 @@ def changes_to(
         there = {each["name"]: each for each in found.get_columns(table.name, schema=SCHEMA)}
         primary = found.get_pk_constraint(table.name, schema=SCHEMA)["constrained_columns"]
         renamed = dict(_renamed(declared, table, there))
+        if table is DOMAIN[key]:
+            _refuse_unknown(declared, table, there)
         primary = [renamed.get(name, name) for name in primary]
         wanted = [column.name for column in table.primary_key.columns]
         if primary != wanted:
@@ -244,6 +246,22 @@ def _renamed(
                 f"{name} cannot be what {field.was} was; remove 'was' to drop {field.was}"
             )
         yield field.was, name
+
+
+def _refuse_unknown(declared: DeclaredType, table: Table, there: Mapping[str, Any]) -> None:
+    """See that no field was a column that the table never had: its values would be lost.
+
+    Raises:
+        RuleViolation: One was.
+    """
+    for name, field in declared.fields.items():
+        if field.was is not None and field.was not in there and name not in there:
+            old = set(there) - set(table.columns.keys())
+            known = nearest(field.was, old) if old else "its columns all have fields"
+            raise RuleViolation(
+                f"{declared.name}: {name} was {field.was!r}, and {table.name} has no such column; "
+                f"correct 'was' or remove it: {known}"
+            )
 
 
 def _between(
@@ -340,9 +358,11 @@ class _Count:
             return None
         return f"{lost:,} of {every:,} values of {what}, for example {str(example)[:_SHOWN]!r}"
 
-    def filled(self, table: str, column: str) -> str:
-        """The values of a column, for people."""
+    def filled(self, table: str, column: str) -> str | None:
+        """The values of a column, for people; None: it has none."""
         [number] = self._of(table, f"count({_quoted(column)})")
+        if not number:
+            return None
         count = "1 value" if number == 1 else f"{number:,} values"
         return f"the values of {column}, which the type does not have any more ({count})"
 

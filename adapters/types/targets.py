@@ -12,13 +12,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database import foreign, foreign_rows
 from adapters.database.foreign import ForeignColumn, ForeignDatabases, ForeignTable, Step
 from adapters.database.foreign_rows import Image, RowWriter, TakenBack, Written
+from adapters.database.models.every import metadata
+from adapters.database.models.types import type_versions
 from adapters.ports.errors import Denied
-from adapters.types.tables import Change
+from adapters.types.tables import SCHEMA, Change
 from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
 _PAGE: Final = 5_000
+_VERSION: Final = "alembic_version"
+"""Table that says at which version docflow's tables are."""
 _HOW: Final[Mapping[str, foreign_rows.Strategy]] = {
     "merge": "merge",
     "replace": "merge",
@@ -127,12 +131,13 @@ class TargetTables:
         target = target_in(declared)
         try:
             async with self._opened(declared) as (connection, table):
+                await _refuse_own(connection, declared)
                 faults = [*_faults(declared, table)]
                 if not faults:
                     faults = [*await _missing_rights(connection, declared)]
                 if faults:
                     raise RuleViolation(f"{declared.name}: " + "; ".join(faults))
-                is_ready = await foreign.has_side_table(connection, target.schema_name)
+                is_ready = await foreign.has_table(connection, target.schema_name, foreign.SIDE)
         except Denied as error:
             raise RuleViolation(f"{declared.name}: {error}") from error
         side = Change(foreign.side_table(target.schema_name), at=place_of(target))
@@ -312,14 +317,32 @@ class TargetTables:
     async def read(
         self, declared: DeclaredType, scope: Mapping[str, Any], names: Sequence[str]
     ) -> AsyncGenerator[Sequence[tuple[str | None, ...]]]:
-        """Rows of a scope by key, as texts, a page at a time."""
+        """Rows of a scope by key, as texts, a page at a time; an absent value may be any."""
         columns = [*_columns(declared, names).values()]
-        bounds = {c: scope[n] for n, c in _columns(declared, declared.stored_scope).items()}
+        bounded = [name for name in declared.stored_scope if name in scope]
+        bounds = {c: scope[n] for n, c in _columns(declared, bounded).items()}
         async with self._opened(declared) as (connection, table):
             _refuse_missing(table, [*columns, *bounds])
             order = key_columns(declared)
             async for page in foreign_rows.stored(connection, table, columns, bounds, order, _PAGE):
                 yield page
+
+
+async def _refuse_own(connection: AsyncConnection, declared: DeclaredType) -> None:
+    """See that a table is a team's, and none of docflow's own in any of its databases.
+
+    Raises:
+        RuleViolation: It is docflow's own.
+    """
+    target = target_in(declared)
+    is_own = target.name in metadata.tables or target.name == _VERSION
+    for mark in (_VERSION, type_versions.name):
+        is_own = is_own and await foreign.has_table(connection, target.schema_name, mark)
+    if is_own or target.schema_name == SCHEMA or target.name == foreign.SIDE:
+        raise RuleViolation(
+            f"{declared.name}: {target.schema_name}.{target.name} is a table of docflow's own; "
+            "name a table of yours in `target`"
+        )
 
 
 def place_of(target: DeclaredTarget) -> str:
@@ -365,6 +388,11 @@ def _notes(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:
     """What a type that fits leaves to NOT NULL columns and to their defaults."""
     columns = _columns(declared, (*declared.scope, *declared.fields))
     notes = [
+        f"{name}: 'was' has no effect: docflow renames no column of a table of yours"
+        for name, field in declared.fields.items()
+        if field.was is not None
+    ]
+    notes += [
         f"no field fills {table.title}.{each.name}, which is NOT NULL: new rows get its default"
         for each in table.columns.values()
         if each.needed

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.imports.type_drafts import check, draft
+from activities.imports.type_checks import check
+from activities.imports.type_drafts import draft
 from adapters.files import limits
 from adapters.files.tables import custom
 from adapters.files.tables.custom import CustomFormat, TableReader
@@ -23,7 +24,9 @@ from adapters.ports.errors import ReaderFailed, UnreadableDocument
 from adapters.types.files import read_type
 from tests.extend.test_row_checks import sheets
 from tests.support.files.tables import write_table
+from tests.support.imports.activities import message_of
 from tests.types.conftest import Installation
+from workflows.imports.messages import DeclaredMessage
 from workflows.imports.runs import Counts
 from workflows.shared.errors import InvalidDocument
 from workflows.spreadsheets.runs import RowCounts
@@ -101,12 +104,16 @@ async def test_an_upload_reads_a_file_of_an_own_format(
     assert (await sheet.process()).counts == RowCounts(created=2, error=1)
 
 
-def test_a_type_is_drafted_and_checked_with_an_own_format(listings: None, tmp_path: Path) -> None:
+async def test_a_type_is_drafted_and_checked_with_an_own_format(
+    listings: None, tmp_path: Path
+) -> None:
     sample = tmp_path / "stock.lst"
     sample.write_bytes(LISTING.replace(b"          Washer", b"B-3       Washer"))
     made = draft("stock", sample)
     assert "key: [part_no]" in made and "price:\n    kind: decimal" in made, made
-    checked = check(read_type(made, "stock.yaml"), sample, tmp_path)
+    given = message_of("stock", blob_name="stock.lst")
+    assert isinstance(given, DeclaredMessage)
+    checked = await check(read_type(made, "stock.yaml"), sample, tmp_path, given)
     assert [(row.line, row.problems) for row in checked.rows] == [(3, ()), (5, ()), (6, ())]
 
 

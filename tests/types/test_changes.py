@@ -46,6 +46,22 @@ async def test_renamed_fields_keep_their_values(installation: Installation) -> N
     assert not (await installation.types.apply(renamed))[0].changes
 
 
+async def test_a_rename_of_an_unknown_column_is_refused(installation: Installation) -> None:
+    renamed = tools("cost: {was: pric}")
+    await installation.types.plan(renamed)
+    await installation.types.apply(tools("price: {}"))
+    said = r"tools: cost was 'pric', and tools has no such column; .* did you mean 'price'\?"
+    with pytest.raises(RuleViolation, match=said):
+        await installation.types.plan(renamed)
+
+
+async def test_an_empty_column_is_dropped_without_a_flag(installation: Installation) -> None:
+    await stored(installation, tools("price: {}"), "code,price\nA,\n")
+    [plan] = await installation.types.apply(tools("maker: {}"))
+    assert plan.losses == []
+    assert "ALTER TABLE docflow_types.tools DROP COLUMN price" in [c.sql for c in plan.changes]
+
+
 async def test_a_rename_is_refused_if_both_columns_exist(installation: Installation) -> None:
     await installation.types.apply(tools("price: {}\n  cost: {}"))
     with pytest.raises(RuleViolation, match="tools has the columns price and cost"):
@@ -95,6 +111,15 @@ MEANINGS: list[tuple[str, str, str, str | None]] = [
     ),
     ("kind: integer", "kind: duration", "10", "the meaning of 2 stored values"),
     ("units: [kg], kind: decimal", "units: [t], kind: decimal", "10", "meaning of 2 stored"),
+    ("units: [kg], kind: decimal", "units: [kg, t], kind: decimal", "10", None),
+    ("kind: decimal", "units: [t], kind: decimal", "10", None),
+    ("kind: money", "kind: money, currency: EUR", "10", None),
+    (
+        "kind: money, currency: EUR, units: [t]",
+        "kind: money, currency: USD, units: [kg]",
+        "10",
+        "meaning of 2 stored",
+    ),
     ("kind: choice, choices: [a, b]", "kind: choice, choices: [b]", "a", "2 of 2 stored"),
     ("kind: choice, choices: [a, b]", "kind: choice, choices: [a]", "a", None),
     ("kind: text", "kind: choice, choices: [b]", "a", "'a' is not one of b"),
@@ -142,9 +167,10 @@ async def test_rows_that_a_new_target_leaves_behind_are_counted(
     await stored(installation, tools("value: {}"), "code;value\nA;1\nB;2\n")
     wanted = tools("value: {}").model_copy(update={"target": DeclaredTarget(file="csv")})
     [plan] = await installation.types.plan(wanted)
-    assert plan.meanings[-1].says == (
-        "2 stored rows stay in docflow_types.tools; no import changes them"
-    )
+    assert [each.says for each in plan.meanings] == [
+        "target: none becomes file csv",
+        "2 stored rows stay in docflow_types.tools; no import changes them",
+    ]
 
 
 async def test_new_rules_and_periods_are_tried_on_stored_rows(installation: Installation) -> None:

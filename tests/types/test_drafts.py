@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.imports.type_drafts import check, draft
+from activities.imports.type_checks import Checked, check
+from activities.imports.type_drafts import draft
 from adapters.types.files import read_type
+from tests.support.imports.activities import message_of
+from workflows.imports.messages import DeclaredMessage
 from workflows.shared.errors import InvalidDocument
 
 CUSTOMERS = """Customers 2025;;;;;
@@ -53,7 +56,7 @@ OPEN = "day:  # day or month first, as in 03/04/2025? Imports need date_order=dm
         ),
     ],
 )
-def test_a_draft_shows_what_its_sample_holds(
+async def test_a_draft_shows_what_its_sample_holds(
     tmp_path: Path, sample: str, wanted: list[str]
 ) -> None:
     file = tmp_path / "sample.csv"
@@ -61,8 +64,13 @@ def test_a_draft_shows_what_its_sample_holds(
     made = draft("things", file)
     assert [text for text in wanted if text not in made] == [], made
     if OPEN not in made:
-        checked = check(read_type(made, "things.yaml"), file, tmp_path)
-        assert [row.problems for row in checked.rows if row.problems] == []
+        assert (await _checked(made, file)).rejected == []
+
+
+async def _checked(made: str, file: Path) -> Checked:
+    given = message_of("things", blob_name="sample.csv")
+    assert isinstance(given, DeclaredMessage)
+    return await check(read_type(made, "things.yaml"), file, file.parent, given)
 
 
 @pytest.mark.parametrize(
@@ -172,10 +180,10 @@ WIDE = [f"F{number}" for number in range(130)]
 
 
 @pytest.mark.parametrize("turn", range(len(HEADERS)))
-def test_a_draft_of_an_odd_file_is_a_type(tmp_path: Path, turn: int) -> None:
+async def test_a_draft_of_an_odd_file_is_a_type(tmp_path: Path, turn: int) -> None:
     columns = [COLUMNS[(place + turn) % len(COLUMNS)] for place in range(len(HEADERS))]
-    _see_that_it_fits(tmp_path, HEADERS, columns)
-    _see_that_it_fits(tmp_path, HEADERS[turn : turn + 3], columns[turn : turn + 3])
+    await _see_that_it_fits(tmp_path, HEADERS, columns)
+    await _see_that_it_fits(tmp_path, HEADERS[turn : turn + 3], columns[turn : turn + 3])
 
 
 @pytest.mark.parametrize(
@@ -187,20 +195,23 @@ def test_a_draft_of_an_odd_file_is_a_type(tmp_path: Path, turn: int) -> None:
         pytest.param(["Project ID", "No", "x"], "project_id_:", id="a name of the scope"),
     ],
 )
-def test_a_draft_says_what_is_left_out(tmp_path: Path, headers: list[str], wanted: str) -> None:
+async def test_a_draft_says_what_is_left_out(
+    tmp_path: Path, headers: list[str], wanted: str
+) -> None:
     columns = [COLUMNS[0], COLUMNS[1], *[COLUMNS[3]] * (len(headers) - 2)]
-    assert wanted in _see_that_it_fits(tmp_path, headers, columns)
+    assert wanted in await _see_that_it_fits(tmp_path, headers, columns)
 
 
-def _see_that_it_fits(tmp_path: Path, headers: Sequence[str], columns: Sequence[list[str]]) -> str:
+async def _see_that_it_fits(
+    tmp_path: Path, headers: Sequence[str], columns: Sequence[list[str]]
+) -> str:
     """The draft of a file, which takes each row of it or says why not."""
     file = tmp_path / "sample.csv"
     with file.open("w", encoding="utf-8", newline="") as opened:
         csv.writer(opened, delimiter=";").writerows([headers, *zip(*columns, strict=True)])
     made = draft("things", file)
-    declared = read_type(made, "things.yaml")
     try:
-        refused = [row for row in check(declared, file, tmp_path).rows if row.problems]
+        refused = (await _checked(made, file)).rejected
         assert bool(refused) == ("would be rejected" in made), (refused, made)
     except InvalidDocument as error:
         assert f"# an import of the sample would be refused: {error}"[:200] in made

@@ -318,6 +318,35 @@ async def test_what_happens_to_a_value_that_is_not_known(
         assert ("S-2", None) in await installation.rows(suppliers, "number", "city")
 
 
+@pytest.mark.parametrize(
+    ("field", "more", "good", "bad", "said"),
+    [
+        ("kind: code, pattern: '[A-Z]-[0-9]+'", "", "S-2", "s2", "does not match the pattern"),
+        ("kind: code, max_length: 3", "", "S-2", "S-22", "at most 3 are allowed"),
+        ("kind: integer, minimum: 5", "", "07", "3", "is less than 5"),
+        ("kind: date", "", "2025-03-04", "soon", "not a date"),
+        ("kind: choice, choices: [a, b]", "", "a", "c", "is not one of a, b"),
+        ("kind: code", "rules: [{any_of: [city, town]}]\n", "", "S-2", "fill in one of city or"),
+    ],
+)
+async def test_rows_are_created_by_the_rules_of_their_type(
+    installation: Installation, field: str, more: str, good: str, bad: str, said: str
+) -> None:
+    text = SUPPLIERS.replace("kind: code", field).replace("city: {}", "city: {}, town: {}")
+    suppliers = read_type(text + more, "suppliers.yaml")
+    orders = read_type(ORDERS.replace("UNKNOWN", "create"), "orders.yaml")
+    await installation.types.apply(suppliers, orders)
+    rows = f"number,supplier\n1,{good}\n2,{bad}\n".encode()
+    done = await installation.imported("orders", rows, max_rejected_share=1)
+    assert (done.counts.created, done.counts.rejected) == (1, 1)
+    [problem] = done.problems
+    assert "is not in suppliers, and cannot be created there: " in problem.reason
+    assert said in problem.reason, problem.reason
+    made = [str(key) for (key,) in await installation.rows(suppliers, "number")]
+    assert made == ([good.lstrip("0")] if good else [])
+    assert await installation.rows(orders, "supplier") == [(made[0] if good else None,)]
+
+
 async def test_a_reference_may_name_a_row_of_any_table(installation: Installation) -> None:
     await installation.run_sql("CREATE VIEW public.sites AS SELECT 7 AS id, 'North' AS name")
     visits = read_type(
@@ -409,6 +438,31 @@ async def test_a_key_needs_no_code(installation: Installation, kind: str, count:
         number = len(set(values))
         wanted = Counts(created=number) if created else Counts(unchanged=number)
         assert done.counts == wanted, done
+
+
+async def test_a_reference_names_rows_by_several_columns(installation: Installation) -> None:
+    await installation.run_sql(
+        'CREATE TABLE sites (project_id int, "ID" int, "Name" text, PRIMARY KEY (project_id, "ID"))'
+    )
+    await installation.run_sql("INSERT INTO sites VALUES (1, 7, 'North'), (2, 8, 'North')")
+    site = "{kind: reference, table: sites, row_key: KEY, label: Name, unknown: refuse}"
+    text = (
+        "name: visits\ntitle: Visits\nkey: [number]\nfields:\n"
+        f"  number: {{kind: code, required: true}}\n  site: {site}\n"
+    )
+    wrong = read_type(text.replace("KEY", "[Name, ID]"), "visits.yaml")
+    with pytest.raises(RuleViolation, match="'row_key' names Name before the column that is"):
+        await installation.types.plan(wrong)
+    visits = read_type(text.replace("KEY", "[project_id, ID]"), "visits.yaml")
+    await installation.types.apply(visits)
+    rows = b"number,site\n1,North\n2,7\n"
+    for project, created in (("1", 2), ("2", 1), ("3", 0)):
+        done = await installation.imported("visits", rows, project_id=project, max_rejected_share=1)
+        assert (done.counts.created, done.counts.rejected) == (created, 2 - created)
+    found = await installation.rows(visits, "project_id", "site")
+    assert found == [("1", "7"), ("1", "7"), ("2", "8")]
+    alone = read_type(text.replace("KEY", "ID"), "visits.yaml")
+    assert '"row_key":"ID"' in alone.canonical
 
 
 async def test_defaults_and_conditions_are_values_of_their_kind(

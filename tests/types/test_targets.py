@@ -26,7 +26,7 @@ from adapters.types.tables import STAGED, register_table
 from adapters.types.targets import TargetTables
 from tests.support.imports.activities import Killed, message_of
 from tests.support.webhook import receiving
-from tests.types.conftest import TOOLS, Erp, tools
+from tests.types.conftest import TOOLS, Erp, Installation, tools
 from tests.types.dying_writer import CHUNKS, ROWS, imported, stock
 from workers.imports.rehearsal import rehearsed
 from workflows.imports.runs import Closing, Counts, ImportState, TaskKey
@@ -276,6 +276,11 @@ UNFIT = {
     'state: "State"': ('state: "Stat"', "has no column Stat for state"),
     "bought: {kind: date}": ("bought: {kind: time}", "bought does not fit"),
     "tool_no: article_no": ("tool_no: label", "their server itself fills it"),
+    "price: {kind: money}": (
+        "price: {}",
+        r"price does not fit stock.Tools.price \(numeric\(10,2\)\): the kinds do not fit; "
+        r"numeric\(10,2\) takes integer or sequence or decimal or money or place or code",
+    ),
     "key: [tool_no]": ("key: [tool_no, name]", "no unique index"),
     "name: {required: true}": ("nick: {}", "name is NOT NULL without a default"),
     "database: erp": ("database: crm", "DOCFLOW_TYPE_DATABASES has no 'crm'"),
@@ -293,6 +298,35 @@ async def test_a_type_that_does_not_fit_its_table_is_refused(erp: Erp, part: str
     with pytest.raises(RuleViolation, match=said):
         await erp.installation.types.apply(tools(text))
     assert await erp.installation.types.in_force() == {}
+
+
+@pytest.mark.parametrize(
+    "table", ["alembic_version", "runs", "docflow_progress", "docflow_types.tools", "events"]
+)
+async def test_docflows_own_tables_are_no_targets(installation: Installation, table: str) -> None:
+    own = HEAD.replace("scope: []", f"scope: []\ntarget: {{table: {table}}}")
+    await installation.run_sql("CREATE TABLE docflow_progress (code text PRIMARY KEY)")
+    await installation.types.apply(read_type(HEAD, "tools.yaml"))
+    with pytest.raises(RuleViolation, match=f"{table} is a table of docflow's own"):
+        await installation.types.plan(read_type(own.replace(": tools", ": mine"), "mine.yaml"))
+
+
+HEAD = (
+    "name: tools\ntitle: Tools\nkey: [code]\nscope: []\n"
+    "fields:\n  code: {kind: code, required: true}\n"
+)
+
+
+async def test_a_column_of_numbers_takes_plain_codes(erp: Erp) -> None:
+    await erp.sql("CREATE TABLE stock.parts (code bigint PRIMARY KEY)")
+    target = "target: {database: erp, table: stock.parts}\n"
+    await erp.installation.types.apply(read_type(HEAD + target, "tools.yaml"))
+    rows = b"code\n9876543210\n0\n7\n007\n1e5\nNaN\nA-1\n"
+    done = await erp.installation.imported("tools", rows, max_rejected_share=1)
+    assert (done.counts.created, [each.value for each in done.problems]) == (
+        3,
+        ["007", "1e5", "NaN", "A-1"],
+    )
 
 
 async def test_a_plan_tells_what_defaults_decide(erp: Erp) -> None:

@@ -33,7 +33,7 @@ def test_every_step_of_the_tutorial_works(tmp_path: Path, monkeypatch: pytest.Mo
             done = run_docflow(*shlex.split(line), context=context)
             assert done.exit_code == 0, f"{line}\n{done.output}"
             outputs[" ".join(line.split()[:2])] = done.output
-    assert "9 rows, 0 rejected" in outputs["types check"]
+    assert "9 rows: 9 accepted, 0 rejected" in outputs["types check"]
     assert "CREATE TABLE docflow_types.tools" in outputs["types plan"]
     assert "is in force now" in outputs["types apply"]
     assert (tmp_path / "stored.xlsx").exists()

@@ -2,17 +2,26 @@
 
 import sys
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from collections import Counter
+from collections.abc import AsyncGenerator, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from adapters.ports.errors import UnreadableDocument
-from workers.shared.cli.answers import pairs_of
+from workers.shared.cli.answers import (
+    DateOrderOption,
+    DecimalOption,
+    KeepLinesOption,
+    LeftOutOption,
+    MapOption,
+    map_of,
+    pairs_of,
+)
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run
 from workers.shared.cli.output import console, output_file, print_json, table, text
@@ -21,12 +30,14 @@ from workflows.imports.runs import TaskKey
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
-    from activities.imports.type_drafts import Checked
+    from activities.imports.type_checks import Checked, Stored
+    from activities.imports.views import SqlImportedRows
     from adapters.database.engine import Database
     from adapters.types.store import Plan, Removed
     from adapters.types.targets import TargetTables
     from workflows.imports.types import TableSpec
     from workflows.shared.declared_types import DeclaredType
+    from workflows.shared.fields import FieldSpec
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,6 +59,14 @@ NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[TYPE]...", help="Types [all of the folder].")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ScopeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope",
+        metavar="NAME=VALUE",
+        help="A value of the scope, in addition to the project.",
+    ),
+]
 
 
 @app.command("list")
@@ -160,37 +179,83 @@ def check(
     sample: Annotated[
         Path, typer.Argument(metavar="FILE", help="The sample.", exists=True, dir_okay=False)
     ],
+    project: Annotated[
+        str | None, typer.Option(help="Project in whose rows references are looked up.")
+    ] = None,
+    scope: ScopeOption = None,
+    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook.")] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Text encoding or code page; found out if absent.")
+    ] = None,
+    columns: MapOption = None,
+    date_order: DateOrderOption = None,
+    decimal: DecimalOption = None,
+    left_out: LeftOutOption = None,
+    keep_lines: KeepLinesOption = None,
     most: Annotated[int, typer.Option("--rows", help="Rows to print at most.", min=1)] = 50,
     as_json: JsonOption = False,
 ) -> None:
     """Show what an import of a type would do with a file, row by row; nothing is written.
 
+    The options are those of `docflow submit imports`. References are looked up if there is a
+    database; the note lists those that were not.
+
     Exit codes: 0 no row would be rejected, 1 some would, or the file cannot be imported.
 
     \b
-    Example:
+    Examples:
       docflow types check types/tools.yaml tools.xlsx
+      docflow types check types/tools.yaml tools.xlsx --sheet 2025 --map "No.=tool_no"
+      docflow types check types/orders.yaml orders.csv --project P1 --date-order dmy
     """
-    run(_check(file, sample, most, as_json=as_json))
+    given = {
+        "sheet": sheet,
+        "encoding": encoding,
+        "map": map_of(columns or ()) or None,
+        "date_order": date_order,
+        "decimal": decimal,
+        "left_out": left_out,
+        "keep_lines": keep_lines or None,
+    }
+    known = dict(pairs_of("--scope", scope or ()))
+    run(_check(cli_context(context), file, sample, project, known, given, most, as_json=as_json))
 
 
-async def _check(file: Path, sample: Path, most: int, *, as_json: bool) -> None:
-    from activities.imports import type_drafts
+async def _check(
+    cli: CliContext,
+    file: Path,
+    sample: Path,
+    project: str | None,
+    scope: dict[str, str],
+    given: Mapping[str, Any],
+    most: int,
+    *,
+    as_json: bool,
+) -> None:
+    from activities.imports.type_checks import check
     from adapters.types.files import read_type
     from adapters.types.store import refuse_own
+    from workers.imports.submit_command import build_message
+    from workflows.imports.messages import DeclaredMessage
 
     try:
         declared = read_type(file.read_text(encoding="utf-8"), file.name)
         refuse_own(declared)
-        with TemporaryDirectory(prefix="docflow-") as folder:
-            checked = type_drafts.check(declared, sample, Path(folder))
+        wanted = {name: _UNKNOWN for name in declared.scope if name != "project_id"} | scope
+        told = {**given, "scope": wanted or None}
+        message = build_message(declared.name, project or _UNKNOWN, _UNKNOWN, sample, told)
+        assert isinstance(message, DeclaredMessage)
+        known = {*scope} if project is None else {*scope, "project_id"}
+        async with _stored(cli, declared, known) as stored:
+            with TemporaryDirectory(prefix="docflow-") as folder:
+                checked = await check(declared, sample, Path(folder), message, stored)
     except UnicodeDecodeError as error:
         raise CommandError(f"{file.name} is no UTF-8 text; save it as UTF-8") from error
     except RuleViolation as error:
         raise CommandError(str(error)) from error
     except (InvalidDocument, UnreadableDocument) as error:
         raise CommandError(f"{sample.name}: {error}") from error
-    rejected = sum(bool(row.problems) for row in checked.rows)
+    rejected = len(checked.rejected)
     if as_json:
         rows = [
             {
@@ -200,17 +265,57 @@ async def _check(file: Path, sample: Path, most: int, *, as_json: bool) -> None:
             }
             for row in checked.rows
         ]
-        print_json({"rows": rows, "rejected": rejected, "note": checked.note})
+        accepted = len(rows) - rejected
+        print_json({"rows": rows, "accepted": accepted, "rejected": rejected, "note": checked.note})
     else:
         _show_checked(declared, checked, most)
     if rejected:
         raise typer.Exit(ExitCode.FAILED)
 
 
+@asynccontextmanager
+async def _stored(
+    cli: CliContext, declared: "DeclaredType", scope: Collection[str]
+) -> AsyncGenerator["Stored"]:
+    """What references of a type can be looked up in: the database, if there is one.
+
+    Raises:
+        RuleViolation: A table that a reference names lacks a column.
+    """
+    from activities.imports.store import SqlImportStore
+    from activities.imports.type_checks import Stored
+    from adapters.ports.errors import PortError
+    from adapters.types.store import SqlDeclaredTypes
+    from workers.shared.errors import SettingsError
+
+    async with AsyncExitStack() as stack:
+        stored = Stored(scope=scope)
+        if any(field.kind == "reference" for field in declared.fields.values()):
+            try:
+                database = await stack.enter_async_context(cli.tables())
+                targets = await stack.enter_async_context(_targets(cli, database))
+                types = SqlDeclaredTypes(database, targets)
+                in_force = await types.in_force()
+            except (SettingsError, PortError) as error:
+                stored = Stored(scope=scope, why_not=f"no database ({error})")
+            else:
+                await types.check_tables(declared)
+                store = SqlImportStore(database, targets=targets)
+                stored = Stored(store, in_force, scope)
+        yield stored
+
+
+_UNKNOWN: Final = "check"
+"""Stands for what only an import is told."""
+_REASONS: Final = 5
+
+
 def _show_checked(declared: "DeclaredType", checked: "Checked", most: int) -> None:
+    from workflows.shared.declared_types import OTHER
+
     names = [
         name
-        for name in declared.fields
+        for name in (*declared.fields, OTHER)
         if any(row.values.get(name) is not None for row in checked.rows)
     ]
     made = table("line", *names, "problems")
@@ -219,9 +324,17 @@ def _show_checked(declared: "DeclaredType", checked: "Checked", most: int) -> No
         said = "; ".join(f"{each.column} {each.reason}" for each in row.problems)
         made.add_row(*map(text, (str(row.line), *cells, said)))
     console().print(made)
-    rejected = sum(bool(row.problems) for row in checked.rows)
-    more = f"; {len(checked.rows) - most:,} more rows" if len(checked.rows) > most else ""
-    typer.echo(f"{len(checked.rows) - rejected:,} rows, {rejected:,} rejected{more}")
+    every, rejected = len(checked.rows), len(checked.rejected)
+    more = f"; {every - most:,} rows are not shown, see --rows" if every > most else ""
+    what = "1 row" if every == 1 else f"{every:,} rows"
+    typer.echo(f"{what}: {every - rejected:,} accepted, {rejected:,} rejected{more}")
+    reasons = Counter(
+        f"{each.column} {each.reason}" for row in checked.rejected for each in row.problems
+    ).most_common()
+    for reason, count in reasons[:_REASONS]:
+        typer.echo(f"{count:,} x {reason}")
+    if len(reasons) > _REASONS:
+        typer.echo(f"and {len(reasons) - _REASONS:,} more reasons")
     if checked.note:
         typer.echo(checked.note)
 
@@ -528,15 +641,15 @@ class Format(StrEnum):
 def export(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the rows.")],
-    project: Annotated[str, typer.Option(help="Project whose rows are written.")],
-    scope: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--scope",
-            metavar="NAME=VALUE",
-            help="A value of the scope, in addition to the project.",
-        ),
+    project: Annotated[
+        str | None,
+        typer.Option(help="Project whose rows are written [the only one that has rows]."),
     ] = None,
+    scope: ScopeOption = None,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Rows of every scope, each with the values of its scope."),
+    ] = False,
     format: Annotated[
         Format | None, typer.Option("--format", help="Of the file [by its name, else csv].")
     ] = None,
@@ -548,18 +661,23 @@ def export(
 ) -> None:
     """Write the rows of a type into a file that the import takes again.
 
-    The columns are called as the import knows them: correct the file and submit it, and exactly
+    Columns that the type keeps beside its fields are written too, under their own headers. The
+    columns are called as the import knows them: correct the file and submit it, and exactly
     the rows that you changed are updated. In CSV, text that a spreadsheet program would run as a
     formula has an apostrophe in front, which the import takes off again.
+
+    An import reads rows of one scope: --all is for other programs and for people.
 
     \b
     Examples:
       docflow types export equipment --project P1 --format xlsx --out rows.xlsx
+      docflow types export equipment --all --out equipment.csv
       docflow types export mto --project P1 --scope service_id=piping
     """
     chosen = format or _format_of(out)
-    given = {"project_id": project, **pairs_of("--scope", scope or ())}
-    run(_export(cli_context(context), name, given, chosen, out, force=force))
+    given = {**({} if project is None else {"project_id": project})}
+    given |= pairs_of("--scope", scope or ())
+    run(_export(cli_context(context), name, given, chosen, out, every=every, force=force))
 
 
 def _format_of(out: Path | None) -> Format:
@@ -569,18 +687,76 @@ def _format_of(out: Path | None) -> Format:
 
 
 def _within(spec: "TableSpec", given: Mapping[str, str]) -> dict[str, str]:
-    """The values of the scope of a table, as messages have them.
+    """The given values of the scope of a table, as messages have them.
 
     Raises:
-        UsageError: One is missing, or one too many is given.
+        UsageError: One too many is given.
     """
     from workflows.imports.messages import scope_value
 
-    if missing := [name for name in spec.scope if name not in given]:
-        raise UsageError(f"rows of this type need --scope {missing[0]}=...")
     if more := sorted(given.keys() - {"project_id", *spec.scope}):
         raise UsageError(f"rows of this type have no {more[0]}")
-    return {name: scope_value(given[name]) for name in spec.scope}
+    return {name: scope_value(given[name]) for name in spec.scope if name in given}
+
+
+_SCOPES: Final = 10
+
+
+async def _refuse_several(
+    rows: "SqlImportedRows", spec: "TableSpec", scope: Mapping[str, str]
+) -> None:
+    """See that rows have one scope, or none.
+
+    Raises:
+        UsageError: They have several.
+    """
+    if scope.keys() >= {*spec.scope}:
+        return
+    found = await rows.scopes(spec, scope, _SCOPES + 1)
+    if len(found) > 1:
+        shown = [", ".join(f"{n}={value}" for n, value in each.items()) for each in found]
+        more = "; and more" if len(found) > _SCOPES else ""
+        raise UsageError(
+            f"rows of this type are in several scopes: {'; '.join(shown[:_SCOPES])}{more}. Name "
+            "one with --project and --scope, or write all of them with --all"
+        )
+
+
+def _titled(spec: "TableSpec", kept: Sequence[str], *, with_scope: bool) -> Sequence["FieldSpec"]:
+    """The columns of a file: scope, fields, and what rows keep beside them."""
+    from workflows.shared.fields import ColumnKind, FieldSpec, squash
+
+    declared = spec.declared
+    stored = spec.scope if declared is None else declared.stored_scope
+    names = [
+        # A column that means a field by now is another one than that of the field.
+        f"kept {header}" if squash(header) in spec.by_header else header
+        for header in kept
+    ]
+    return (
+        *(FieldSpec(name, ColumnKind.TEXT) for name in (stored if with_scope else ())),
+        *spec.fields,
+        *(FieldSpec(name, ColumnKind.TEXT) for name in names),
+    )
+
+
+def _readable(
+    fields: Sequence["FieldSpec"], rows: Iterator[tuple[Any, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows whose durations are written as an import reads them."""
+    from workflows.shared.fields import ColumnKind
+    from workflows.shared.notations import duration_text
+
+    places = {n for n, each in enumerate(fields) if each.kind is ColumnKind.DURATION}
+    if not places:
+        return rows
+    return (
+        tuple(
+            duration_text(value) if n in places and value is not None else value
+            for n, value in enumerate(row)
+        )
+        for row in rows
+    )
 
 
 async def _export(
@@ -590,6 +766,7 @@ async def _export(
     format: Format,
     out: Path | None,
     *,
+    every: bool,
     force: bool,
 ) -> None:
     from activities.imports.tables import spec_of
@@ -621,14 +798,19 @@ async def _export(
         async with (
             cli.tables() as database,
             _targets(cli, database) as targets,
-            aclosing(SqlImportedRows(database, targets).read(spec, scope)) as pages,
             WorkerThread() as thread,
         ):
-            rows = from_thread(pages, stopped)
-            try:
-                count = await thread.run(lambda: _write(format, spec, rows, target))
-            finally:
-                stopped.set()
+            stored = SqlImportedRows(database, targets)
+            if not every:
+                await _refuse_several(stored, spec, scope)
+            kept = await stored.kept(spec, scope)
+            fields = _titled(spec, kept, with_scope=every)
+            async with aclosing(stored.read(spec, scope, kept, with_scope=every)) as pages:
+                rows = _readable(fields, from_thread(pages, stopped))
+                try:
+                    count = await thread.run(lambda: _write(format, fields, rows, target))
+                finally:
+                    stopped.set()
         if out is None and isinstance(target, Path):
             _pour(target)
     typer.echo(f"{count:,} row{'' if count == 1 else 's'}", err=True)
@@ -636,7 +818,7 @@ async def _export(
 
 def _write(
     format: Format,
-    spec: "TableSpec",
+    fields: Sequence["FieldSpec"],
     rows: Iterator[tuple[Any, ...]],
     target: Path | IO[bytes],
 ) -> int:
@@ -644,12 +826,12 @@ def _write(
 
     if format is Format.CSV:
         if not isinstance(target, Path):
-            return write_csv(spec.fields, rows, target)
+            return write_csv(fields, rows, target)
         with target.open("wb") as file:
-            return write_csv(spec.fields, rows, file)
+            return write_csv(fields, rows, file)
     assert isinstance(target, Path)
     write = write_xlsx if format is Format.XLSX else write_parquet
-    return write(spec.fields, rows, target)
+    return write(fields, rows, target)
 
 
 @contextmanager

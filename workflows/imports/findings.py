@@ -39,6 +39,7 @@ from workflows.shared.cells import (
 )
 from workflows.shared.contracts import OWN_PLACES, Problem, problem_text
 from workflows.shared.conversion import Flaw
+from workflows.shared.declared_types import OTHER
 from workflows.shared.errors import RuleViolation
 from workflows.shared.left_out import Left
 from workflows.shared.notations import Notation
@@ -83,6 +84,7 @@ class Findings:
         sheets_read: Sheets whose rows were read, where there are several or one was chosen.
         sheets_left: Sheets that hold something and were not read, each with why.
         unused: Columns that hold data and are not used.
+        kept: Columns that mean no field, and whose cells are kept beside the fields.
         hidden: What was read of each table and is not shown.
         skipped: Rows that were left out, the first 10,000 of them, with cells and reason.
         left: Lines of the first rows that were left out, by reason.
@@ -104,6 +106,7 @@ class Findings:
     sheets_read: Sequence[str] = ()
     sheets_left: Sequence[str] = ()
     unused: Sequence[UnusedColumn] = ()
+    kept: Sequence[UnusedColumn] = ()
     hidden: Sequence[HiddenParts] = ()
     skipped: list[RejectedRow] = field(default_factory=list[RejectedRow])
     left: dict[Left, list[str]] = field(default_factory=dict[Left, list[str]])
@@ -198,6 +201,8 @@ class Findings:
             yield f"Merged cells were filled down, with the number of rows: {_listed(named, most)}."
         if self.unused:
             yield f"Columns not used: {_listed(map(_column, self.unused), most)}."
+        if self.kept:
+            yield f"Columns kept in {OTHER!r}: {_listed(map(_column, self.kept), most)}."
 
     def _hidden(self, most: int) -> Iterable[str]:
         for each in self.hidden:

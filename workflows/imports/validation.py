@@ -473,6 +473,8 @@ class RowValidator:
         uncounted = keyless | aside | again
         numbers, repeated = self._count(source, values, lines, uncounted, problems)
         aside |= repeated
+        taken_keys = values[self._spec.key[0]]
+        self._note_taken(rows, columns, taken_keys, {*problems, *aside, *keyless})
         if self._numbers:
             values[SEQUENCE] = numbers
         if self._keeps_others:
@@ -518,7 +520,20 @@ class RowValidator:
             left.add(i)
             self._findings.leave_out(verdict, sheet, line, storable(cells[:SHOWN_CELLS]), keys[i])
         self._findings.judged += len(rows)
-        skipped = left | set(keyless)
+        self._findings.unused_rows += sum(
+            1 for i in blank if i not in left and self._holds_more(rows[i][1])
+        )
+        return left
+
+    def _note_taken(
+        self,
+        rows: Rows,
+        columns: Sequence[Sequence[Cell]],
+        keys: Sequence[Any],
+        skipped: Collection[int],
+    ) -> None:
+        """Tell the findings of rows that look odd and go in."""
+        sheet = self._place.sheet
         self._findings.odd.extend(
             f"{place_of(sheet, rows[i][0])} {readable(key, _KEY_SHOWN)!r}"
             for i, key in self._sorter.odd_keys(columns).items()
@@ -527,10 +542,6 @@ class RowValidator:
         self._findings.lone.extend(
             place_of(sheet, rows[i][0]) for i in self._sorter.lone_keys(columns) if i not in skipped
         )
-        self._findings.unused_rows += sum(
-            1 for i in blank if i not in left and self._holds_more(rows[i][1])
-        )
-        return left
 
     def _holds_more(self, cells: Sequence[Cell]) -> bool:
         return any(is_filled(cell) for i, cell in enumerate(cells) if i != self._header.wrong)

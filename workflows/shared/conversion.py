@@ -40,6 +40,7 @@ from workflows.shared.notations import (
     date_readings,
     days_of,
     decide,
+    duration_text,
     exact,
     hours_of,
     is_percentage,
@@ -456,7 +457,7 @@ def _comparable(field: FieldSpec, value: Any, bound: Bound) -> Any:
 
 def _bound(bound: Bound, field: FieldSpec) -> str:
     if field.kind is ColumnKind.DURATION and isinstance(bound, int):
-        return str(timedelta(milliseconds=bound))
+        return duration_text(bound)
     return f"{bound:f}" if isinstance(bound, Decimal) else str(bound)
 
 

@@ -13,6 +13,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     StringConstraints,
     ValidationInfo,
     field_validator,
@@ -271,6 +272,20 @@ _Choices = (
 """How people write these words; see the fields."""
 
 
+COLUMN: Final = r"^[^\x00\x01]+$"
+_Column = Annotated[str, StringConstraints(pattern=COLUMN, max_length=63)]
+_RowKey = Annotated[
+    tuple[_Column, ...],
+    Field(min_length=1, max_length=9),
+    BeforeValidator(
+        lambda given: (given,) if isinstance(given, str) else given,
+        json_schema_input_type=_Column | tuple[_Column, ...],
+    ),
+    PlainSerializer(lambda names: names[0] if len(names) == 1 else list(names)),
+]
+"""Column of a table; a list of several."""
+
+
 class DeclaredField(DeclaredPart):
     """One column of a declared type."""
 
@@ -309,9 +324,10 @@ class DeclaredField(DeclaredPart):
     """The declared type that it refers to, by that type's key."""
     table: Annotated[str, StringConstraints(pattern=OTHER_TABLE)] | None = None
     """The table or view that it refers to, with its schema unless that is `public`."""
-    row_key: Name | None = None
-    """The column of `table` that is stored."""
-    label: Name | None = None
+    row_key: _RowKey | None = None
+    """The column of `table` that is stored. If several columns name a row, a list of them: the last
+    one is stored, and the others are names in `scope`, by whose values rows are looked up."""
+    label: _Column | None = None
     """The column of `table` that people write; `row_key` when absent."""
     unknown: Literal["ask", "create", "refuse"] | None = None
     """What happens to a value that the other table does not hold; `ask` when absent. An import of
@@ -518,8 +534,6 @@ class DeclaredRule(DeclaredPart):
 
 NOT_STORED: Final = "-"
 """Stands for the column of a scope that a table of yours does not have."""
-COLUMN: Final = r"^[^\x00\x01]+$"
-_Column = Annotated[str, StringConstraints(pattern=COLUMN, max_length=63)]
 _PART: Final = r"[^.\x00\x01]{1,63}"
 OWN_TABLE: Final = rf"^({_PART}\.)?{_PART}$"
 

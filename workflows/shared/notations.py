@@ -364,6 +364,14 @@ def read_duration(cell: str | int | float | bool | date) -> int:
     return int(milliseconds.quantize(Decimal(1), ROUND_HALF_UP))
 
 
+def duration_text(milliseconds: int) -> str:
+    """A length of time as `read_duration` reads it: `26:05:07.5`."""
+    seconds, rest = divmod(milliseconds, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    clock = f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+    return clock + (f".{rest:03}".rstrip("0") if rest else "")
+
+
 _NO_TIME: Final = "is not a time; write it as 01:23:45"
 
 

@@ -1,0 +1,89 @@
+"""`docflow types export` writes files that restore rows when they are imported again."""
+
+import asyncio
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.types.files import read_type
+from tests.support.cli import run_docflow
+from tests.types.conftest import Installation
+from workers.shared.cli.context import CliContext
+from workflows.imports.runs import Counts
+
+LAPS = """
+name: laps
+title: Laps
+key: [bib]
+unmapped: keep
+scope: SCOPE
+fields:
+  bib: {kind: code, required: true}
+  lap: {kind: duration}
+"""
+ROWS = "bib,lap,Colour,=Note\n007,1:05:07.5,red,=1+1\n2,26:00:00,,007\n"
+
+
+async def exported(installation: Installation, *options: str) -> Any:
+    url = installation.database.engine.url.render_as_string(hide_password=False)
+    context = CliContext({"DATABASE_URL": url})
+    return await asyncio.to_thread(
+        run_docflow, "types", "export", "laps", *options, context=context
+    )
+
+
+async def rows(installation: Installation, text: str, *columns: str) -> list[tuple[Any, ...]]:
+    return await installation.rows(read_type(text, "laps.yaml"), *columns)
+
+
+@pytest.mark.parametrize("scope", ["[project_id]", "[]"])
+@pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet"])
+async def test_an_export_restores_rows_with_their_kept_columns(
+    installation: Installation, tmp_path: Path, scope: str, suffix: str
+) -> None:
+    text = LAPS.replace("SCOPE", scope)
+    await installation.types.apply(read_type(text, "laps.yaml"))
+    await installation.imported("laps", ROWS.encode())
+    before = await rows(installation, text, "bib", "lap", "other")
+    assert [row[1] for row in before] == [3_907_500, 93_600_000]
+    out = tmp_path / f"laps.{suffix}"
+    done = await exported(installation, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    if suffix != "parquet":
+        await installation.run_sql("DELETE FROM docflow_types.laps")
+        content = out.read_bytes()
+        again = await installation.imported("laps", content, filename=out.name, task_id="T2")
+        assert again.counts == Counts(created=2), again
+        assert await rows(installation, text, "bib", "lap", "other") == before
+
+
+async def test_rows_of_several_scopes_are_asked_for(
+    installation: Installation, tmp_path: Path
+) -> None:
+    text = LAPS.replace("SCOPE", "[project_id, race]")
+    await installation.types.apply(read_type(text, "laps.yaml"))
+    for project, race in (("P1", "a"), ("P1", "b"), ("P2", "a")):
+        done = await installation.imported(
+            "laps", ROWS.encode(), task_id=project + race, project_id=project, scope={"race": race}
+        )
+        assert done.counts.created == 2
+    refused = await exported(installation)
+    assert refused.exit_code == 2
+    assert "in several scopes: project_id=P1, race=a; project_id=P1, race=b; " in refused.output
+    assert (await exported(installation, "--project", "P1")).exit_code == 2
+    for options, count in (
+        (("--project", "P2"), 2),
+        (("--project", "P1", "--scope", "race=b"), 2),
+        (("--project", "P9"), 0),
+        (("--all",), 6),
+    ):
+        out = tmp_path / f"{count}{len(options)}.csv"
+        done = await exported(installation, *options, "--out", str(out))
+        assert done.exit_code == 0, done.output
+        with out.open(encoding="utf-8-sig", newline="") as file:
+            header, *found = csv.reader(file)
+        assert len(found) == count
+        own = ["project_id", "race"] if options == ("--all",) else []
+        assert header[: len(own) + 2] == [*own, "bib", "lap"]
