@@ -28,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from activities.imports.hooks import hook_of
 from activities.imports.status_store import Load, add_rejects
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
@@ -37,7 +38,6 @@ from adapters.database.models.base import known_as
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.imports import (
     PEOPLES_COLUMNS,
-    crew_members,
     import_answers,
     schedule_activities,
 )
@@ -45,7 +45,6 @@ from adapters.database.records import dump_cells, load_cells
 from adapters.types.references import Referred
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import Counts, RowChunk, TaskKey
-from workflows.imports.validation import Assignments, Term, end_before_next
 from workflows.shared.cells import Cell, RejectedRow
 from workflows.shared.contracts import Problem
 
@@ -184,94 +183,6 @@ def _within(table: FromClause, scope: Mapping[str, Any]) -> ColumnElement[bool]:
     return and_(true(), *(table.c[name] == value for name, value in scope.items()))
 
 
-_PERSON: Final = ("project_id", "employee_no")
-
-
-async def stored_assignments(connection: AsyncConnection, batch: RowBatch) -> Assignments:
-    """Read the assignments of the batch's employees."""
-    people = sorted(set(batch.keys(_PERSON)))
-    sent = bulk.keys(crew_members, _PERSON, people)
-    members = crew_members.c
-    query = (
-        select(members.project_id, members.employee_no, members.valid_from, members.valid_to)
-        .select_from(crew_members, sent.source)
-        .where(*(members[name] == sent.columns[name] for name in _PERSON))
-    )
-    rows = await connection.execute(query, sent.parameters)
-    return Assignments({(row[0], row[1], row[2]): row[3] for row in rows})
-
-
-def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, dict[Term, date]]:
-    """End each assignment before the next.
-
-    Returns:
-        The batch with the last days it may have, and the new last days of stored rows that
-        are not in the batch.
-    """
-    keys: list[Term] = batch.keys()
-    if "valid_to" in batch.columns:
-        ends: list[date | None] = batch.column("valid_to")
-    else:
-        ends = [stored.ends.get(key) for key in keys]
-    bounded, closed = end_before_next(keys, ends, stored)
-    return batch.with_column("valid_to", bounded), closed
-
-
-async def close_assignments(
-    connection: AsyncConnection, closed: Mapping[Term, date], stamp: Stamp
-) -> int:
-    """Write the new last days of stored assignments; how many."""
-    for (project, person, start), last in closed.items():
-        await connection.execute(
-            update(crew_members)
-            .where(
-                crew_members.c.project_id == project,
-                crew_members.c.employee_no == person,
-                crew_members.c.valid_from == start,
-            )
-            .values(valid_to=last, **_changed(stamp))
-        )
-    return len(closed)
-
-
-async def close_absent(
-    connection: AsyncConnection,
-    load_id: int,
-    scope: Mapping[str, Any],
-    as_of: date,
-    stamp: Stamp,
-) -> int:
-    """End the assignments that the staged file does not hold; how many.
-
-    Those that a later assignment of the file ends are left to it. One that was to begin after
-    `as_of` ends before it begins, which means that it never was.
-    """
-    members, staged = crew_members, STAGED[crew_members.name]
-    person = and_(
-        staged.c.load_id == load_id, *(staged.c[name] == members.c[name] for name in _PERSON)
-    )
-    held = exists().where(person, staged.c.valid_from >= members.c.valid_from)
-    result = await connection.execute(
-        update(members)
-        .where(
-            *(members.c[name] == value for name, value in scope.items()),
-            or_(members.c.valid_to.is_(None), members.c.valid_to > as_of),
-            or_(members.c.valid_to.is_(None), members.c.valid_to >= members.c.valid_from),
-            ~held,
-        )
-        .values(valid_to=as_of, **_changed(stamp))
-    )
-    return result.rowcount
-
-
-def _changed(stamp: Stamp) -> dict[str, Any]:
-    return {
-        "version": crew_members.c.version + 1,
-        "source_task": stamp.task,
-        "updated_at": stamp.now,
-    }
-
-
 SEQUENCE: Final = "sequence"
 """Last part of a key whose other parts may repeat."""
 _SCOPE: Final = frozenset({"project_id", "service_id"})
@@ -294,7 +205,8 @@ class Written:
 
 def needs_table_alone(batch: RowBatch, strategy: Strategy) -> bool:
     """Whether the outcome rests on reading first what others must not change meanwhile."""
-    return strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY) or batch.table is crew_members
+    reads_first = strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY)
+    return reads_first or hook_of(batch.table) is not None
 
 
 async def write_batch(
@@ -313,7 +225,7 @@ async def write_batch(
         batch = batch.take([n for n in range(total) if batch.origin[n] not in refused])
     unchanged = 0
     if strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY) or (
-        strategy is Strategy.CREATE_ONLY and batch.table is crew_members
+        strategy is Strategy.CREATE_ONLY and hook_of(batch.table) is not None
     ):
         known = await _known(connection, batch)
         if strategy is Strategy.CREATE_ONLY:
@@ -337,17 +249,15 @@ async def _put(
 ) -> Counts:
     if not batch.rows:
         return Counts()
-    closed = 0
-    if batch.table is crew_members:
-        stored = await stored_assignments(connection, batch)
-        batch, ends = without_overlaps(batch, stored)
-        closed = await close_assignments(connection, ends, stamp)
+    beside = 0
+    if (hook := hook_of(batch.table)) is not None:
+        batch, beside = await hook.before(connection, batch, stamp)
     if strategy is Strategy.CREATE_ONLY:
         created, updated = await bulk.insert_new(connection, batch, stamp), 0
     else:
         created, updated = await bulk.merge(connection, batch, stamp)
     unchanged = len(batch) - created - updated
-    return Counts(created=created, updated=updated + closed, unchanged=unchanged)
+    return Counts(created=created, updated=updated + beside, unchanged=unchanged)
 
 
 async def _known(connection: AsyncConnection, batch: RowBatch) -> set[int]:
@@ -475,18 +385,17 @@ async def swap_in(
 ) -> Swapped:
     """Take the staged rows in, by strategy."""
     table = DOMAIN[table_name]
-    gone = Counts()
+    hook, gone = hook_of(table), Counts()
     if strategy in (Strategy.MERGE, Strategy.REPLACE):
         await bulk.expect_many(connection)
     if strategy is Strategy.REPLACE:
-        if table is crew_members:
-            closed = await close_absent(connection, load.id, scope, as_of, stamp)
-            gone = Counts(updated=closed)
+        if hook is not None:
+            gone = await hook.absent(connection, load.id, scope, as_of, stamp)
         else:
             gone = Counts(deleted=await _delete_absent(connection, load, table_name, scope))
     if not load.staged_columns:
         return Swapped(gone)
-    if strategy in (Strategy.MERGE, Strategy.REPLACE) and table is not crew_members:
+    if strategy in (Strategy.MERGE, Strategy.REPLACE) and hook is None:
         created, updated = await bulk.merge_staged(
             connection, table, load.id, load.staged_columns, stamp
         )
@@ -582,17 +491,16 @@ async def staged_pages(
 ) -> AsyncIterator[tuple[RowBatch, list[list[Cell]]]]:
     """Read staged rows in the order of the file, with their cells as read.
 
-    Crew members come by person, all of one together: one assignment ends another, and counts must
-    not depend on where pages end.
+    Rows that a hook looks at together come together: counts must not depend on where pages end.
     """
     staged, columns = STAGED[table_name], load.staged_columns
     line = staged.c.source_line
     every = select(*(staged.c[name] for name in (*columns, "source_line", "cells"))).where(
         staged.c.load_id == load.id
     )
-    by_person = DOMAIN[table_name] is crew_members
-    order = (staged.c.employee_no, line) if by_person else (line,)
-    place = columns.index("employee_no") if by_person else -2
+    hook = hook_of(DOMAIN[table_name])
+    order = (line,) if hook is None else (staged.c[hook.together], line)
+    place = -2 if hook is None else columns.index(hook.together)
     following = every
     while True:
         page = following.order_by(*order).limit(_PAGE)
@@ -600,7 +508,7 @@ async def staged_pages(
         if not rows:
             return
         last = rows[-1][place]
-        if by_person and len(rows) == _PAGE:
+        if hook is not None and len(rows) == _PAGE:
             rest = every.where(order[0] == last, line > rows[-1][-2]).order_by(line)
             rows += [tuple(row) for row in await connection.execute(rest)]
         following = every.where(order[0] > last)

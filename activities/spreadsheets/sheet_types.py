@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Final
 
 from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.types.declared import club_sheet, declared_sheet
@@ -14,9 +13,6 @@ from adapters.types.references import referred_by, table_of
 from adapters.types.store import SqlDeclaredTypes
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
-
-_BY_MESSAGE: Final = frozenset({"crew_member"})
-"""Types whose rows end earlier ones: a message imports them, and nothing could undo that."""
 
 
 @cache
@@ -56,7 +52,7 @@ class SheetTypes:
         found = dict(self._types)
         if self._declared is not None:
             found |= {name: _club(declared) for name, declared in club_types().items()}
-            own = {k: v for k, v in builtin_types().items() if k not in _BY_MESSAGE}
+            own = {k: v for k, v in builtin_types().items() if v.hook is None}
             for name, declared in (own | dict(known)).items():
                 found[name] = _sheet(declared, known)
         return sorted(found.values(), key=lambda each: each.name)
@@ -84,7 +80,9 @@ class SheetTypes:
         known = {each.name: each for each in await self.every()}
         if name in known:
             return known[name]
-        if name in _BY_MESSAGE:
+        own = builtin_types().get(name)
+        if own is not None and own.hook is not None:
+            # The hook changes other rows, which no undo could restore.
             raise RuleViolation(f"files of type {name} are imported by messages alone")
         raise RuleViolation(f"there is no import type {name}; there are {', '.join(known)}")
 

@@ -43,7 +43,13 @@ from workflows.shared.declared_fields import (
     Surroundings,
     nearest,
 )
-from workflows.shared.declared_types import DeclaredType, PeopleField, PeopleType, Source
+from workflows.shared.declared_types import (
+    DeclaredType,
+    HookedType,
+    PeopleField,
+    PeopleType,
+    Source,
+)
 from workflows.shared.errors import RuleViolation
 
 GROUP: Final = "docflow.types"
@@ -113,15 +119,11 @@ def read_type(text: str, place: str) -> DeclaredType:
     Raises:
         RuleViolation: Something is wrong; each line of the message says where, and what to do.
     """
-    return _read(text, place, DeclaredType)
+    return read_own_type(text, place, DeclaredType)
 
 
-def read_people_type(text: str, place: str) -> PeopleType:
-    """As `read_type`, for a type of docflow's own whose rows are about people."""
-    return _read(text, place, PeopleType)
-
-
-def _read(text: str, place: str, model: type[_Type]) -> _Type:
+def read_own_type(text: str, place: str, model: type[_Type]) -> _Type:
+    """As `read_type`, for a type of docflow's own that may say more."""
     if len(text.encode()) > TYPE_BYTES:
         raise RuleViolation(f"{place}: is larger than {TYPE_BYTES // 1024} KB")
     try:
@@ -164,9 +166,9 @@ def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
         choices = re.findall("'([^']+)'", context["expected"])
         said = f"{given!r} is not known here; {nearest(str(given), choices)}"
     elif kind == "extra_forbidden":
-        people = PeopleType if len(path) == 1 else PeopleField
-        if path[-1] in people.model_fields and path[0] not in ("rules", "target"):
-            said = "only types of docflow's own that are about people say this; remove it"
+        own = PeopleType if len(path) == 1 else PeopleField
+        if path[-1] in own.model_fields and path[0] not in ("rules", "target"):
+            said = "only types of docflow's own say this; remove it"
         else:
             said = f"is not known here; {nearest(str(path[-1]), _words_at(path[:-1]))}"
     elif kind in _MESSAGES:
@@ -218,25 +220,27 @@ def installed_types() -> Sequence[TypeFile]:
 
 
 @cache
-def builtin_types() -> Mapping[str, DeclaredType]:
+def builtin_types() -> Mapping[str, HookedType]:
     """docflow's own types, by name."""
-    folder = importlib.resources.files("adapters.types") / "builtin"
-    return MappingProxyType({each.declared.name: each.declared for each in types_in(folder)})
+    return _own("builtin", HookedType)
 
 
 @cache
 def club_types() -> Mapping[str, DeclaredType]:
     """What people of clubs refer to, by name: events, races, categories, and the like."""
-    folder = importlib.resources.files("adapters.types") / "clubs"
-    return MappingProxyType({each.declared.name: each.declared for each in types_in(folder)})
+    return _own("clubs", DeclaredType)
 
 
 @cache
 def people_types() -> Mapping[str, PeopleType]:
     """The types about people, by name, and PERSON: the fields that all of them have."""
-    folder = importlib.resources.files("adapters.types") / "people"
-    files = sorted(folder.iterdir(), key=lambda each: each.name)
-    read = [read_people_type(each.read_text(encoding="utf-8"), each.name) for each in files]
+    return _own("people", PeopleType)
+
+
+def _own(folder: str, model: type[_Type]) -> Mapping[str, _Type]:
+    place = importlib.resources.files("adapters.types") / folder
+    files = sorted(place.iterdir(), key=lambda each: each.name)
+    read = [read_own_type(each.read_text(encoding="utf-8"), each.name, model) for each in files]
     return MappingProxyType({each.name: each for each in read})
 
 

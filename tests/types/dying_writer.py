@@ -1,9 +1,10 @@
-"""A process that imports rows into a target, and dies behind one of its steps.
+"""A process that imports rows by message or upload, and dies behind one of its steps.
 
 `python -m tests.types.dying_writer DATABASE_URL ERP_URL HOOK_URL FOLDER KIND STEP NUMBER`
 """
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -14,7 +15,9 @@ from unittest import mock
 from activities.imports.rows import RowImports
 from activities.imports.store import SqlImportStore
 from activities.shared.accepted_files import AcceptedFiles
-from adapters.database.engine import open_database
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.engine import Database, open_database
 from adapters.database.foreign import ForeignDatabases
 from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
@@ -23,8 +26,11 @@ from adapters.signed_webhook import SignedWebhook
 from adapters.types.files import read_type
 from adapters.types.targets import TargetTables
 from tests.support.imports.activities import environment, message_of
+from tests.support.spreadsheets.activities import SpreadsheetSetup, StagedSpreadsheet
+from tests.types.test_uploads import undone, uploaded
 from workflows.imports.runs import HandlerInput, HandlerOutcome, ImportPlan
 from workflows.shared.declared_types import DeclaredType
+from workflows.spreadsheets.runs import Analysis, SpreadsheetInput, Staged
 
 CHUNKS: Final = 3
 ROWS: Final = 40
@@ -33,25 +39,30 @@ STEPS: Final = {
     "hand_over": SqlImportStore,
     # Between the commit in the database of the team and that in docflow's.
     "write": TargetTables,
+    "take_back": TargetTables,
     "upload": FolderBlobs,
     "tell": AcceptedFiles,
+    "undo_chunk": SqlSpreadsheetStore,
 }
 """What a process may die behind, and whose method it is."""
+UPLOADS: Final = ("upload", "own")
+"""Kinds that are uploaded: into a table of a team, and into docflow's."""
 
 
 def stock(kind: str) -> DeclaredType:
     """The type, whose rows go into a file or by a strategy into a table."""
-    target = "{file: jsonl, webhook: loader}" if kind == "file" else "{database: erp, table: stock}"
+    targets = {"own": "", "file": "target: {file: jsonl, webhook: loader}\n"}
+    target = targets.get(kind, "target: {database: erp, table: stock}\n")
     return read_type(
-        f"name: stock\ntitle: Stock\nkey: [article]\ntarget: {target}\n"
+        f"name: stock\ntitle: Stock\nkey: [article]\n{target}"
         "fields:\n  article: {kind: code, required: true}\n  amount: {kind: integer}\n",
         "stock.yaml",
     )
 
 
 def content(kind: str) -> bytes:
-    """The file; by `merge` and into a file one row of each chunk is refused."""
-    refused = {"merge": "-1", "file": "few"}.get(kind)
+    """The file; but for `replace` and `append`, one row of each chunk is refused."""
+    refused = {"merge": "-1", "upload": "-1", "file": "few", "own": "few"}.get(kind)
     ends = range(ROWS - 1, CHUNKS * ROWS, ROWS)
     amounts = ((n, refused if refused and n in ends else n) for n in range(CHUNKS * ROWS))
     return b"article,amount\n" + b"".join(b"A-%d,%a\n" % each for each in amounts)
@@ -82,8 +93,35 @@ async def imported(
     return await environment().run(rows.load_rows, work), blobs
 
 
+async def staged(
+    database: Database, targets: TargetTables, folder: Path, kind: str
+) -> StagedSpreadsheet:
+    """Return the upload, whose rows are put aside once."""
+    (folder / "blobs").mkdir(exist_ok=True)
+    setup = SpreadsheetSetup(
+        *(folder, database, SqlSpreadsheetStore(database, targets), FolderBlobs(folder / "blobs")),
+        types=SheetTypes(database),
+        chunk_rows=ROWS,
+    )
+    kept = folder / "staged.json"
+    if not kept.exists():
+        sheet = await uploaded(setup, stock(kind), content(kind).decode(), project_id="P1")
+        parts = (sheet.order, sheet.analysis, sheet.staged)
+        kept.write_text(json.dumps([each.model_dump(mode="json") for each in parts]))
+        return sheet
+    order, analysis, rows = json.loads(kept.read_text())
+    return StagedSpreadsheet(
+        setup,
+        SpreadsheetInput.model_validate(order),
+        Analysis.model_validate(analysis),
+        Staged.model_validate(rows),
+    )
+
+
 async def _die(url: str, erp: str, hook: str, folder: str, kind: str, step: str, last: int) -> None:
-    method, calls = getattr(STEPS[step], step), 0
+    # An upload into docflow's own table has one commit a chunk.
+    owner = SqlSpreadsheetStore if (kind, step) == ("own", "write") else STEPS[step]
+    method, calls = getattr(owner, step), 0
 
     async def dying(*arguments: Any, **named: Any) -> Any:
         nonlocal calls
@@ -93,10 +131,16 @@ async def _die(url: str, erp: str, hook: str, folder: str, kind: str, step: str,
             os.kill(os.getpid(), signal.SIGKILL)
         return done
 
-    mock.patch.object(STEPS[step], step, dying).start()
+    mock.patch.object(owner, step, dying).start()
     async with open_database(url) as database, ForeignDatabases(database, {"erp": erp}) as there:
-        store = SqlImportStore(database, targets=TargetTables(there))
-        await imported(store, Path(folder), kind, hook)
+        targets = TargetTables(there)
+        if kind not in UPLOADS:
+            await imported(SqlImportStore(database, targets=targets), Path(folder), kind, hook)
+            return
+        sheet = await staged(database, targets, Path(folder), kind)
+        await sheet.process()
+        await sheet.finish()
+        await undone(sheet)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ import pytest
 from adapters.database.access import SqlAudit
 from adapters.database.engine import open_database
 from adapters.ports.access import AuditEntry, AuditFilter
-from adapters.types.files import own_types, people_types, read_people_type
+from adapters.types.files import own_types, people_types, read_own_type
 from tests.support.cli import run_docflow
 from tests.support.fresh_database import fresh_url
 from workers.shared.cli.context import CliContext
+from workflows.shared.declared_types import PeopleType
 
 TOOLS = """
 name: tools
@@ -82,7 +83,7 @@ def test_every_type_of_docflow_is_listed_and_shown(tmp_path: Path) -> None:
     assert own == own_types().keys() >= {"equipment", "events", "PERSON", "RESULT"}
     for name in people_types():
         shown = run_docflow("types", "show", name, context=context).output
-        assert read_people_type(shown, "again.yaml") == people_types()[name]
+        assert read_own_type(shown, "again.yaml", PeopleType) == people_types()[name]
     for name, table in (("events", "events"), ("RESULT", "race_results")):
         done = run_docflow("types", "export", name, "--project", "P1", context=context)
         assert f"read them from the table {table} of docflow's database" in done.output

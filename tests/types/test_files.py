@@ -11,11 +11,13 @@ from jsonschema import Draft202012Validator
 from adapters.types.files import (
     TypeFile,
     builtin_types,
+    read_own_type,
     read_type,
     type_text,
     types_in,
 )
 from adapters.types.schema import schema_text
+from workflows.shared.declared_types import HookedType
 from workflows.shared.errors import RuleViolation
 
 FILES = Path(__file__).parent / "files"
@@ -25,9 +27,8 @@ FIELDS = "fields:\n  number: {kind: code, required: true}\n"
 
 
 @pytest.mark.parametrize("declared", [*builtin_types().values()], ids=lambda each: each.name)
-def test_a_type_can_be_written_and_read_again(declared: object) -> None:
-    text = type_text(builtin_types()[declared.name])  # type: ignore[attr-defined]
-    assert read_type(text, "again.yaml") == declared
+def test_a_type_can_be_written_and_read_again(declared: HookedType) -> None:
+    assert read_own_type(type_text(declared), "again.yaml", HookedType) == declared
 
 
 def test_types_of_other_trades_are_read() -> None:

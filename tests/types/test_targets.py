@@ -465,6 +465,19 @@ async def killed(erp: Erp, kind: str, step: str, last: int, hook: str) -> None:
     assert await dying.wait() == -signal.SIGKILL
 
 
+STOCK = """
+CREATE TABLE stock (
+  project_id text, article text, amount int CHECK (amount >= 0), PRIMARY KEY (project_id, article)
+);
+INSERT INTO stock VALUES ('P1', 'OLD'), ('P2', 'OLD');
+CREATE TABLE seen (change text, article text);
+CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO seen SELECT TG_OP, coalesce(NEW.article, OLD.article); RETURN NULL;
+END $$;
+CREATE TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON stock FOR EACH ROW EXECUTE FUNCTION see();
+"""
+"""A table of a team that notes each change."""
+OLD = [("P1", "OLD"), ("P2", "OLD")]
 KILLS = [
     *(("merge", "write", chunk) for chunk in range(1, CHUNKS + 1)),
     *((kind, "stage", chunk) for kind in ("replace", "append") for chunk in range(1, CHUNKS + 1)),
@@ -476,16 +489,7 @@ KILLS = [
 async def test_a_process_killed_at_any_chunk_writes_each_row_once(
     erp: Erp, strategy: str, step: str, last: int
 ) -> None:
-    await erp.sql(
-        "CREATE TABLE stock (project_id text, article text, amount int CHECK (amount >= 0),"
-        " PRIMARY KEY (project_id, article)); CREATE TABLE seen (change text, article text);"
-        "INSERT INTO stock VALUES ('P1', 'OLD'), ('P2', 'OLD');"
-        "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN INSERT INTO seen SELECT TG_OP, coalesce(NEW.article, OLD.article); "
-        "RETURN NULL; END $$;"
-        "CREATE TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON stock FOR EACH ROW"
-        " EXECUTE FUNCTION see()"
-    )
+    await erp.sql(STOCK)
     await erp.installation.types.apply(stock(strategy))
     await killed(erp, strategy, step, last, "http://127.0.0.1:1")
     done, _ = await imported(
@@ -502,6 +506,12 @@ async def test_a_process_killed_at_any_chunk_writes_each_row_once(
     images = select(func.count()).select_from(target_images)
     async with erp.installation.database.reading() as connection:
         assert await connection.scalar(images) == (CHUNKS if strategy == "merge" else 1)
+    given = message_of("stock", blob_name="in/file")
+    closing = Closing(message=given, state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T1")
+    taken = await taken_back(erp.installation.database, erp.targets, TaskKey("P1", "T1"))
+    assert (taken.restored, taken.conflicts) == (rows + gone, [])
+    assert await erp.sql("SELECT project_id, article FROM stock ORDER BY 1") == OLD
 
 
 @pytest.mark.parametrize(

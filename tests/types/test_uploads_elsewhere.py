@@ -20,7 +20,10 @@ from tests.support.imports.activities import Killed, environment
 from tests.support.spreadsheets.activities import NOW, SpreadsheetSetup, StagedSpreadsheet
 from tests.support.webhook import receiving
 from tests.types.conftest import Erp, Installation, tools
+from tests.types.dying_writer import CHUNKS, staged, stock
+from tests.types.dying_writer import ROWS as CHUNK
 from tests.types.test_accepted_files import SECRET
+from tests.types.test_targets import OLD, STOCK, killed
 from tests.types.test_uploads import undone, uploaded
 from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
@@ -183,6 +186,47 @@ async def test_a_kill_between_both_commits_of_an_undo_takes_rows_back_once(
     done = await undone(sheet)
     assert (done.state, done.counts.left_alone) == (UndoState.UNDONE, 0)
     assert (done.counts.deleted, done.counts.restored) == (1, 1)
+
+
+CHUNK_KILLS = [("write", chunk) for chunk in range(1, CHUNKS + 1)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "last"),
+    [
+        *(("upload", step, last) for step, last in CHUNK_KILLS),
+        *(("upload", "take_back", chunk) for chunk in range(1, CHUNKS + 1)),
+        *(("own", step, last) for step, last in CHUNK_KILLS),
+        *(("own", "undo_chunk", chunk) for chunk in range(1, CHUNKS + 1)),
+    ],
+)
+async def test_an_upload_killed_at_any_chunk_writes_each_row_once(
+    erp: Erp, kind: str, step: str, last: int
+) -> None:
+    declared = stock(kind)
+    await erp.sql(STOCK)
+    await erp.installation.types.apply(declared)
+    await killed(erp, kind, step, last, "http://127.0.0.1:1")
+    folder, database = erp.installation.ports.folder, erp.installation.database
+    sheet = await staged(database, erp.targets, folder, kind)
+    rows = CHUNKS * (CHUNK - 1)
+    if step == "write":
+        assert (await sheet.process()).counts == RowCounts(created=rows, error=CHUNKS)
+        await sheet.finish()
+        if kind == "upload":
+            seen = "SELECT change, count(*), count(DISTINCT article) FROM seen GROUP BY 1"
+            assert await erp.sql(seen) == [("INSERT", rows, rows)]
+        else:
+            assert await erp.installation.rows(declared, "version") == [(1,)] * rows
+    done = await undone(sheet)
+    assert (done.state, done.problems) == (UndoState.UNDONE, ())
+    assert (done.counts.deleted, done.counts.left_alone) == (rows, 0)
+    if kind == "upload":
+        assert await erp.sql("SELECT project_id, article FROM stock ORDER BY 1") == OLD
+        assert await erp.sql("SELECT count(*) FROM seen WHERE change = 'DELETE'") == [(rows,)]
+        assert await erp.sql("SELECT run FROM public.docflow_progress") == []
+    else:
+        assert await erp.installation.rows(declared, "version") == []
 
 
 ODD = """

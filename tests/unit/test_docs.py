@@ -16,7 +16,7 @@ from activities.imports.tables import own_tables
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.types.people import people_sheet
 from adapters.files import limits
-from adapters.types.files import read_people_type
+from adapters.types.files import read_own_type
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 from workers.batches.settings import read_timings
 from workers.shared.cli.app import app
@@ -27,6 +27,7 @@ from workflows.batches.runs import BatchAnswer
 from workflows.imports.messages import IMPORT_MESSAGE, DocumentType
 from workflows.imports.runs import Retry
 from workflows.shared.contracts import WireContract
+from workflows.shared.declared_types import PeopleType
 from workflows.spreadsheets.runs import RowCounts
 
 ROOT = Path(__file__).parents[2]
@@ -308,7 +309,7 @@ def test_settings_in_the_readme_are_those_of_the_reference() -> None:
 
 async def test_the_example_of_an_import_type_imports(setup: SpreadsheetSetup) -> None:
     (source,) = _blocks((ROOT / "docs" / "spreadsheets.md").read_text(), "yaml")
-    volunteers = people_sheet(read_people_type(source, "VOLUNTEER.yaml"))
+    volunteers = people_sheet(read_own_type(source, "VOLUNTEER.yaml", PeopleType))
     setup.types = SheetTypes(types=[volunteers])
     rows = [("Vorname", "Nachname", "Helferteam"), ("Ann", "Ash", "Water"), ("", "", "Tape")]
     prepared = await setup.prepare(table(*rows), import_type="VOLUNTEER")

@@ -432,6 +432,13 @@ class PeopleField(DeclaredField):
     """Fields in whose cells it may stand: a status in the place of a rank."""
 
 
+class HookedType(DeclaredType):
+    """A type of docflow's own, which may name special code."""
+
+    hook: Literal["assignments"] | None = None
+    """What writing a row changes beside it."""
+
+
 class PeopleType(DeclaredType):
     """A type of docflow's own about people, whose special code is a hook.
 

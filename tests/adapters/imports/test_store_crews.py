@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.imports import upserts
+from activities.imports.hooks import without_overlaps
 from activities.imports.store import SqlImportStore
-from activities.imports.upserts import without_overlaps
 from adapters.database.bulk.rows import RowBatch
 from adapters.database.engine import Database
 from adapters.database.models.imports import crew_members

@@ -24,6 +24,7 @@ from adapters.database.models.base import metadata
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.source import open_table
 from adapters.files.tables.workbooks import XlsxReportWriter
+from adapters.ports.blobs import Blobs
 from tests.support.imports.activities import environment
 from tests.support.memory.blobs import MemoryBlobs
 from workflows.spreadsheets.mappings import (
@@ -110,7 +111,7 @@ class SpreadsheetSetup:
     folder: Path
     database: Database
     store: SqlSpreadsheetStore
-    blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
+    blobs: Blobs = field(default_factory=MemoryBlobs)
     documents: FileDocuments = field(default_factory=FileDocuments)
     types: SheetTypes = field(default_factory=SheetTypes)
     chunk_rows: int = 3

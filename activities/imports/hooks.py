@@ -1,0 +1,142 @@
+"""Special code that types of docflow's own name: what writing their rows changes beside them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from sqlalchemy import Table, and_, exists, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.rows import RowBatch, Stamp
+from adapters.database.models.every import DOMAIN, STAGED
+from adapters.database.models.imports import crew_members
+from adapters.types.files import builtin_types
+from workflows.imports.runs import Counts
+from workflows.imports.validation import Assignments, Term, end_before_next
+
+_PERSON: Final = ("project_id", "employee_no")
+
+
+@dataclass(frozen=True)
+class RowHook:
+    """What a hook does at the steps of an import; it has the table alone meanwhile.
+
+    Attributes:
+        together: Column; rows with one value of it are written together.
+        before: Takes a batch before it is written. Returns the batch to write, and how many
+            stored rows the hook has changed.
+        absent: Acts on the rows that a staged file lacks, in the place of their removal. Takes the
+            id of the load, the values of the scope, and the day of the import.
+    """
+
+    together: str
+    before: Callable[[AsyncConnection, RowBatch, Stamp], Awaitable[tuple[RowBatch, int]]]
+    absent: Callable[[AsyncConnection, int, Mapping[str, Any], date, Stamp], Awaitable[Counts]]
+
+
+def hook_of(table: Table) -> RowHook | None:
+    """The hook that the type of a table names."""
+    return _by_table().get(table)
+
+
+@cache
+def _by_table() -> Mapping[Table, RowHook]:
+    types = builtin_types().values()
+    return MappingProxyType(
+        {DOMAIN[each.table_name]: HOOKS[each.hook] for each in types if each.hook is not None}
+    )
+
+
+async def _end_before_next(
+    connection: AsyncConnection, batch: RowBatch, stamp: Stamp
+) -> tuple[RowBatch, int]:
+    batch, closed = without_overlaps(batch, await _stored_assignments(connection, batch))
+    for (project, person, start), last in closed.items():
+        await connection.execute(
+            update(crew_members)
+            .where(
+                crew_members.c.project_id == project,
+                crew_members.c.employee_no == person,
+                crew_members.c.valid_from == start,
+            )
+            .values(valid_to=last, **_changed(stamp))
+        )
+    return batch, len(closed)
+
+
+async def _stored_assignments(connection: AsyncConnection, batch: RowBatch) -> Assignments:
+    """Read the assignments of the batch's employees."""
+    people = sorted(set(batch.keys(_PERSON)))
+    sent = bulk.keys(crew_members, _PERSON, people)
+    members = crew_members.c
+    query = (
+        select(members.project_id, members.employee_no, members.valid_from, members.valid_to)
+        .select_from(crew_members, sent.source)
+        .where(*(members[name] == sent.columns[name] for name in _PERSON))
+    )
+    rows = await connection.execute(query, sent.parameters)
+    return Assignments({(row[0], row[1], row[2]): row[3] for row in rows})
+
+
+def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, dict[Term, date]]:
+    """End each assignment before the next.
+
+    Returns:
+        The batch with the last days it may have, and the new last days of stored rows that
+        are not in the batch.
+    """
+    keys: list[Term] = batch.keys()
+    if "valid_to" in batch.columns:
+        ends: list[date | None] = batch.column("valid_to")
+    else:
+        ends = [stored.ends.get(key) for key in keys]
+    bounded, closed = end_before_next(keys, ends, stored)
+    return batch.with_column("valid_to", bounded), closed
+
+
+async def _end_absent(
+    connection: AsyncConnection,
+    load_id: int,
+    scope: Mapping[str, Any],
+    as_of: date,
+    stamp: Stamp,
+) -> Counts:
+    """End the assignments that the staged file does not hold.
+
+    Those that a later assignment of the file ends are left to it. One that was to begin after
+    `as_of` ends before it begins, which means that it never was.
+    """
+    members, staged = crew_members, STAGED[crew_members.name]
+    person = and_(
+        staged.c.load_id == load_id, *(staged.c[name] == members.c[name] for name in _PERSON)
+    )
+    held = exists().where(person, staged.c.valid_from >= members.c.valid_from)
+    result = await connection.execute(
+        update(members)
+        .where(
+            *(members.c[name] == value for name, value in scope.items()),
+            or_(members.c.valid_to.is_(None), members.c.valid_to > as_of),
+            or_(members.c.valid_to.is_(None), members.c.valid_to >= members.c.valid_from),
+            ~held,
+        )
+        .values(valid_to=as_of, **_changed(stamp))
+    )
+    return Counts(updated=result.rowcount)
+
+
+def _changed(stamp: Stamp) -> dict[str, Any]:
+    return {
+        "version": crew_members.c.version + 1,
+        "source_task": stamp.task,
+        "updated_at": stamp.now,
+    }
+
+
+HOOKS: Final[Mapping[str, RowHook]] = MappingProxyType(
+    {"assignments": RowHook("employee_no", _end_before_next, _end_absent)}
+)
+"""What the file of a type calls a hook, to the hook."""
