@@ -357,13 +357,14 @@ class DeclaredField(DeclaredPart):
     @model_validator(mode="after")
     def _holds_values(self, info: ValidationInfo) -> Self:
         known: Surroundings | None = info.context
-        for word in self.model_fields_set & ONLY.keys():
-            if self.kind not in ONLY[word]:
-                kinds = " or ".join(sorted(ONLY[word]))
-                said = f"of kind {kinds}" if word != "default" else "that a file fills"
+        # What is no file may list defaults as well.
+        said = self.model_dump(exclude_unset=True, exclude_defaults=known is None)
+        for word, kinds in ONLY.items():
+            if word in said and self.kind not in kinds:
+                listed = f"of kind {' or '.join(sorted(kinds))}"
                 raise Fault(
-                    f"is a word of fields {said}, and this one is of kind {self.kind}; remove it "
-                    "or change the kind",
+                    f"is a word of fields {'that a file fills' if word == 'default' else listed}, "
+                    f"and this one is of kind {self.kind}; remove it or change the kind",
                     word,
                 )
         if self.kind == "choice" and not self.choices:
