@@ -1,9 +1,10 @@
 """The rows that cells refer to, and what imports belong to."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -244,20 +245,39 @@ async def context_exists(
     return (await connection.execute(query)).first() is not None
 
 
+_KEYS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {
+        events.name: ("organisation_id", "name", "starts_on"),
+        membership_periods.name: ("organisation_id", "name", "starts_on"),
+        races.name: ("event_id", "name"),
+        custom_lists.name: ("organisation_id", "key"),
+    }
+)
+"""What makes a row of each table that imports can belong to the same row."""
+
+
 async def make_context(
-    connection: AsyncConnection, name: str, organisation_id: int, title: str, starts_on: date
+    connection: AsyncConnection, name: str, organisation_id: int, given: Mapping[str, Any]
 ) -> int:
-    """Find or make an event or membership period of an organisation; its id.
+    """Find or make a row that imports of an organisation can belong to; its id.
+
+    Args:
+        connection: In a transaction.
+        name: The table.
+        organisation_id: Whose row it is.
+        given: Its other values.
 
     Raises:
-        RuleViolation: A row of this table is not made by name and day alone.
+        RuleViolation: It belongs to an event that is not the organisation's.
     """
-    source = {each.name: each for each in (events, membership_periods)}.get(name)
-    if source is None:
-        raise RuleViolation(f"rows of {name} are imported; none is made by name and day alone")
+    source = {each.name: each for each in (events, membership_periods, races, custom_lists)}[name]
     await acquire_organisation_lock(connection, organisation_id)
-    values = {"organisation_id": organisation_id, "name": clean(title), "starts_on": starts_on}
-    same = select(source.c.id).where(*(source.c[key] == value for key, value in values.items()))
+    values: dict[str, Any] = {**given, "name": clean(given["name"])}
+    if source is not races:
+        values["organisation_id"] = organisation_id
+    elif not await context_exists(connection, events.name, values["event_id"], organisation_id):
+        raise RuleViolation(f"there is no event {values['event_id']}; choose one of yours")
+    same = select(source.c.id).where(*(source.c[key] == values[key] for key in _KEYS[name]))
     found = (await connection.execute(same.limit(1))).scalar_one_or_none()
     if found is not None:
         return found

@@ -634,9 +634,11 @@ class UndoView(UndoPreview):
 
 
 class AvailableContext(Record):
-    """An event, a membership period or a race."""
+    """An event, a membership period, a race or a custom list."""
 
-    table: Annotated[str, served("`events`, `membership_periods` or `races`", "events")]
+    table: Annotated[
+        str, served("`events`, `membership_periods`, `races` or `custom_lists`", "events")
+    ]
     id: Annotated[int, served("Value of `contextId`", 7)]
     name: Annotated[str, served("As people see it", "City Marathon")]
     organisation_id: Annotated[int, served("Organisation that it belongs to", 1)]

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -314,17 +314,15 @@ class SqlSpreadsheetStore:
             return await entity_store.context_exists(connection, table, id, organisation_id)
 
     async def make_context(
-        self, table: str, organisation_id: int, name: str, starts_on: date
+        self, table: str, organisation_id: int, values: Mapping[str, Any]
     ) -> int:
-        """Find or make an event or membership period of this name and first day; its id.
+        """Find or make what imports can belong to; its id.
 
         Raises:
-            RuleViolation: It is another table.
+            RuleViolation: It belongs to an event that is not the organisation's.
         """
         async with self._database.transaction() as connection:
-            return await entity_store.make_context(
-                connection, table, organisation_id, name, starts_on
-            )
+            return await entity_store.make_context(connection, table, organisation_id, values)
 
     async def entities(self, scope: EntityScope) -> Sequence[Entity]:
         """Everything that cells may refer to, by name; at most 100,000."""

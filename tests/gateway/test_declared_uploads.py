@@ -120,3 +120,24 @@ async def test_what_rows_belong_to_is_made_where_it_is_missing(stack: Stack) -> 
         assert made.json() in (await liz.get("/api/contexts")).json()
         refused = await liz.post("/api/contexts", json={**wanted, "table": "persons"})
         assert refused.status_code == 422
+        day = {"table": "events", "name": "Hill Run", "startsOn": "2027-05-01"}
+        event = (await liz.post("/api/contexts", json=day)).json()["id"]
+        race = {"table": "races", "name": "10 km", "eventId": event}
+        sizes = {"table": "custom_lists", "name": "Shirts", "key": "SHIRT_SIZE", "open": True}
+        for body in (race, sizes):
+            made = await liz.post("/api/contexts", json=body)
+            assert made.status_code == 201, made.text
+            assert (await liz.post("/api/contexts", json=body)).json() == made.json()
+            listed = [each["id"] for each in (await liz.get("/api/contexts")).json()]
+            assert made.json()["id"] in listed
+        for body in (
+            {**race, "eventId": 999_999},
+            {**race, "eventId": None},
+            {**race, "key": "A"},
+            {**sizes, "key": "small"},
+            {"table": "events", "name": "No day"},
+        ):
+            assert (await liz.post("/api/contexts", json=body)).status_code == 422, body
+        liz.cookies.set(COOKIE, token("liz"))
+        page = (await liz.get("/imports/new")).text
+        assert 'value="races"' in page and 'value="custom_lists"' in page

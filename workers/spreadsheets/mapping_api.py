@@ -335,7 +335,8 @@ Text = Annotated[str, Query(max_length=200, description="Part of the header or v
 async def list_contexts(
     service: TheService, who: Who, import_type: OfType = None
 ) -> list[AvailableContext]:
-    """Events, membership periods and races that imports can belong to: values of `contextId`.
+    """Events, membership periods, races and custom lists that imports can belong to: values of
+    `contextId`.
 
     The newest 200 of each.
     """
@@ -350,9 +351,9 @@ async def list_contexts(
 
 @memory_router.post("/contexts", tags=["types"], status_code=201)
 async def make_context(service: TheService, who: Who, body: NewContext) -> AvailableContext:
-    """Make an event or membership period that imports can belong to.
+    """Make an event, a membership period, a race or a custom list that imports can belong to.
 
-    If there is one of this name and first day, it is answered with.
+    If there is one of this name and first day, name and event, or key, it is answered with.
     """
     return await service.make_context(who, body)
 

@@ -124,16 +124,17 @@ class SpreadsheetService(SpreadsheetQueries):
         return await self._uploads.create(who, upload, key)
 
     async def make_context(self, who: Identity, wanted: NewContext) -> AvailableContext:
-        """Make an event or membership period that imports can belong to, unless it is there.
+        """Make what imports can belong to, unless it is there.
 
         Raises:
             Forbidden: The roles do not allow it.
-            Refused: The organisation is not theirs.
+            Refused: The organisation or the event is not theirs.
         """
         organisation = self._uploads.organisation(who, wanted.organisation_id)
-        id = await self._store.make_context(
-            wanted.table, organisation, wanted.name, wanted.starts_on
-        )
+        try:
+            id = await self._store.make_context(wanted.table, organisation, wanted.values)
+        except RuleViolation as error:
+            raise Refused(str(error)) from error
         return AvailableContext(
             table=wanted.table, id=id, name=wanted.name, organisation_id=organisation
         )

@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from datetime import date
-from typing import Annotated, Final, Literal, Protocol
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, Protocol, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
 
 from adapters.files.tables.formats import refuse_head
 from adapters.ports.errors import UnreadableDocument
@@ -125,19 +127,59 @@ class UploadFields(LayoutBody):
     """What all rows of a declared type share: fields `scope.NAME` of a form."""
 
 
-class NewContext(Body):
-    """An event or membership period that is to be made."""
+_NEEDED: Final = MappingProxyType(
+    {
+        "events": "starts_on",
+        "membership_periods": "starts_on",
+        "races": "event_id",
+        "custom_lists": "key",
+    }
+)
+"""What each table of contexts needs beside a name."""
 
-    table: Literal["events", "membership_periods"] = Field(
+
+class NewContext(Body):
+    """An event, a membership period, a race or a custom list that is to be made."""
+
+    table: Literal["events", "membership_periods", "races", "custom_lists"] = Field(
         description="What it is", examples=["events"]
     )
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
         max_length=200, description="As people see it", examples=["City Marathon"]
     )
-    starts_on: date = Field(description="Its first day", examples=["2026-05-10"])
+    starts_on: Annotated[date | None, _Absent] = Field(
+        None, description="First day of an event or membership period", examples=["2026-05-10"]
+    )
+    event_id: Annotated[EntityId | None, _Absent] = Field(
+        None, description="Event that a race belongs to", examples=[7]
+    )
+    key: Annotated[
+        Annotated[str, StringConstraints(pattern="^[A-Z0-9_]{1,52}$")] | None, _Absent
+    ] = Field(None, description="Key of a custom list", examples=["SHIRT_SIZE"])
+    open: Annotated[bool, BeforeValidator(lambda value: value or False)] = Field(
+        False, description="People may add choices to the custom list", examples=[True]
+    )
     organisation_id: Annotated[EntityId | None, _Absent] = Field(
         None, description="The first one of your token when absent", examples=[1]
     )
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Self:
+        needed = _NEEDED[self.table]
+        for name in {*_NEEDED.values()}:
+            is_given = getattr(self, name) is not None
+            if is_given != (name == needed):
+                field = to_camel(name)
+                said = f"have no {field}; remove it" if is_given else f"need {field}; add it"
+                raise ValueError(f"{self.table} {said}")
+        return self
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Column to value, beside the organisation."""
+        needed = _NEEDED[self.table]
+        values = {"name": self.name, needed: getattr(self, needed)}
+        return {**values, "open": self.open} if self.table == "custom_lists" else values
 
 
 def read_fields(fields: Mapping[str, str]) -> UploadFields:

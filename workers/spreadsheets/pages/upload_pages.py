@@ -66,12 +66,15 @@ class UploadPages:
         return await self._page(request, visitor, given=given if any(given.values()) else None)
 
     async def make_context(self, request: Request) -> Response:
-        """Make an event or membership period, and go on with the form."""
+        """Make what rows belong to, and go on with the form."""
         visitor = await self._site.visitor(request)
         form = await self._site.form(request, visitor)
-        names = ("table", "name", "startsOn")
+        given = {name: form.text(name) for name in ("table", "name", "startsOn", "key", "open")}
+        # As the options of the form have it: table, id and organisation.
+        _, _, event = form.text("event").partition(":")
+        given["eventId"], _, given["organisationId"] = event.partition(":")
         try:
-            wanted = NewContext.model_validate({name: form.text(name) for name in names})
+            wanted = NewContext.model_validate(given)
             made = await self._service.make_context(visitor.who, wanted)
         except ValidationError as error:
             alert = Alert(gettext("The request is not valid"), problems_of(error))
