@@ -33,7 +33,8 @@ from workflows.imports.validation import KEY_CHARACTERS
 from workflows.shared.cells import (
     Cell,
 )
-from workflows.shared.conversion import (
+from workflows.shared.fields import NUMBERS, ColumnKind, FieldSpec
+from workflows.shared.packed_rows import (
     NULL,
     CellForm,
     ColumnText,
@@ -42,7 +43,6 @@ from workflows.shared.conversion import (
     PackedRows,
     text_of,
 )
-from workflows.shared.fields import NUMBERS, ColumnKind, FieldSpec
 
 COLUMN_BYTES: Final = 1_000_000
 """Texts from this size on are read by columns: a smaller one is read in less time than it takes

@@ -43,12 +43,10 @@ from workflows.shared.cells import (
     is_filled,
     merged_down,
 )
-from workflows.shared.conversion import (
-    NotPlain,
-)
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import NUMBERS, normalise
 from workflows.shared.notations import Notation
+from workflows.shared.packed_rows import NotPlain
 
 _MASK: Final = (1 << 40) - 1
 """Sums of as many as a million of these fit into SQLite's integers."""

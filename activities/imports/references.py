@@ -24,9 +24,9 @@ from workflows.imports.validation import (
 )
 from workflows.shared.cells import RejectedRow
 from workflows.shared.contracts import Problem
-from workflows.shared.conversion import PackedRows
 from workflows.shared.declared_types import standing_keys
 from workflows.shared.errors import InvalidDocument
+from workflows.shared.packed_rows import PackedRows
 
 _NAMED: Final = 5
 """Unknown values that a question lists."""

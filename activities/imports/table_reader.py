@@ -16,8 +16,8 @@ from workflows.imports.runs import RowChunk
 from workflows.imports.types import TableSpec
 from workflows.imports.validation import RowValidator
 from workflows.shared.cells import Cell
-from workflows.shared.conversion import NotPlain
 from workflows.shared.errors import InvalidDocument
+from workflows.shared.packed_rows import NotPlain
 
 CHUNK_ROWS: Final = 5_000
 """Rows of one transaction."""

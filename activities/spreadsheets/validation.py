@@ -53,7 +53,8 @@ from workflows.shared.left_out import (
     footer_of,
     is_text,
 )
-from workflows.shared.notations import Notation, OddShares, Shares, hours_of
+from workflows.shared.notations import Notation, hours_of
+from workflows.shared.shares import OddShares, Shares
 from workflows.spreadsheets.fields import (
     FoundValue,
     ParkedRow,

@@ -15,9 +15,9 @@ from adapters.database.bulk.rows import RowBatch
 from adapters.database.models.base import ABOVE_ALL, ExactDecimal, key_of
 from adapters.ports.errors import Denied, Unavailable
 from workflows.shared.contracts import Problem
-from workflows.shared.conversion import PackedRows
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import RuleViolation
+from workflows.shared.packed_rows import PackedRows
 
 _OUTAGES = (
     "08",  # connection exceptions

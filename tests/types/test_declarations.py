@@ -15,12 +15,13 @@ from adapters.types.countries import country_names
 from adapters.types.files import read_type
 from adapters.types.schema import schema_text
 from workflows.imports.types import table_spec
-from workflows.shared.conversion import Flaw, read_cells, text_of
+from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.declared_fields import KINDS, ONLY
 from workflows.shared.declared_types import DeclaredType, broken_rules
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import ColumnKind
 from workflows.shared.notations import Notation
+from workflows.shared.packed_rows import text_of
 
 HEAD: Final = "name: things\ntitle: Things\nkey: [number]\n"
 FIELDS: Final = HEAD + "fields:\n  number: {kind: code, required: true}\n"

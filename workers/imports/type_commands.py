@@ -1,18 +1,17 @@
 """How commands show declared types, put them in force, and write imported rows again."""
 
-import sys
-import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, contextmanager
-from enum import StrEnum
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from adapters.ports.errors import UnreadableDocument
+from workers.imports import type_export
+from workers.imports.type_export import ScopeOption, in_force, open_targets, type_named
 from workers.shared.cli.answers import (
     DateOrderOption,
     DecimalOption,
@@ -25,25 +24,21 @@ from workers.shared.cli.answers import (
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run
 from workers.shared.cli.output import console, output_file, print_json, table, text
-from workers.shared.cli.standard_output import OutputLost
 from workflows.imports.runs import TaskKey
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
     from activities.imports.type_checks import Checked, Stored
-    from activities.imports.views import SqlImportedRows
-    from adapters.database.engine import Database
     from adapters.types.store import Plan, Removed
-    from adapters.types.targets import TargetTables
-    from workflows.imports.types import TableSpec
     from workflows.shared.declared_types import DeclaredType
-    from workflows.shared.fields import FieldSpec
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Declare types of tables, put them in force, and write their rows into files.",
 )
+
+app.add_typer(type_export.app)
 
 FolderOption = Annotated[
     Path | None,
@@ -59,14 +54,6 @@ NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[TYPE]...", help="Types [all of the folder].")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ScopeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--scope",
-        metavar="NAME=VALUE",
-        help="A value of the scope, in addition to the project.",
-    ),
-]
 
 
 @app.command("list")
@@ -83,7 +70,7 @@ def list_types(context: typer.Context, as_json: JsonOption = False) -> None:
 async def _list(cli: CliContext, *, as_json: bool) -> None:
     from adapters.types.files import own_types
 
-    own, declared = own_types(), await _in_force(cli)
+    own, declared = own_types(), await in_force(cli)
     every = (*own.values(), *declared.values())
     if as_json:
         print_json(
@@ -120,7 +107,7 @@ def show(context: typer.Context, name: Annotated[str, typer.Argument(metavar="TY
 async def _show(cli: CliContext, name: str) -> None:
     from adapters.types.files import type_text
 
-    typer.echo(type_text(await _type(cli, name)), nl=False)
+    typer.echo(type_text(await type_named(cli, name)), nl=False)
 
 
 @app.command()
@@ -293,7 +280,7 @@ async def _stored(
         if any(field.kind == "reference" for field in declared.fields.values()):
             try:
                 database = await stack.enter_async_context(cli.tables())
-                targets = await stack.enter_async_context(_targets(cli, database))
+                targets = await stack.enter_async_context(open_targets(cli, database))
                 types = SqlDeclaredTypes(database, targets)
                 in_force = await types.in_force()
             except (SettingsError, PortError) as error:
@@ -399,7 +386,7 @@ async def _each(
                 f"{each.name}: DOCFLOW_TYPE_WEBHOOKS has no {told!r}, which the type names as "
                 "its webhook; add it here and where workers run"
             )
-    async with cli.tables() as database, _targets(cli, database) as targets:
+    async with cli.tables() as database, open_targets(cli, database) as targets:
         types = SqlDeclaredTypes(database, targets)
         try:
             if allow_loss is None:
@@ -442,7 +429,7 @@ async def _take_back(cli: CliContext, name: str, *, as_json: bool) -> None:
     project, _, task = name.removeprefix("import/").partition("/")
     if not task:
         raise UsageError(f"{name!r} is no import; write PROJECT/TASK")
-    async with cli.tables() as database, _targets(cli, database) as targets:
+    async with cli.tables() as database, open_targets(cli, database) as targets:
         try:
             async with cli.noted(database, "types take-back", f"{project}/{task}"):
                 done = await taken_back(database, targets, TaskKey(project, task))
@@ -457,18 +444,6 @@ async def _take_back(cli: CliContext, name: str, *, as_json: bool) -> None:
         typer.echo(f"{done.restored:,} changes taken back, {len(conflicts):,} not")
     if conflicts:
         raise typer.Exit(ExitCode.FAILED)
-
-
-@asynccontextmanager
-async def _targets(cli: CliContext, database: "Database") -> AsyncGenerator["TargetTables"]:
-    """Open the tables of teams."""
-    from adapters.database.foreign import ForeignDatabases
-    from adapters.types.targets import TargetTables
-    from workers.shared.settings.targets import TargetSettings
-
-    urls = TargetSettings.read(cli.environment).databases
-    async with ForeignDatabases(database, urls) as databases:
-        yield TargetTables(databases)
 
 
 def _digest(declared: "DeclaredType | None") -> str | None:
@@ -602,260 +577,3 @@ def _in_order(types: Sequence["DeclaredType"]) -> list["DeclaredType"]:
         for each in free or list(left.values()):
             ordered.append(left.pop(each.name))
     return ordered
-
-
-async def _in_force(cli: CliContext) -> Mapping[str, "DeclaredType"]:
-    from adapters.types.store import SqlDeclaredTypes
-
-    async with cli.tables() as database:
-        return await SqlDeclaredTypes(database).in_force()
-
-
-async def _type(cli: CliContext, name: str) -> "DeclaredType":
-    """A type by its name.
-
-    Raises:
-        UsageError: No type has that name.
-    """
-    from adapters.types.files import own_types
-
-    own = own_types()
-    if name in own:
-        return own[name]
-    declared = await _in_force(cli)
-    if name not in declared:
-        known = ", ".join(sorted((*own, *declared)))
-        raise UsageError(f"there is no type {name}; there are {known}")
-    return declared[name]
-
-
-class Format(StrEnum):
-    """How a table is written."""
-
-    CSV = "csv"
-    XLSX = "xlsx"
-    PARQUET = "parquet"
-
-
-@app.command()
-def export(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the rows.")],
-    project: Annotated[
-        str | None,
-        typer.Option(help="Project whose rows are written [the only one that has rows]."),
-    ] = None,
-    scope: ScopeOption = None,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="Rows of every scope, each with the values of its scope."),
-    ] = False,
-    format: Annotated[
-        Format | None, typer.Option("--format", help="Of the file [by its name, else csv].")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="File to write; standard output if absent."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
-) -> None:
-    """Write the rows of a type into a file that the import takes again.
-
-    Columns that the type keeps beside its fields are written too, under their own headers. The
-    columns are called as the import knows them: correct the file and submit it, and exactly
-    the rows that you changed are updated. In CSV, text that a spreadsheet program would run as a
-    formula has an apostrophe in front, which the import takes off again.
-
-    An import reads rows of one scope: --all is for other programs and for people.
-
-    \b
-    Examples:
-      docflow types export equipment --project P1 --format xlsx --out rows.xlsx
-      docflow types export equipment --all --out equipment.csv
-      docflow types export mto --project P1 --scope service_id=piping
-    """
-    chosen = format or _format_of(out)
-    given = {**({} if project is None else {"project_id": project})}
-    given |= pairs_of("--scope", scope or ())
-    run(_export(cli_context(context), name, given, chosen, out, every=every, force=force))
-
-
-def _format_of(out: Path | None) -> Format:
-    """What the name of a file says."""
-    suffix = "" if out is None else out.suffix.lower().removeprefix(".")
-    return Format(suffix) if suffix in tuple(Format) else Format.CSV
-
-
-def _within(spec: "TableSpec", given: Mapping[str, str]) -> dict[str, str]:
-    """The given values of the scope of a table, as messages have them.
-
-    Raises:
-        UsageError: One too many is given.
-    """
-    from workflows.imports.messages import scope_value
-
-    if more := sorted(given.keys() - {"project_id", *spec.scope}):
-        raise UsageError(f"rows of this type have no {more[0]}")
-    return {name: scope_value(given[name]) for name in spec.scope if name in given}
-
-
-_SCOPES: Final = 10
-
-
-async def _refuse_several(
-    rows: "SqlImportedRows", spec: "TableSpec", scope: Mapping[str, str]
-) -> None:
-    """See that rows have one scope, or none.
-
-    Raises:
-        UsageError: They have several.
-    """
-    if scope.keys() >= {*spec.scope}:
-        return
-    found = await rows.scopes(spec, scope, _SCOPES + 1)
-    if len(found) > 1:
-        shown = [", ".join(f"{n}={value}" for n, value in each.items()) for each in found]
-        more = "; and more" if len(found) > _SCOPES else ""
-        raise UsageError(
-            f"rows of this type are in several scopes: {'; '.join(shown[:_SCOPES])}{more}. Name "
-            "one with --project and --scope, or write all of them with --all"
-        )
-
-
-def _titled(spec: "TableSpec", kept: Sequence[str], *, with_scope: bool) -> Sequence["FieldSpec"]:
-    """The columns of a file: scope, fields, and what rows keep beside them."""
-    from workflows.shared.fields import ColumnKind, FieldSpec, squash
-
-    declared = spec.declared
-    stored = spec.scope if declared is None else declared.stored_scope
-    names = [
-        # A column that means a field by now is another one than that of the field.
-        f"kept {header}" if squash(header) in spec.by_header else header
-        for header in kept
-    ]
-    return (
-        *(FieldSpec(name, ColumnKind.TEXT) for name in (stored if with_scope else ())),
-        *spec.fields,
-        *(FieldSpec(name, ColumnKind.TEXT) for name in names),
-    )
-
-
-def _readable(
-    fields: Sequence["FieldSpec"], rows: Iterator[tuple[Any, ...]]
-) -> Iterator[tuple[Any, ...]]:
-    """Rows whose durations are written as an import reads them."""
-    from workflows.shared.fields import ColumnKind
-    from workflows.shared.notations import duration_text
-
-    places = {n for n, each in enumerate(fields) if each.kind is ColumnKind.DURATION}
-    if not places:
-        return rows
-    return (
-        tuple(
-            duration_text(value) if n in places and value is not None else value
-            for n, value in enumerate(row)
-        )
-        for row in rows
-    )
-
-
-async def _export(
-    cli: CliContext,
-    name: str,
-    given: Mapping[str, str],
-    format: Format,
-    out: Path | None,
-    *,
-    every: bool,
-    force: bool,
-) -> None:
-    from activities.imports.tables import spec_of
-    from activities.imports.views import SqlImportedRows
-    from activities.shared.failures import WorkerThread, from_thread
-    from adapters.types.files import builtin_types, own_types
-
-    declared = await _type(cli, name)
-    if name in own_types() and name not in builtin_types():
-        raise CommandError(
-            f"rows of {name} belong to organisations, and this command writes rows of projects; "
-            f"read them from the table {declared.table_name} of docflow's database"
-        )
-    spec = spec_of(declared)
-    scope = _within(spec, given)
-    if declared.target is not None and declared.target.file is not None:
-        raise CommandError(
-            f"rows of {name} go into files of the blob store, one for each import; docflow does "
-            "not keep them. `docflow show` of an import names its file"
-        )
-
-    stopped = threading.Event()
-    with ExitStack() as stack:
-        target: Path | IO[bytes] = sys.stdout.buffer
-        if out is not None:
-            target = stack.enter_context(output_file(out, force=force))
-        elif format is not Format.CSV:
-            target = stack.enter_context(_temporary(f"rows.{format}"))
-        async with (
-            cli.tables() as database,
-            _targets(cli, database) as targets,
-            WorkerThread() as thread,
-        ):
-            stored = SqlImportedRows(database, targets)
-            if not every:
-                await _refuse_several(stored, spec, scope)
-            kept = await stored.kept(spec, scope)
-            fields = _titled(spec, kept, with_scope=every)
-            async with aclosing(stored.read(spec, scope, kept, with_scope=every)) as pages:
-                rows = _readable(fields, from_thread(pages, stopped))
-                try:
-                    count = await thread.run(lambda: _write(format, fields, rows, target))
-                finally:
-                    stopped.set()
-        if out is None and isinstance(target, Path):
-            _pour(target)
-    typer.echo(f"{count:,} row{'' if count == 1 else 's'}", err=True)
-
-
-def _write(
-    format: Format,
-    fields: Sequence["FieldSpec"],
-    rows: Iterator[tuple[Any, ...]],
-    target: Path | IO[bytes],
-) -> int:
-    from adapters.files.tables.workbooks import write_csv, write_parquet, write_xlsx
-
-    if format is Format.CSV:
-        if not isinstance(target, Path):
-            return write_csv(fields, rows, target)
-        with target.open("wb") as file:
-            return write_csv(fields, rows, file)
-    assert isinstance(target, Path)
-    write = write_xlsx if format is Format.XLSX else write_parquet
-    return write(fields, rows, target)
-
-
-@contextmanager
-def _temporary(name: str) -> Generator[Path]:
-    """A file on the way to standard output.
-
-    Raises:
-        CommandError: There is no room for it.
-    """
-    try:
-        with TemporaryDirectory(prefix="docflow-") as folder:
-            yield Path(folder) / name
-    except OutputLost:
-        raise
-    except OSError as error:
-        raise CommandError(
-            f"cannot write to {gettempdir()}: {error.strerror}; name a file with --out, or "
-            "another folder by TMPDIR",
-            ExitCode.NOT_WRITTEN,
-        ) from error
-
-
-def _pour(file: Path) -> None:
-    """Write a file to standard output."""
-    with file.open("rb") as source:
-        while block := source.read(1 << 20):
-            sys.stdout.buffer.write(block)

@@ -19,23 +19,13 @@ from workflows.imports.header import Specificity, TableHeader
 from workflows.imports.row_classification import HeadersBelow, refuse_other_tables
 from workflows.imports.types import SEQUENCE, TableSpec
 from workflows.shared.cells import Cell, GarbledTexts, cell_text, column_letters
-from workflows.shared.conversion import (
-    CellForm,
-    ColumnText,
-    Flaw,
-    NotPlain,
-    convert_column,
-    refuse_shares,
-    text_of,
-    transpose,
-)
+from workflows.shared.conversion import Flaw, convert_column, refuse_shares, transpose
 from workflows.shared.currencies import NAMES_CURRENCY, currency_of, same_currency
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normalise
 from workflows.shared.left_out import KeyWords, KeyWordSearch
 from workflows.shared.notations import (
     Notation,
-    Shares,
     column_notation,
     date_readings,
     days_of,
@@ -45,6 +35,8 @@ from workflows.shared.notations import (
     plain_cells,
     slashed,
 )
+from workflows.shared.packed_rows import CellForm, ColumnText, NotPlain, text_of
+from workflows.shared.shares import Shares
 
 DOUBTFUL: Final = Flaw(
     "may have day and month exchanged: texts of its column are written in the order that the "

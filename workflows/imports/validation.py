@@ -47,11 +47,12 @@ from workflows.shared.cells import (
     storable,
 )
 from workflows.shared.contracts import Problem
-from workflows.shared.conversion import NULL, Flaw, PackedLines, PackedRows, text_of, transpose
+from workflows.shared.conversion import Flaw, transpose
 from workflows.shared.declared_types import OTHER, broken_period, broken_rules, failed_checks
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.left_out import RowSorter
+from workflows.shared.packed_rows import NULL, PackedLines, PackedRows, text_of
 
 QUESTION: Final = "leading_zeros"
 """What the answer is remembered as."""

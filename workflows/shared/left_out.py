@@ -446,7 +446,7 @@ class RowSorter:
     def lone_keys(self, columns: Sequence[Sequence[Cell]]) -> list[int]:
         """Return the rows that fill no used column but the first one of the key."""
         lone = list(range(len(columns[0])))
-        others = [columns[place] for place in self._used - {*self._keys[:1]}]
+        others = [columns[place] for place in sorted(self._used - {*self._keys[:1]})]
         for cells in others:
             lone = [i for i in lone if not is_filled(cells[i])]
             if not lone:

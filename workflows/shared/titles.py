@@ -151,7 +151,7 @@ def currency_in(title: str) -> str | None:
     named = {each for unit in units for each in currencies_in(unit, "")}
     sure = {each for each in named if each in title or not each.isalpha() or each in _WELL_KNOWN}
     codes = {code for each in sure if (code := code_of(each)).lower() in CURRENCIES}
-    return codes.pop() if len(codes) == 1 and sure == named else None
+    return min(codes) if len(codes) == 1 and sure == named else None
 
 
 def _is_unit(word: str) -> bool:

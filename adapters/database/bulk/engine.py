@@ -52,7 +52,7 @@ from adapters.database.models.base import (
     known_as,
 )
 from adapters.ports.errors import Unavailable
-from workflows.shared.conversion import NULL, PackedRows
+from workflows.shared.packed_rows import NULL, PackedRows
 
 _LARGE: Final = 1_000
 """Rows from which on a straight COPY gains more than it costs to try."""

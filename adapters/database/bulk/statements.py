@@ -60,7 +60,7 @@ from adapters.database.models.base import (
     is_stamped,
     key_of,
 )
-from workflows.shared.conversion import PackedRows
+from workflows.shared.packed_rows import PackedRows
 
 _NULL: Final = "\\N"
 _SPECIAL: Final = ("\\", "\t", "\n", "\r")

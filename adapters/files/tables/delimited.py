@@ -27,7 +27,7 @@ from adapters.files.encodings import Content, find_encoding, opened
 from adapters.ports.documents import Row, Table
 from adapters.ports.errors import UnreadableDocument
 from workflows.shared.cells import GUARD, MARKS, Cell, unescape_formula
-from workflows.shared.conversion import CellForm, ColumnText, NotPlain
+from workflows.shared.packed_rows import CellForm, ColumnText, NotPlain
 
 BLOCK_BYTES: Final = 11_000_000
 """Of a block; its columns and what is made of them take some five times as much."""

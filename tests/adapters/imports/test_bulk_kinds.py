@@ -26,8 +26,8 @@ from adapters.database.bulk import statements
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.models.base import DOMAIN, ExactDecimal, UtcDateTime, domain_table
-from workflows.shared.conversion import PackedRows, text_of
 from workflows.shared.fields import ColumnKind
+from workflows.shared.packed_rows import PackedRows, text_of
 
 NAME: Final = "rows_of_every_kind"
 COLUMNS: Final[Mapping[str, tuple[ColumnKind, TypeEngine[Any]]]] = MappingProxyType(

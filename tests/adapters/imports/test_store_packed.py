@@ -22,8 +22,8 @@ from tests.support.imports.store import stored
 from workflows.imports import validation
 from workflows.imports.messages import AnyTableMessage, Strategy
 from workflows.imports.runs import Counts, TaskKey
-from workflows.shared.conversion import PackedRows
 from workflows.shared.errors import InvalidDocument
+from workflows.shared.packed_rows import PackedRows
 
 MTO = ("Drawing", "Commodity code", "Size", "Quantity", "Unit", "Description", "Revision")
 KEPT = (

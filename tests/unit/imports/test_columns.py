@@ -25,8 +25,8 @@ from tests.support.imports.activities import message_of
 from workflows.imports import validation
 from workflows.imports.messages import AnyTableMessage
 from workflows.imports.runs import RowChunk
-from workflows.shared.conversion import NotPlain, PackedRows
 from workflows.shared.errors import InvalidDocument
+from workflows.shared.packed_rows import NotPlain, PackedRows
 
 HEADERS = {
     "mto": ("Drawing", "Commodity code", "Size", "Quantity", "Unit", "Description"),

@@ -15,8 +15,8 @@ from tests.support.imports.activities import message_of
 from workflows.imports import validation
 from workflows.imports.messages import TableMessage
 from workflows.imports.types import TableSpec
-from workflows.shared.conversion import PackedRows
 from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.packed_rows import PackedRows
 
 FIELDS = (
     FieldSpec("visit", ColumnKind.CODE, required=True, pattern="V-[0-9]+"),

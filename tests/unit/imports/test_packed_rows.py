@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapters.database.models.base import ABOVE_ALL
 from tests.support.imports.documents import Document, read, workbook
 from workflows.imports import validation
-from workflows.shared.conversion import PackedRows
+from workflows.shared.packed_rows import PackedRows
 
 TITLES = ("Code", "Description", "Price", "Lead time (days)")
 CODES = (

@@ -12,16 +12,10 @@ import pytest
 from adapters.files.tables.source import open_table
 from adapters.files.tables.workbooks import write_csv, write_parquet, write_xlsx
 from workflows.shared.cells import Cell, is_blank
-from workflows.shared.conversion import (
-    Flaw,
-    PackedRows,
-    convert_column,
-    read_cells,
-    settle_notations,
-    text_of,
-)
+from workflows.shared.conversion import Flaw, convert_column, read_cells, settle_notations
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.packed_rows import PackedRows, text_of
 from workflows.shared.patterns import compiled_pattern
 
 
