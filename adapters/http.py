@@ -132,14 +132,17 @@ def secret_bytes(secret: str) -> bytes:
     """The key of the signature: what follows `whsec_` in base64, anything else as it stands.
 
     Raises:
-        ValueError: What follows `whsec_` is not base64.
+        ValueError: What follows `whsec_` is not base64, or empty.
     """
     if not secret.startswith(_SECRET_PREFIX):
         return secret.encode()
     try:
-        return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+        key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
     except binascii.Error:
         raise ValueError("begins with whsec_, and what follows is not base64") from None
+    if not key:
+        raise ValueError("begins with whsec_, and nothing follows: anybody could sign with it")
+    return key
 
 
 def signature(secret: bytes, id: str, timestamp: int, body: bytes) -> str:

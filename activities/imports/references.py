@@ -323,7 +323,16 @@ class CodeSpelling:
         is_bare = SECTION not in self._spec.key or self._spec.is_elsewhere
         if is_bare or self._message.strategy is Strategy.REPLACE:
             return
-        places = [self._names.index(name) for name in (self._spec.key[0], SECTION)]
+        if (first := self._spec.key[0]) not in self._names:
+            place = chunk.columns.index(SECTION)
+            if any(row[place] for row in chunk.rows):
+                raise InvalidDocument(
+                    f"headings give lines a section, and {first}, the first field of the key, is "
+                    "no code, by which lines without a section could be found: declare it with "
+                    "'kind: code', or send the file without headings"
+                )
+            return
+        places = [self._names.index(name) for name in (first, SECTION)]
         columns = code_columns(chunk, self._names)
         found = list(zip(*(columns[place] for place in places), strict=True))
         within = sorted({item for item, section in found if section})

@@ -161,18 +161,20 @@ async def give_sections(
     """Give stored lines without a section theirs, if their item stands there once."""
     lines, others = DOMAIN[table], DOMAIN[table].alias()
     item, section = bindparam("item", type_=Text), bindparam("within", type_=Text)
+    code = next(name for name in key_of(lines) if name not in scope)
+    is_numbered = SEQUENCE in lines.c
+    is_other = [others.c[SEQUENCE] != lines.c[SEQUENCE]] if is_numbered else []
     several = exists().where(
         _within(others, scope),
-        others.c.item_code == item,
+        others.c[code] == item,
         or_(
-            others.c.section == section,
-            and_(others.c.section == "", others.c.sequence != lines.c.sequence),
+            others.c.section == section, *(and_(others.c.section == "", each) for each in is_other)
         ),
     )
     given = (
         update(lines)
-        .where(_within(lines, scope), lines.c.item_code == item, lines.c.section == "", ~several)
-        .values(section=section, sequence=1)
+        .where(_within(lines, scope), lines.c[code] == item, lines.c.section == "", ~several)
+        .values({"section": section, **({SEQUENCE: 1} if is_numbered else {})})
     )
     await connection.execute(
         given, [{"item": item, "within": section} for item, section in sections.items()]

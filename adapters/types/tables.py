@@ -211,8 +211,8 @@ def changes_to(
                 f"{', '.join(wanted)}: rows cannot be given another key; declare a type of "
                 "another name, or drop the table"
             )
-        # Staged rows are a copy of what the file of a run holds.
-        count = _Count(connection, alone) if table is DOMAIN[key] else None
+        whose = "" if table is DOMAIN[key] else ", in rows that open imports have staged"
+        count = _Count(connection, alone, whose)
         changes.extend(_between(table, there, renamed, _Casts(declared, before), count))
     return [*changes, *_index(declared, found, is_new=declared.table_name not in known)]
 
@@ -269,7 +269,7 @@ def _between(
     there: Mapping[str, Any],
     renamed: Mapping[str, str],
     casts: "_Casts",
-    count: "_Count | None",
+    count: "_Count",
 ) -> Iterable[Change]:
     name = f"{SCHEMA}.{_quoted(table.name)}"
     for old, new in renamed.items():
@@ -291,14 +291,14 @@ def _between(
             )
         sql = f"ALTER TABLE {name} ALTER COLUMN {own} TYPE {wanted} USING "
         loses = None
-        if count is not None and wanted != "TEXT":
+        if wanted != "TEXT":
             kept = casts.of(column.name, _quoted(old), present, wanted)
             loses = count.unfit(name, _quoted(old), kept, f"{old}, which do not fit {wanted}")
         yield Change(sql + casts.of(column.name, own, present, wanted), loses)
     kept_columns = {column.name for column in table.columns} | renamed.keys()
     for gone in sorted(there.keys() - kept_columns):
-        loses = None if count is None else count.filled(name, gone)
-        yield Change(f"ALTER TABLE {name} DROP COLUMN {_quoted(gone)}", loses)
+        sql = f"ALTER TABLE {name} DROP COLUMN {_quoted(gone)}"
+        yield Change(sql, count.filled(name, gone))
 
 
 class _Casts:
@@ -341,11 +341,13 @@ class _Count:
     Args:
         connection: To the database.
         alone: Let nobody write meanwhile.
+        whose: What is said of its rows; empty for stored ones.
     """
 
-    def __init__(self, connection: Connection, alone: bool) -> None:
+    def __init__(self, connection: Connection, alone: bool, whose: str) -> None:
         self._connection = connection
         self._alone = alone
+        self._whose = whose
 
     def unfit(self, table: str, column: str, kept: str, what: str) -> str | None:
         """What an expression does not keep of a column, for people; None: it keeps all."""
@@ -356,7 +358,8 @@ class _Count:
         )
         if not lost:
             return None
-        return f"{lost:,} of {every:,} values of {what}, for example {str(example)[:_SHOWN]!r}"
+        shown = str(example)[:_SHOWN]
+        return f"{lost:,} of {every:,} values of {what}, for example {shown!r}{self._whose}"
 
     def filled(self, table: str, column: str) -> str | None:
         """The values of a column, for people; None: it has none."""
@@ -364,7 +367,8 @@ class _Count:
         if not number:
             return None
         count = "1 value" if number == 1 else f"{number:,} values"
-        return f"the values of {column}, which the type does not have any more ({count})"
+        said = f"the values of {column}, which the type does not have any more ({count})"
+        return said + self._whose
 
     def _of(self, table: str, *columns: str) -> Sequence[Any]:
         if self._alone:

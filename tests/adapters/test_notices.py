@@ -114,6 +114,8 @@ def test_a_url_that_nothing_can_be_posted_to(url: str) -> None:
 def test_a_secret_is_text_or_base64() -> None:
     assert secret_bytes("plain") == b"plain"
     assert secret_bytes("whsec_AAEC") == b"\x00\x01\x02"
+    with pytest.raises(ValueError, match="nothing follows"):
+        secret_bytes("whsec_")
     with pytest.raises(ValueError, match="not base64"):
         secret_bytes("whsec_*")
 

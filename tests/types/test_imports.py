@@ -269,6 +269,32 @@ async def test_headings_with_a_code_begin_sections(
     assert done.counts.rejected == refused
 
 
+async def test_stored_lines_get_the_sections_of_a_later_file(
+    installation: Installation, trades: Trades
+) -> None:
+    await installation.declare("tender_bids")
+    given = {"scope": {"tender": "3"}, "strategy": "merge"}
+    bare = BIDS.format(rows="1.1;Aushub;10;m3;12,50\n").encode()
+    await installation.imported("tender_bids", bare, **given)
+    rows = "Titel 1;;;;\n1.1;Aushub;10;m3;12,50\n"
+    later = BIDS.format(rows=rows).encode()
+    await installation.imported("tender_bids", later, task_id="T2", **given)
+    found = await installation.rows(trades["tender_bids"], "position", "section")
+    assert [each for each in found if each[0] == "1.1"] == [("1.1", "Titel 1")]
+
+
+async def test_sections_need_a_key_that_begins_with_a_code(installation: Installation) -> None:
+    text = (
+        "name: bills\ntitle: Bills\nkey: [name, section]\nfields:\n"
+        "  name: {kind: text, required: true}\n  section: {kind: section}\n"
+        "  amount: {kind: integer, required: true}\n"
+    )
+    await installation.types.apply(read_type(text, "bills.yaml"))
+    rows = b"name,amount,note\n,,Ground works\nDig,3,\nFill,4,\n,,Walls\nBricks,5,\n"
+    with pytest.raises(ApplicationError, match=r"is no code.*kind: code"):
+        await installation.imported("bills", rows, strategy="merge")
+
+
 async def test_a_row_may_refer_to_another_one_of_its_file(
     installation: Installation, trades: Trades
 ) -> None:
