@@ -116,7 +116,7 @@ async def test_an_address_of_a_form_that_is_opened_names_its_methods(stack: Stac
         assert '<a href="/imports/a%22%3E"><bdi>/imports/a&#34;&gt;</bdi></a>' in answered
         refused = await anna.post("/")
         assert "takes no form" in page(refused, 405, "Not allowed")
-        assert refused.headers["allow"] == "GET"
+        assert refused.headers["allow"] == "GET, HEAD"
         refused = await anna.patch("/", headers={"accept": "*/*"})
         assert problem(refused, 405)["type"] == "urn:docflow:problem:method-not-allowed"
 
