@@ -289,7 +289,8 @@ def _response(status: int, description: ProblemDescription) -> dict[str, Any]:
                 "schema": {"$ref": "#/components/schemas/Problem"},
                 "example": {
                     "type": _TYPES.format(type=description.kind),
-                    "title": HTTPStatus(status).phrase,
+                    # Phrases of a status differ between versions of Python.
+                    "title": description.kind.replace("-", " ").capitalize(),
                     "status": status,
                     "detail": description.detail,
                 },
