@@ -354,13 +354,17 @@ async def test_a_batch_is_run_and_looked_at_over_http(terminal: Person) -> None:
         there = (await olga.get(f"{at}/resources")).json()
         assert there["state"] == "in use"
         assert {"queue", "function"} <= {each["resource"] for each in there["resources"]}
-        await terminal.loads.fail(document("D-1", key), "D-1 is cut off")
-        assert (await olga.post(f"{at}/finish", json={"documents": 1})).status_code == 202
+        for document_id in ("D-1", "D-2"):
+            await terminal.loads.fail(document(document_id, key), f"{document_id} is cut off")
+        assert (await olga.post(f"{at}/finish", json={"documents": 2})).status_code == 202
         await terminal.until(key, LoaderStatus.PROCESSING, "ending")
         assert (await olga.post(f"{at}/end")).status_code == 202
         await terminal.until(key, LoaderStatus.COMPLETE, "done")
-        [failed] = (await olga.get(f"{at}/failed-messages")).json()["items"]
-        assert (failed["document_id"], failed["reason"]) == ("D-1", "D-1 is cut off")
+        for limit, ids in ((1, ["D-1"]), (2, ["D-1", "D-2"])):
+            found = (await olga.get(f"{at}/failed-messages", params={"limit": limit})).json()
+            assert [each["document_id"] for each in found["items"]] == ids
+            assert found["more"] is (limit == 1)
+        assert found["items"][0]["reason"] == "D-1 is cut off"
         again = (await olga.post(f"{at}/redrive", json={"with_failed": True})).json()
         assert (again["event"], again["without_message"]) == ("REDRIVE_REQUESTED", 0)
         cancelled = await olga.post(f"{at}/cancel", json={"reason": "seen enough"})

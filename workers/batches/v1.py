@@ -104,6 +104,7 @@ class FailedMessages(PlainRecord):
     items: Annotated[
         Sequence[FailedMessage], served("Those in the queue first; bodies are cut", [])
     ]
+    more: Annotated[bool, served("There are more than `limit`", False)]
 
 
 class Accepted(PlainRecord):
@@ -263,9 +264,10 @@ async def list_failed_messages(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> FailedMessages:
     """List messages of a batch that are not loaded; a worker looks into its queues."""
-    asked = {"case_id": case, "batch_id": batch, "limit": limit}
+    asked = {"case_id": case, "batch_id": batch, "limit": limit + 1}
     found = await errands.ask(who, NAME, "batch-failed-messages", asked)
-    return FailedMessages(items=[FailedMessage.model_validate(each) for each in found])
+    items = [FailedMessage.model_validate(each) for each in found[:limit]]
+    return FailedMessages(items=items, more=len(found) > limit)
 
 
 @batches.get("/{case}/{batch}/resources", responses=_ONE)

@@ -27,12 +27,14 @@ from workers.imports.run_actions import name_of
 from workers.shared.cli.answers import (
     DateOrderOption,
     DecimalOption,
+    EncodingOption,
     KeepLinesOption,
     LeadingZerosOption,
     LeftOutOption,
     MapOption,
     ScheduleOption,
     SetOption,
+    SheetOption,
     changes_of,
     map_of,
     pairs_of,
@@ -404,10 +406,8 @@ def imports(
     idempotency_key: Annotated[
         str | None, typer.Option(help="Names the work: what is done once is not done again.")
     ] = None,
-    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook.")] = None,
-    encoding: Annotated[
-        str | None, typer.Option(help="Text encoding or code page; found out if absent.")
-    ] = None,
+    sheet: SheetOption = None,
+    encoding: EncodingOption = None,
     columns: MapOption = None,
     date_order: DateOrderOption = None,
     decimal: DecimalOption = None,

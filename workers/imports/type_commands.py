@@ -15,9 +15,11 @@ from workers.imports.type_export import ScopeOption, in_force, open_targets, typ
 from workers.shared.cli.answers import (
     DateOrderOption,
     DecimalOption,
+    EncodingOption,
     KeepLinesOption,
     LeftOutOption,
     MapOption,
+    SheetOption,
     map_of,
     pairs_of,
 )
@@ -170,10 +172,8 @@ def check(
         str | None, typer.Option(help="Project in whose rows references are looked up.")
     ] = None,
     scope: ScopeOption = None,
-    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook.")] = None,
-    encoding: Annotated[
-        str | None, typer.Option(help="Text encoding or code page; found out if absent.")
-    ] = None,
+    sheet: SheetOption = None,
+    encoding: EncodingOption = None,
     columns: MapOption = None,
     date_order: DateOrderOption = None,
     decimal: DecimalOption = None,

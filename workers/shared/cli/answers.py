@@ -41,6 +41,10 @@ def read_body(file: Path) -> bytes:
     return body
 
 
+SheetOption = Annotated[str | None, typer.Option(help="Sheet of a workbook.")]
+EncodingOption = Annotated[
+    str | None, typer.Option(help="Text encoding or code page; found out if absent.")
+]
 MapOption = Annotated[
     list[str] | None,
     typer.Option(
