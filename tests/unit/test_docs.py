@@ -50,7 +50,7 @@ _OF_RECIPES = ("parcels", "tools", "test_missing_file")
 """Words in the names of files that the recipes of CONTRIBUTING.md make."""
 FOLDERS = (
     *("adapters", "activities", "workflows", "workers", "stack", "emulators"),
-    *("tests", "benchmarks", "samples", "deploy", "docs"),
+    *("tests", "benchmarks", "samples", "deploy", "docs", "client", "docflow"),
 )
 
 _OURS = ("DOCFLOW_", "AZURE_", "AWS_", "DATABASE_", "TEMPORAL_", "MAX_")

@@ -173,6 +173,14 @@ class AboutRun(APIRoute):
 about = APIRouter(route_class=AboutRun)
 router = APIRouter(prefix="/api/v1", tags=["runs"], responses=problem_responses(401, 403, 422, 503))
 _ONE: Final = problem_responses(404)
+_WORKBOOK: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_REPORT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The spreadsheet",
+        "content": {_WORKBOOK: {"schema": {"type": "string", "format": "binary"}}},
+    },
+    **_ONE,
+}
 _STREAM_OF_ONE: Final[dict[int | str, dict[str, Any]]] = {**_EVENTS["responses"], **_ONE}
 
 
@@ -257,7 +265,7 @@ async def get_run_timeline(service: TheService, who: Who, id: str) -> Timeline:
     return Timeline(items=await service.timeline(who, id))
 
 
-@about.get("/runs/{id:path}/report", response_class=FileResponse, responses=_ONE)
+@about.get("/runs/{id:path}/report", response_class=FileResponse, responses=_REPORT)
 async def get_run_report(service: TheService, who: Who, id: str) -> Response:
     """Fetch the spreadsheet of what was rejected."""
     with NamedTemporaryFile(dir=service.scratch, prefix="report-", delete=False) as file:

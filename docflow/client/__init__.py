@@ -1,0 +1,49 @@
+"""Clients of docflow's API: `Client`, and `AsyncClient` for asyncio. See docs/client.md."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from docflow.client.async_operations import AsyncClient
+    from docflow.client.base import Model
+    from docflow.client.contexts import Context, Contexts
+    from docflow.client.operations import Client
+    from docflow.client.protocol import (
+        ClientError,
+        File,
+        GatewayUnreachable,
+        NotConfigured,
+        Problem,
+        SentFile,
+        TooLate,
+    )
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "Context",
+    "Contexts",
+    "File",
+    "GatewayUnreachable",
+    "Model",
+    "NotConfigured",
+    "Problem",
+    "SentFile",
+    "TooLate",
+]
+
+_MODULES = {
+    "AsyncClient": "async_operations",
+    "Client": "operations",
+    "Context": "contexts",
+    "Contexts": "contexts",
+    "Model": "base",
+}
+"""Where a name is, if not in `protocol`: models take a moment, and not every program needs them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'protocol')}"), name)

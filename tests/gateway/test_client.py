@@ -1,0 +1,141 @@
+"""The Python client, synchronous and asynchronous, against a gateway with a worker."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from docflow.client import AsyncClient, Client, GatewayUnreachable, Problem, SentFile, TooLate
+from stack.children import free_port
+from tests.gateway.test_documents import OPERATOR, ROWS, parked
+from tests.support.gateway import Stack, served, token
+from workers.imports.register import IMPORTS
+from workers.imports.resources import import_resources
+from workers.imports.settings import RunSettings
+from workers.shared.worker_factory import build_worker
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+PROGRAMS = re.findall(r"```python run\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+MESSAGE = {"document_type": "equipment", "project_id": "P3"}
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def address(stack: Stack) -> AsyncIterator[str]:
+    """A gateway that listens, with a worker for imports."""
+    own = import_resources(stack.resources.database, stack.client, RunSettings.read({}))
+    gateway = stack.gateway(allowed_hosts=("127.0.0.1",))
+    async with (
+        build_worker(stack.client, IMPORTS, stack.resources, own),
+        served(gateway) as address,
+    ):
+        yield address
+
+
+async def test_a_document_is_sent_followed_and_answered(stack: Stack, address: str) -> None:
+    async with AsyncClient(address, OPERATOR) as docflow:
+        key = uuid.uuid4().hex
+        file = Path(stack.resources.scratch) / "Kräne.csv"
+        file.write_bytes(ROWS)
+        seen: list[tuple[int, int]] = []
+        with file.open("rb") as opened:
+            sent = SentFile(opened, file.name, progress=lambda *done: seen.append(done))
+            made = await docflow.submit_document(message=MESSAGE, file=sent, idempotency_key=key)
+        again = await docflow.submit_document(message=MESSAGE, file=file, idempotency_key=key)
+        assert (made.is_new, again) == (True, made.model_copy(update={"is_new": False}))
+        assert seen[-1] == (len(ROWS), len(ROWS))
+        done = await docflow.wait(made.id)
+        assert (done.state, done.title, done.counts["created"]) == ("completed", "Kräne.csv", 2)
+        steps = (await docflow.get_run_timeline(made.id)).items
+        assert steps and steps[0].at <= done.changed_at
+        with pytest.raises(Problem) as refused:
+            await docflow.answer_run(made.id, "retry")
+        assert (refused.value.status, refused.value.code) == (409, "wrong-state")
+        assert "has ended" in str(refused.value)
+
+
+async def test_lists_are_read_to_their_end_by_both(stack: Stack, address: str) -> None:
+    ids = {await parked(stack, project_id="P4") for _ in range(3)}
+    with Client(address, OPERATOR) as docflow:
+
+        def listed() -> set[str]:
+            filters = {"project": "P4", "needs_attention": True, "limit": 2}
+            return {run.id for run in docflow.pages(docflow.list_runs, **filters)}
+
+        assert await asyncio.to_thread(listed) == ids
+        for id in ids:
+            gone = await asyncio.to_thread(docflow.answer_run, id, "fail", reason="a test")
+            assert gone.id == id
+
+
+async def test_a_run_that_goes_on_is_not_waited_for_longer_than_asked(
+    stack: Stack, address: str
+) -> None:
+    id = f"import/P1/{uuid.uuid4().hex}"
+    await stack.client.start_workflow(
+        "DocumentImport", id=id, task_queue="nobody-works-here", memo={"pipeline": "imports"}
+    )
+    with Client(address, OPERATOR) as docflow, pytest.raises(TooLate, match="is running after"):
+        await asyncio.to_thread(docflow.wait, id, 0.2)
+    await stack.client.get_workflow_handle(id).terminate()
+
+
+async def test_a_file_is_written_once_it_is_complete(
+    stack: Stack, address: str, tmp_path: Path
+) -> None:
+    target = tmp_path / "template.xlsx"
+    async with AsyncClient(address, OPERATOR) as docflow:
+        made = await docflow.submit_document(
+            message=MESSAGE | {"task_id": uuid.uuid4().hex}, file=_bad(tmp_path)
+        )
+        done = await docflow.wait(made.id)
+        assert done.has_report, done
+        assert await docflow.get_run_report(made.id, target) == target
+        with pytest.raises(Problem):
+            await docflow.get_run_report("import/P1/none", tmp_path / "none.xlsx")
+    assert target.read_bytes().startswith(b"PK")
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.csv", "template.xlsx"}
+
+
+def _bad(folder: Path) -> Path:
+    file = folder / "bad.csv"
+    file.write_bytes(ROWS + b",Winch,5\n")
+    return file
+
+
+async def test_who_may_not_and_who_is_not_there_are_told_apart(address: str) -> None:
+    async with AsyncClient(address, token("vera", 1, "viewer")) as docflow:
+        with pytest.raises(Problem) as refused:
+            await docflow.list_partners()
+        assert refused.value.status == 403
+    async with AsyncClient(address, "no token") as docflow:
+        with pytest.raises(Problem) as unknown:
+            await docflow.list_runs()
+        assert unknown.value.status == 401
+    nobody = Client(f"http://127.0.0.1:{free_port()}", "x")
+    with nobody, pytest.raises(GatewayUnreachable, match="does not answer"):
+        await asyncio.to_thread(nobody.list_runs)
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+async def test_a_program_of_the_docs_runs(address: str, tmp_path: Path, number: int) -> None:
+    environment = {**os.environ, "DOCFLOW_ADDRESS": address, "DOCFLOW_TOKEN": OPERATOR}
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-W", "error", "-c", PROGRAMS[number]],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "completed" in done.stdout or number == 2
