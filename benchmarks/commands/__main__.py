@@ -17,9 +17,9 @@ from benchmarks.report import Table, spread
 from stack.postgres import migrated_database
 from stack.temporal import temporal_server
 
-TABLES: Final = ("--version", "list", "rejected list", "db current")
+TABLES: Final = ("--version", "list", "db current")
 """Commands that ask the database, or nothing."""
-TEMPORAL: Final = ("schedules list", "list --state parked", "status")
+TEMPORAL: Final = ("schedule reconcile", "list --state parked", "status")
 """Commands that ask Temporal, most of them the database as well."""
 TARGET: Final = 0.5
 """CPU seconds of a command that asks the database."""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-PRODUCT: Final = ("activities", "adapters", "workflows", "workers")
+PRODUCT: Final = ("activities", "adapters", "workflows", "workers", "docflow")
 PYTHON: Final = ".py"
 PAGES: Final = (".html", ".js", ".css")
 SHELL: Final = (".sh", ".run", ".yml", ".yaml", ".toml")

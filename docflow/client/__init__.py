@@ -7,16 +7,15 @@ if TYPE_CHECKING:
     from docflow.client.async_operations import AsyncClient
     from docflow.client.base import Model
     from docflow.client.contexts import Context, Contexts
-    from docflow.client.operations import Client
-    from docflow.client.protocol import (
+    from docflow.client.errors import (
         ClientError,
-        File,
         GatewayUnreachable,
         NotConfigured,
         Problem,
-        SentFile,
         TooLate,
     )
+    from docflow.client.operations import Client
+    from docflow.client.protocol import File, SentFile
 
 __all__ = [
     "AsyncClient",
@@ -38,12 +37,14 @@ _MODULES = {
     "Client": "operations",
     "Context": "contexts",
     "Contexts": "contexts",
+    "File": "protocol",
     "Model": "base",
+    "SentFile": "protocol",
 }
-"""Where a name is, if not in `protocol`: models take a moment, and not every program needs them."""
+"""Where a name is, if not in `errors`: models take a moment, and not every program needs them."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'protocol')}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'errors')}"), name)

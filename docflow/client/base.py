@@ -5,7 +5,8 @@ from typing import Self, TypeVar
 import httpx
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from docflow.client.protocol import GatewayUnreachable, refuse
+from docflow.client.errors import GatewayUnreachable
+from docflow.client.protocol import refuse
 
 Answer = TypeVar("Answer", bound="Model")
 

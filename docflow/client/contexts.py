@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from docflow.client.protocol import NotConfigured, new_key
+from docflow.client.errors import NotConfigured
+from docflow.client.protocol import new_key
 
 ADDRESS: Final = "DOCFLOW_ADDRESS"
 TOKEN: Final = "DOCFLOW_TOKEN"  # noqa: S105 - the name of a variable

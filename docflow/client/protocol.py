@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 import httpx
 
+from docflow.client.errors import GatewayUnreachable, Problem
+
 Item_co = TypeVar("Item_co", covariant=True)
 
 TRIES: Final = 5
@@ -35,40 +37,6 @@ class Page(Protocol[Item_co]):
 
     @property
     def next(self) -> str | None: ...
-
-
-class ClientError(Exception):
-    """A request has no usable answer."""
-
-
-class NotConfigured(ClientError):
-    """It is not known where the gateway is, or who asks."""
-
-
-class GatewayUnreachable(ClientError):
-    """The gateway does not answer, or something answers that is no gateway."""
-
-
-class Problem(ClientError):
-    """The gateway refused (RFC 9457).
-
-    Attributes:
-        status: The HTTP status.
-        code: `type`: a word for programs.
-        detail: A sentence for people that says what to do.
-        more: What else the problem holds, as `errors`.
-    """
-
-    def __init__(self, status: int, code: str, detail: str, more: Mapping[str, Any]) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.more = more
-
-
-class TooLate(ClientError):
-    """A run is not where it was waited for; it goes on."""
 
 
 @dataclass

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
 import httpx
 
 from docflow.client.contexts import Contexts
+from docflow.client.errors import GatewayUnreachable, TooLate
 from docflow.client.protocol import (
     EventReader,
-    GatewayUnreachable,
     Page,
     Request,
-    TooLate,
     new_file,
     pause_before,
     place,

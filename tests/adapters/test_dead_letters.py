@@ -1,10 +1,7 @@
 """The dead letters of a Service Bus queue, through the real client."""
 
-import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -13,9 +10,6 @@ from azure.servicebus.aio import ServiceBusClient
 
 from emulators.service_bus import QueueSettings, ServiceBusEmulator
 from emulators.tests.clients import quick_client
-from tests.support.cli import run_docflow_in_thread
-from tests.support.memory.rejected import MemoryRejectedMessages
-from workers.shared.cli.context import CliContext
 from workers.shared.services.dead_letters import open_dead_letters
 from workers.shared.services.errors import InvalidRequest
 from workers.shared.services.service_bus import DeadLetter
@@ -96,36 +90,3 @@ async def test_of_two_queues_with_one_name_a_person_says_which(settings: dict[st
     with pytest.raises(InvalidRequest, match="no setting names bridge 'event-hub'; they name"):
         async with open_dead_letters(both, None, "event-hub"):
             pytest.fail("another one was opened")
-
-
-async def test_the_commands(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    rejected = MemoryRejectedMessages()
-    for queue in (QUEUE, "jobs"):
-        await rejected.record(queue, "m0", "GivenUp", "after ten deliveries", b'{"n": 0}')
-
-    @asynccontextmanager
-    async def opened(_: object) -> AsyncIterator[MemoryRejectedMessages]:
-        yield rejected
-
-    monkeypatch.setattr("workers.shared.tables.open_rejected", opened)
-
-    async def docflow(*arguments: str, code: int = 0) -> Any:
-        done = await run_docflow_in_thread("dead-letters", *arguments, context=CliContext(settings))
-        assert done.exit_code == code, done.output
-        return done.output
-
-    listed = json.loads(await docflow("list", "--json"))
-    assert [each["message_id"] for each in listed] == ["m0", "m1", "m2"]
-    number = str(listed[0]["number"])
-    assert "after ten deliveries" in await docflow("show", number, "--queue", QUEUE)
-    assert "1 dead letter of queue" in await docflow("resubmit", number, "--queue", QUEUE)
-    assert [each.queue for each in await rejected.open()] == ["jobs"]
-    rejected.away = True
-    second = str(listed[1]["number"])
-    assert "not noted in `docflow rejected list`: the record" in await docflow(
-        "resubmit", second, "--queue", QUEUE
-    )
-    assert "not there: 999" in await docflow("purge", "999", "--yes", "--queue", QUEUE, code=1)
-    assert "--all" in await docflow("resubmit", code=2)
-    assert "1 dead letter of" in await docflow("purge", "--all", "--yes", "--queue", QUEUE)
-    assert "there are no dead letters" in await docflow("list")

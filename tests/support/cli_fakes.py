@@ -366,13 +366,6 @@ class FakeInstallation:
         yield self.tasks
 
     @asynccontextmanager
-    async def _rejected(
-        self, environment: Mapping[str, str]
-    ) -> AsyncGenerator[MemoryRejectedMessages]:
-        DatabaseSettings.read(environment)
-        yield self.rejected
-
-    @asynccontextmanager
     async def _queue(self, settings: QueueSettings) -> AsyncGenerator[FakeQueue]:
         yield self.queue
 
@@ -392,7 +385,6 @@ class FakeInstallation:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
             patch.setattr(access, "open_tasks", self._tasks)
-            patch.setattr(tables, "open_rejected", self._rejected)
             patch.setattr(tables, "open_tables", self._tables)
             patch.setattr(known_runs, "open_table", self._table)
             patch.setattr(service_bus, "open_queue", self._queue)

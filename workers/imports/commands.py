@@ -199,7 +199,7 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
     if row is None and snapshot.view is None:
         raise CommandError(
             f"there is no import {name}: its message may still be in the "
-            "queue or was rejected; see `docflow status` and `docflow rejected list`"
+            "queue or was rejected; see `docflow status` and `docflow message list`"
         )
     view, status = snapshot.view, snapshot.status
     if row is not None and is_left_open(row.state not in FINAL, snapshot.view):
@@ -431,7 +431,7 @@ class Follower:
         if rejected := await find_rejection(self._resources, self._workflow_id):
             raise CommandError(
                 f"the message was rejected: {rejected.reason}: {rejected.description}; "
-                f"`docflow rejected show {rejected.id}` shows it"
+                f"`docflow message show {rejected.id}` shows it"
             )
         if self._is_quiet():
             self._hinted = True

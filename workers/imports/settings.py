@@ -29,7 +29,7 @@ class QueueSettings(ServiceBusSettings):
     """The Service Bus queue that import messages come from."""
 
     title: ClassVar[str] = "Queue of imports"
-    used_by: ClassVar[str] = "bridges of imports, `docflow submit`, `docflow rejected`"
+    used_by: ClassVar[str] = "bridges of imports, `docflow submit`, workers"
     queue_setting: ClassVar[str] = "AZURE_SERVICE_BUS_QUEUE_NAME"
 
     queue_name: str = Field(

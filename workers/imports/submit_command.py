@@ -625,7 +625,7 @@ async def _send(
     except RejectedBefore as refusal:
         raise CommandError(
             f"{refusal}; choose another --task, or correct it with "
-            f"`docflow rejected resubmit {refusal.number} --body FILE`"
+            f"`docflow message retry {refusal.number} --body FILE`"
         ) from refusal
 
 

@@ -177,7 +177,7 @@ class JobQueueSettings(ServiceBusSettings):
     """The Service Bus queue that messages of jobs come from."""
 
     title: ClassVar[str] = "Queue of jobs"
-    used_by: ClassVar[str] = "bridge of jobs, `docflow rejected`"
+    used_by: ClassVar[str] = "bridge of jobs, workers of jobs"
     queue_setting: ClassVar[str] = "DOCFLOW_JOBS_QUEUE"
 
     queue_name: str = Field("jobs", validation_alias="DOCFLOW_JOBS_QUEUE", description="the queue")

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from adapters.database.engine import Database, open_database
-from adapters.database.records import SqlRejectedMessages
 from adapters.database.schema import require_current
 from adapters.ports.blobs import Blobs
 from workers.shared.settings.common import BlobSettings, DatabaseSettings
@@ -38,15 +37,3 @@ async def open_tables(environment: Mapping[str, str]) -> AsyncGenerator[Database
     async with open_database(settings.url, settings.options) as database:
         await require_current(database)
         yield database
-
-
-@asynccontextmanager
-async def open_rejected(environment: Mapping[str, str]) -> AsyncGenerator[SqlRejectedMessages]:
-    """The record in the database.
-
-    Raises:
-        SettingsError: `DATABASE_URL` is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-    """
-    async with open_tables(environment) as database:
-        yield SqlRejectedMessages(database)

@@ -356,7 +356,7 @@ class WatchSettings(Settings):
 
     title: ClassVar[str] = "Watches of transfers"
     used_by: ClassVar[str] = (
-        "workers of transfers, `docflow schedules`, `docflow transfers watches`, "
+        "workers of transfers, `docflow schedule`, `docflow transfers watches`, "
         "`docflow transfers expected`"
     )
 

@@ -83,7 +83,7 @@ async def _submit(cli: CliContext, event: Path, *, follow: bool, as_json: bool) 
     if found.digest not in (None, head_of(body).digest):
         raise CommandError(
             f"another event came before with the source and id of this one, as transfer {short}: "
-            "this one was not used (`docflow rejected list`); send it with another id"
+            "this one was not used (`docflow message list`); send it with another id"
         )
     if as_json:
         print_json(transfer_json(found))

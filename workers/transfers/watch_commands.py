@@ -28,7 +28,7 @@ class ClockView:
     """A schedule, as Temporal has it."""
 
     state: str
-    """`missing`, `paused` or `active`; `docflow schedules list` says whether it is as declared."""
+    """`missing`, `paused` or `active`; `docflow schedule list` says whether it is as declared."""
     next_run: datetime | None = None
 
 
@@ -139,6 +139,6 @@ class ClockService:
 def _refused(name: str, error: RPCError) -> NotFound | TemporalUnavailable:
     if error.status is RPCStatusCode.NOT_FOUND:
         return NotFound(
-            f"{name} has no schedule yet: `docflow schedules reconcile`, or a worker, makes it"
+            f"{name} has no schedule yet: `docflow schedule reconcile`, or a worker, makes it"
         )
     return TemporalUnavailable(f"Temporal does not answer: {error.message}")

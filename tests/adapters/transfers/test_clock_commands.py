@@ -113,7 +113,7 @@ async def test_a_declared_watch_starts_events(
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     refused = await run_docflow_in_thread("transfers", "watches", "run", "acme-orders")
-    assert refused.exit_code == 1 and "docflow schedules reconcile" in refused.output
+    assert refused.exit_code == 1 and "docflow schedule reconcile" in refused.output
     table = declared_schedules(["transfers"], settings)
     assert set((await reconcile(client, ["transfers"], table)).values()) == {Change.CREATED}
     assert set((await reconcile(client, ["transfers"], table)).values()) == {Change.NONE}

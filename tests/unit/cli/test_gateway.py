@@ -1,4 +1,4 @@
-"""`docflow gateway` and `docflow token`."""
+"""`docflow gateway` and `docflow token sign`."""
 
 import sys
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def test_the_gateway_listens_at_its_setting(
 async def test_a_token_is_one_that_the_gateway_accepts() -> None:
     environment = {"DOCFLOW_JWT_KEY": KEY}
     done = FakeInstallation(environment=environment).docflow(
-        *("token", "--subject", "ada", "--organisation", "1", "--organisation", "7"),
+        *("token", "sign", "--subject", "ada", "--organisation", "1", "--organisation", "7"),
         *("--role", "viewer", "--role", "operator", "--email", "ada@example.org"),
     )
     assert done.exit_code == 0, done.output
@@ -69,7 +69,7 @@ def test_a_token_without_a_role_is_a_mappers(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("workers.shared.gateway.http.auth.mint_token", mint_token)
     done = FakeInstallation(environment={"DOCFLOW_JWT_KEY": KEY}).docflow(
-        "token", "--subject", "ada", "--organisation", "1", "--hours", "2"
+        "token", "sign", "--subject", "ada", "--organisation", "1", "--hours", "2"
     )
     assert done.stdout == "a.b.c\n"
     assert (minted[0]["roles"], minted[0]["lasts"].total_seconds()) == (["mapper"], 7200)
@@ -101,7 +101,7 @@ def test_a_token_that_cannot_be_made(
     setting: dict[str, str], arguments: list[str], says: str
 ) -> None:
     done = FakeInstallation(environment=setting).docflow(
-        "token", "--subject", "ada", "--organisation", "1", *arguments
+        "token", "sign", "--subject", "ada", "--organisation", "1", *arguments
     )
     assert (done.exit_code, done.stdout) == (1, "")
     assert says in done.stderr and len(done.stderr.splitlines()) == 1

@@ -81,7 +81,7 @@ def test_one_command_does_not_load_the_others() -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["list", "spreadsheets list", "rejected list"])
+@pytest.mark.parametrize("command", ["list", "spreadsheets list"])
 def test_a_command_that_reads_tables_needs_the_database_alone(command: str) -> None:
     modules = imported(*command.split(), DATABASE_URL=fresh_url())
     assert found(modules, (*NEVER, *ENGINE)) == []
@@ -89,12 +89,19 @@ def test_a_command_that_reads_tables_needs_the_database_alone(command: str) -> N
 
 @pytest.mark.parametrize(
     "command",
-    ["schedules list", "retry batch/7/1", "list --pipeline outages", "show outage/database"],
+    ["retry batch/7/1", "list --pipeline outages", "show outage/database"],
 )
 def test_a_command_that_asks_temporal_needs_nothing_else(command: str) -> None:
     modules = imported(*command.split(), fails=True, TEMPORAL_ADDRESS="127.0.0.1:1")
     assert "temporalio" in modules
     assert found(modules, (*NEVER, *DATABASE)) == []
+
+
+def test_a_command_that_asks_a_gateway_needs_nothing_else() -> None:
+    gateway = {"DOCFLOW_ADDRESS": "http://127.0.0.1:1", "DOCFLOW_TOKEN": "x"}
+    modules = imported("schedule", "list", fails=True, **gateway)
+    assert "httpx" in modules
+    assert found(modules - {"httpx"}, (*NEVER, *ENGINE, *DATABASE)) == []
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_show_works_for_a_run_that_has_no_row_yet_and_for_a_row_whose_run_is_gon
     assert old.exit_code == 0 and "completed" in old.stdout
     nothing = FakeInstallation().docflow("show", "P1/T1")
     assert (nothing.exit_code, nothing.stdout) == (1, "")
-    assert "docflow rejected list" in nothing.stderr
+    assert "docflow message list" in nothing.stderr
 
 
 def test_show_without_temporal_reports_what_the_row_holds() -> None:

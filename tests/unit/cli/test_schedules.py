@@ -1,4 +1,4 @@
-"""`docflow schedules`, on a real server."""
+"""`docflow schedule reconcile`, on a real server."""
 
 import json
 from collections.abc import AsyncIterator
@@ -43,32 +43,23 @@ async def address() -> AsyncIterator[str]:
 
 
 async def _docflow(*arguments: str) -> str:
-    done = await run_docflow_in_thread("schedules", *arguments)
+    done = await run_docflow_in_thread("schedule", *arguments)
     assert done.exit_code == 0, done.output
     return done.output
 
 
-async def test_schedules_are_listed_and_made(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_schedules_are_made_as_declared(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TEMPORAL_ADDRESS", address)
-    listed = await _docflow("list")
-    assert "missing" in listed and "`docflow schedules reconcile`" in listed
     made = await _docflow("reconcile")
     assert made == "".join(f"{id}: created\n" for id in IDS)
-    again = json.loads(await _docflow("reconcile", "--json"))
+    again = json.loads(await _docflow("reconcile", "-o", "json"))
     assert again == dict.fromkeys(IDS, "as declared")
-    shown = {each["id"]: each for each in json.loads(await _docflow("list", "--json"))}
-    assert list(shown) == IDS
-    retention, sweeper = shown["spreadsheet-retention"], shown["batch-sweeper"]
-    assert (retention["state"], retention["when"]) == ("active", "daily at 02:00 UTC")
-    assert "T02:00:00" in retention["next_run"]
-    assert (sweeper["state"], sweeper["when"]) == ("active", "every 15 minutes")
-    listed = await _docflow("list")
-    assert "SpreadsheetRetention" in listed and "BatchSweeper" in listed
-    assert "reconcile" not in listed
 
 
 async def test_a_temporal_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
-    done = await run_docflow_in_thread("schedules", "list")
+    done = await run_docflow_in_thread("schedule", "reconcile")
     assert done.exit_code == 1
     assert "TEMPORAL_ADDRESS" in done.output and len(done.output.splitlines()) == 1

@@ -20,17 +20,21 @@ _COMMANDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("list", "show", "report"), "workers.shared.cli.runs:app"),
     **dict.fromkeys(("retry", "skip", "fail", "cancel"), "workers.shared.cli.answers:app"),
     "clean": "workers.shared.cli.retention:app",
-    **dict.fromkeys(("gateway", "token"), "workers.shared.cli.gateway:app"),
+    "gateway": "workers.shared.cli.gateway:app",
+    "login": "workers.shared.cli.contexts:login_app",
+    "audit": "workers.shared.cli.tokens:audit_app",
 }
 """Command to the entry point of the typer app that has it; those of pipelines come after it."""
 _GROUPS: Final[Mapping[str, str]] = {
     "submit": "workers.shared.cli.submit:submit_commands",
-    "rejected": "workers.shared.cli.rejected:app",
-    "dead-letters": "workers.shared.cli.dead_letters:app",
+    "context": "workers.shared.cli.contexts:app",
+    "token": "workers.shared.cli.tokens:app",
+    "message": "workers.shared.cli.messages:app",
+    "dead-letter": "workers.shared.cli.dead_letters:app",
     "db": "workers.shared.cli.database:app",
     "worker": "workers.shared.cli.processes:worker_commands",
     "bridge": "workers.shared.cli.processes:bridge_commands",
-    "schedules": "workers.shared.cli.schedules:app",
+    "schedule": "workers.shared.cli.schedules:app",
 }
 """Group of commands to the entry point of its typer app, or of a function that makes it."""
 
@@ -129,13 +133,16 @@ def docflow(
     Begin with:
       docflow setup
       docflow status
+      docflow login http://localhost:8000
       docflow submit imports equipment.xlsx --type equipment --project P1
       docflow spreadsheets submit people.xlsx --type MEMBERSHIP --organisation 1 --context 3
       docflow batches start 7 1
 
-    Settings come from the environment: DATABASE_URL, AZURE_SERVICE_BUS_CONNECTION_STRING,
-    AZURE_SERVICE_BUS_QUEUE_NAME, AZURE_STORAGE_CONNECTION_STRING (or DOCFLOW_BLOB_FOLDER),
-    AZURE_STORAGE_CONTAINER_NAME, TEMPORAL_ADDRESS, TEMPORAL_UI_ADDRESS.
+    login, context, message, dead-letter, schedule, token and audit ask the gateway that you have
+    logged in to. The other commands read settings from the environment: DATABASE_URL,
+    AZURE_SERVICE_BUS_CONNECTION_STRING, AZURE_SERVICE_BUS_QUEUE_NAME,
+    AZURE_STORAGE_CONNECTION_STRING (or DOCFLOW_BLOB_FOLDER), AZURE_STORAGE_CONTAINER_NAME,
+    TEMPORAL_ADDRESS, TEMPORAL_UI_ADDRESS.
     """
     # Commands report in one line what is wrong; the client's own warnings are for processes that
     # configure logging.

@@ -11,7 +11,6 @@ import typer
 if TYPE_CHECKING:
     from adapters.database.engine import Database
     from adapters.ports.access import Act
-    from adapters.ports.records import RejectedMessages
     from workers.shared.services.runs import TemporalRuns
 
 
@@ -31,17 +30,6 @@ class CliContext:
         from workers.shared import tables
 
         return tables.open_tables(self.environment)
-
-    def rejected(self) -> "AbstractAsyncContextManager[RejectedMessages]":
-        """The record of rejected messages.
-
-        Raises:
-            SettingsError: `DATABASE_URL` is missing or wrong.
-            SchemaBehind: The database waits for `docflow db upgrade`.
-        """
-        from workers.shared import tables as rejected
-
-        return rejected.open_rejected(self.environment)
 
     async def runs(self) -> "TemporalRuns":
         """Runs of every pipeline in Temporal.

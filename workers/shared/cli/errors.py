@@ -117,9 +117,11 @@ def _sentence(error: Exception) -> str:
 
 
 def _is_misuse(error: Exception) -> bool:
+    from docflow.client.errors import NotConfigured, Problem
     from workers.shared.services.errors import InvalidRequest
 
-    return isinstance(error, InvalidRequest)
+    refused = isinstance(error, Problem) and error.status in (400, 422)
+    return refused or isinstance(error, (InvalidRequest, NotConfigured))
 
 
 def _expected() -> tuple[type[Exception], ...]:
@@ -128,7 +130,8 @@ def _expected() -> tuple[type[Exception], ...]:
     Called only when something was raised, so that a command that works never loads them.
     """
     from adapters.ports.errors import PortError
+    from docflow.client.errors import ClientError
     from workers.shared.errors import SettingsError, TemporalUnreachable
     from workers.shared.services.errors import ServiceError
 
-    return SettingsError, PortError, ServiceError, TemporalUnreachable
+    return SettingsError, PortError, ServiceError, TemporalUnreachable, ClientError

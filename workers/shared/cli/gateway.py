@@ -1,13 +1,12 @@
-"""`docflow gateway` and `docflow token`: the web side."""
+"""`docflow gateway`: the web side."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Annotated
 
 import typer
 
 from workers.shared.cli.context import cli_context
-from workers.shared.cli.errors import failures_in_one_line, run
+from workers.shared.cli.errors import run
 from workers.shared.cli.processes import MetricsPort, start_logs
 
 app = typer.Typer(rich_markup_mode=None)
@@ -49,44 +48,3 @@ async def _serve(
         port=port,
         metrics_port=metrics_port,
     )
-
-
-@app.command()
-def token(
-    context: typer.Context,
-    subject: Annotated[str, typer.Option(help="Who it is for.")],
-    organisation: Annotated[
-        list[int], typer.Option(min=1, metavar="ID", help="Whose imports; may be repeated.")
-    ],
-    role: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROLE", help="viewer, mapper, operator or admin; may be repeated [mapper]."
-        ),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name that pages show.")] = None,
-    email: Annotated[str | None, typer.Option(help="Where reminders go.")] = None,
-    hours: Annotated[int, typer.Option(min=1, max=24 * 366, help="How long it holds.")] = 12,
-) -> None:
-    """Print a token for the gateway, signed with DOCFLOW_JWT_KEY.
-
-    Where an identity provider signs tokens (DOCFLOW_JWT_JWKS_URL), get one from there.
-
-    \b
-    Example:
-      docflow token --subject ada --organisation 1 --role mapper
-    """
-    with failures_in_one_line():
-        from workers.shared.gateway.http.auth import mint_token
-        from workers.shared.settings.gateway import TokenSettings
-
-        minted = mint_token(
-            TokenSettings.read(cli_context(context).environment),
-            subject=subject,
-            organisations=organisation,
-            roles=role or ["mapper"],
-            name=name,
-            email=email,
-            lasts=timedelta(hours=hours),
-        )
-    typer.echo(minted)

@@ -1,65 +1,135 @@
-"""`docflow schedules`: what happens by the clock."""
+"""`docflow schedule`: what docflow starts by the clock."""
+
+from typing import Annotated
 
 import typer
 
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import run
-from workers.shared.cli.output import JsonOption, console, moment, print_json, table, text
+from workers.shared.cli.output import print_json
+from workers.shared.cli.remote import (
+    Output,
+    OutputOption,
+    ReasonOption,
+    ask,
+    gateway,
+    show_list,
+    show_one,
+)
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What happens by the clock.")
-
-_STYLES = {"active": "green", "paused": "bold yellow", "missing": "bold red", "differs": "bold red"}
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="List, pause and trigger schedules."
+)
+_PATH = "/api/v1/schedules"
+_COLUMNS = {
+    "schedule": "id",
+    "state": "state",
+    "when": "when",
+    "next run": "next_run",
+    "last run": "last_run",
+    "workflow": "workflow",
+    "note": "note",
+}
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id in `schedule list`.")]
 
 
 @app.command("list")
-def list_schedules(context: typer.Context, as_json: JsonOption = False) -> None:
+def list_schedules(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List the schedules that docflow declares, and whether Temporal has them so.
 
     \b
     Example:
-      docflow schedules list
+      docflow schedule list
     """
-    run(_list(cli_context(context), as_json=as_json))
+    with gateway(context) as connection:
+        found = ask(connection, "GET", _PATH)["items"]
+        show_list(found, output, _COLUMNS, name="id", nothing="docflow declares no schedules")
+    is_behind = any(each["state"] in ("missing", "differs") for each in found)
+    if is_behind and output is Output.TABLE:
+        typer.echo("`docflow schedule reconcile` makes them as declared", err=True)
 
 
-async def _list(cli: CliContext, *, as_json: bool) -> None:
-    from workers.shared.connect import connect
-    from workers.shared.schedules import declared_schedules, look
-
-    views = await look(await connect(), declared_schedules(environment=cli.environment))
-    if as_json:
-        print_json([view.model_dump(mode="json") for view in views])
-        return
-    made = table("schedule", "state", "when", "next run", "last run", "workflow")
-    for view in views:
-        made.add_row(
-            text(view.id),
-            text(view.state, _STYLES[view.state]),
-            text(view.when),
-            text(moment(view.next_run)),
-            text(moment(view.last_run)),
-            text(view.workflow),
-        )
-    console().print(made)
-    if any(view.state in ("missing", "differs") for view in views):
-        typer.echo("`docflow schedules reconcile` makes them as declared", err=True)
-
-
-@app.command("reconcile")
-def reconcile_schedules(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Make every declared schedule as this release declares it; workers do so when they start.
-
-    Paused ones stay paused, and schedules of others are left alone. What the file of watches
-    declares no longer is deleted.
+@app.command()
+def show(context: typer.Context, id: IdArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show one schedule.
 
     \b
     Example:
-      docflow schedules reconcile
+      docflow schedule show batch-sweeper
     """
-    run(_reconcile(cli_context(context), as_json=as_json))
+    with gateway(context) as connection:
+        show_one(ask(connection, "GET", f"{_PATH}/{{}}", id), output, _COLUMNS, name="id")
 
 
-async def _reconcile(cli: CliContext, *, as_json: bool) -> None:
+@app.command()
+def pause(
+    context: typer.Context,
+    id: IdArgument,
+    reason: ReasonOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Pause a schedule until you resume it; workers that start change nothing.
+
+    \b
+    Example:
+      docflow schedule pause batch-sweeper --reason "the auditors look"
+    """
+    _change(context, id, "pause", reason, output)
+
+
+@app.command()
+def resume(
+    context: typer.Context,
+    id: IdArgument,
+    reason: ReasonOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Let a schedule start runs again.
+
+    \b
+    Example:
+      docflow schedule resume batch-sweeper
+    """
+    _change(context, id, "resume", reason, output)
+
+
+@app.command()
+def trigger(
+    context: typer.Context,
+    id: IdArgument,
+    reason: ReasonOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Start a run now; while one is under way, that one counts.
+
+    \b
+    Example:
+      docflow schedule trigger batch-sweeper
+    """
+    _change(context, id, "trigger", reason, output)
+
+
+def _change(context: typer.Context, id: str, verb: str, reason: str | None, output: Output) -> None:
+    with gateway(context) as connection:
+        done = ask(connection, "POST", f"{_PATH}/{{}}/{verb}", id, body={"reason": reason})
+        show_one(done, output, _COLUMNS, name="id")
+
+
+@app.command("reconcile")
+def reconcile_schedules(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """Make every declared schedule as this release declares it, in Temporal itself.
+
+    Workers do so when they start. Paused ones stay paused, and schedules of others are left alone.
+    What the file of watches declares no longer is deleted.
+
+    \b
+    Example:
+      docflow schedule reconcile
+    """
+    run(_reconcile(cli_context(context), output))
+
+
+async def _reconcile(cli: CliContext, output: Output) -> None:
     from workers.shared.connect import connect
     from workers.shared.schedules import declared_schedules, delete_undeclared, reconcile
 
@@ -69,8 +139,8 @@ async def _reconcile(cli: CliContext, *, as_json: bool) -> None:
         **await reconcile(client, pipelines, declared),
         **await delete_undeclared(client, pipelines, cli.environment),
     }
-    if as_json:
+    if output is Output.JSON:
         print_json(done)
         return
     for id, change in done.items():
-        typer.echo(f"{id}: {change}")
+        typer.echo(id if output is Output.NAME else f"{id}: {change}")

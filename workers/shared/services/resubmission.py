@@ -107,20 +107,10 @@ def _known(bridge: str | None) -> Sequence[_Known]:
 
 
 class InVain(Refused):
-    """A message that would be rejected again, or was sent before.
-
-    Args:
-        problem: What is wrong.
-        advice: What helps, with `{body}` and `{force}` for what the caller gives.
-    """
+    """A message would be rejected again, or was sent before."""
 
     def __init__(self, problem: str, advice: str) -> None:
-        self._text = f"{problem}; {advice}"
-        super().__init__(self.said("`body`", "set `force`"))
-
-    def said(self, body: str, force: str) -> str:
-        """The sentence in the words of a caller."""
-        return self._text.replace("{body}", body).replace("{force}", force)
+        super().__init__(f"{problem}; {advice}")
 
 
 def body_of(message: RejectedMessage, corrected: bytes | None) -> bytes:
@@ -175,19 +165,19 @@ def _require_use(sender: "ServiceBusSender[Any]", message: RejectedMessage, body
         raise InVain(
             f"message {message.id} was sent again at {message.resubmitted_at:%Y-%m-%d %H:%M:%S}"
             " UTC",
-            "{force} to send it once more",
+            "set `force` to send it once more",
         )
     again = f"message {message.id} would be rejected again: "
     try:
         sender.check(body)
         reused = reused_key(sender, message, body)
     except RefusedMessage as refused:
-        advice = "correct it and give it with {body}, or {force}"
+        advice = "correct it and give it with `body`, or set `force`"
         raise InVain(again + refused.description, advice) from refused
     if reused is not None:
         raise InVain(
             f"{again}{reused} is the run of a message with other content",
-            "give this one a key of its own and send it with {body}, or {force} when that run "
+            "give this one a key of its own and send it with `body`, or set `force` when that run "
             "was terminated",
         )
 

@@ -18,6 +18,11 @@ _PREFIX: Final = "DOCFLOW_"
 ELSEWHERE: Final = frozenset(
     {
         SECRETS_DIR,
+        # Read by `docflow.client`, which knows no groups.
+        "DOCFLOW_ADDRESS",
+        "DOCFLOW_CONTEXT",
+        "DOCFLOW_CONTEXTS",
+        "DOCFLOW_TOKEN",
         # Set by docflow in the functions that it makes for batches.
         "DOCFLOW_CASE_ID",
         "DOCFLOW_BATCH_ID",

@@ -49,7 +49,7 @@ class TokenSettings(Settings):
     """Which tokens are accepted."""
 
     title: ClassVar[str] = "Tokens"
-    used_by: ClassVar[str] = "`docflow gateway`, `docflow token`"
+    used_by: ClassVar[str] = "`docflow gateway`, `docflow token sign`"
 
     key: Annotated[
         str | None,

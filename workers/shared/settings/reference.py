@@ -45,6 +45,18 @@ refused.
 | `TEMPORAL_PROFILE` | text | `default` | | profile in the configuration file |
 | `TEMPORAL_CONFIG_FILE` | path | that of the Temporal CLI | | TOML file with profiles |
 """
+_CLIENT: Final = """\
+## Commands and programs that ask a gateway
+
+If the first two are not set, the context counts that `docflow login` has made.
+
+| variable | type | default | secret | meaning |
+|---|---|---|---|---|
+| `DOCFLOW_ADDRESS` | address | that of the context | | address of the gateway |
+| `DOCFLOW_TOKEN` | text | that of the context | secret | who asks |
+| `DOCFLOW_CONTEXT` | text | the one in use | | name of the context |
+| `DOCFLOW_CONTEXTS` | path | `~/.config/docflow/contexts.json` | | file with the contexts |
+"""
 _FUNCTIONS: Final = """\
 ## Set by docflow itself
 
@@ -69,6 +81,7 @@ def _parts() -> Iterator[str]:
             yield f"## {'Shared' if module == _FIRST else module.replace('_', ' ').capitalize()}\n"
             yield from tables
     yield _TEMPORAL
+    yield _CLIENT
     yield _FUNCTIONS
 
 
