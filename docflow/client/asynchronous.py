@@ -158,14 +158,21 @@ class AsyncConnection:
                 raise _unreachable(self.address, error) from error
         return target
 
-    async def events(self, request: Request, model: "type[Answer]") -> "AsyncIterator[Answer]":
-        """What a stream sends, from now on; a stream that breaks is continued.
+    async def events(
+        self, request: Request, model: "type[Answer]", after: str | None = None
+    ) -> "AsyncIterator[Answer]":
+        """What a stream sends; a stream that breaks is continued.
+
+        Args:
+            request: For the stream.
+            model: Of its events.
+            after: Id of an event to begin behind; "0" begins with what there is. None: begin now.
 
         Raises:
             Problem: The gateway refused.
             GatewayUnreachable: It does not answer.
         """
-        reader = EventReader()
+        reader = EventReader(after)
         while True:
             async with self._sent(request, last_event_id=reader.last_id) as response:
                 if not response.is_success:

@@ -209,12 +209,15 @@ def _json_of(response: httpx.Response) -> Any:
 class EventReader:
     """Server-sent events, line by line.
 
+    Args:
+        last_id: Of the event that the stream begins behind; None: it begins now.
+
     Attributes:
         last_id: Of the last event; a stream that breaks continues behind it.
     """
 
-    def __init__(self) -> None:
-        self.last_id: str | None = None
+    def __init__(self, last_id: str | None) -> None:
+        self.last_id = last_id
         self._data: list[str] = []
         self._events = 0
         self._events_before = -1

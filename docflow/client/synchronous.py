@@ -156,14 +156,21 @@ class Connection:
                 raise _unreachable(self.address, error) from error
         return target
 
-    def events(self, request: Request, model: "type[Answer]") -> "Iterator[Answer]":
-        """What a stream sends, from now on; a stream that breaks is continued.
+    def events(
+        self, request: Request, model: "type[Answer]", after: str | None = None
+    ) -> "Iterator[Answer]":
+        """What a stream sends; a stream that breaks is continued.
+
+        Args:
+            request: For the stream.
+            model: Of its events.
+            after: Id of an event to begin behind; "0" begins with what there is. None: begin now.
 
         Raises:
             Problem: The gateway refused.
             GatewayUnreachable: It does not answer.
         """
-        reader = EventReader()
+        reader = EventReader(after)
         while True:
             with self._sent(request, last_event_id=reader.last_id) as response:
                 if not response.is_success:

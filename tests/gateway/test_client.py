@@ -1,6 +1,7 @@
 """The Python client, synchronous and asynchronous, against a gateway with a worker."""
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -14,11 +15,14 @@ import pytest_asyncio
 
 from docflow.client import AsyncClient, Client, GatewayUnreachable, Problem, SentFile, TooLate
 from stack.children import free_port
+from tests.gateway.test_commands import Terminal
 from tests.gateway.test_documents import OPERATOR, ROWS, parked
+from tests.support.cli import run_docflow_in_thread
 from tests.support.gateway import Stack, served, token
 from workers.imports.register import IMPORTS
 from workers.imports.resources import import_resources
 from workers.imports.settings import RunSettings
+from workers.shared.cli.context import CliContext
 from workers.shared.worker_factory import build_worker
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -123,6 +127,24 @@ async def test_who_may_not_and_who_is_not_there_are_told_apart(address: str) -> 
     nobody = Client(f"http://127.0.0.1:{free_port()}", "x")
     with nobody, pytest.raises(GatewayUnreachable, match="does not answer"):
         await asyncio.to_thread(nobody.list_runs)
+
+
+async def test_commands_wait_for_runs_and_watch_them(stack: Stack, address: str) -> None:
+    olga = Terminal(address, OPERATOR)
+    id = await parked(stack, project_id="P6")
+    waiting = await run_docflow_in_thread("run", "wait", id, context=CliContext(olga.environment))
+    assert waiting.exit_code == 4
+    assert "retry, skip, fail" in waiting.stdout, waiting.stdout
+    watching = asyncio.ensure_future(olga.says("run", "watch", id, "-o", "json"))
+    async with stack.browser(OPERATOR) as browser:
+        await browser.post(f"/api/v1/runs/{id}/skip", json={"reason": "a test"})
+    changes = [json.loads(line) for line in (await watching).splitlines()]
+    assert {each["id"] for each in changes} == {id}
+    assert changes[-1]["state"] == "skipped"
+    assert (await olga.json("run", "wait", id))["state"] == "skipped"
+    assert "skipped" in await olga.says("run", "watch", id)
+    assert id in await olga.says("run", "watch", id, "-o", "name")
+    assert "there is no run" in await olga.says("run", "wait", "batch/9/9", code=1)
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))

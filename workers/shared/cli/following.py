@@ -1,0 +1,99 @@
+"""`docflow run wait` and `docflow run watch`: runs as they go on."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workers.shared.cli.errors import ExitCode
+from workers.shared.cli.output import console, moment, state_text, text
+from workers.shared.cli.remote import Output, OutputOption, gateway, show_one
+
+if TYPE_CHECKING:
+    from docflow.client.models import RunRecord
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Follow runs as they go on.")
+_ROWS = {
+    "run": "id",
+    "state": "state",
+    "reason": "reason",
+    "answers": "answers",
+    "changed": "changed_at",
+    "page in Temporal": "temporal",
+}
+_ENDED_BADLY = ("failed", "cancelled")
+
+
+@app.command()
+def wait(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="Workflow id of the run.")],
+    timeout: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Wait at most so long.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Wait until a run has ended or needs a person, and show it.
+
+    Exit code 0 if it has ended well, 4 if it needs a person, 1 if it failed, was cancelled, or still
+    goes on after the timeout.
+
+    \b
+    Examples:
+      docflow run wait batch/7/1
+      docflow run wait batch/7/1 --timeout 600 -o json
+    """
+    with gateway(context) as connection:
+        run = connection.wait(id, timeout)
+        show_one(run.model_dump(mode="json"), output, _ROWS, name="id")
+    if run.needs_attention:
+        raise typer.Exit(ExitCode.PARKED)
+    if run.state in _ENDED_BADLY:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command()
+def watch(
+    context: typer.Context,
+    id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Workflow id of one run, until it ends.")
+    ] = None,
+    pipeline: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Print only runs of this pipeline; may be repeated."),
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option(help="Print only runs of this project, or account.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Print each change of one run until it ends, or of all runs that you may see.
+
+    One run is printed first as it is now. `-o json` prints one object a line. If the connection
+    breaks, no change is lost.
+
+    \b
+    Examples:
+      docflow run watch batch/7/1
+      docflow run watch --project P1 -o json
+    """
+    from docflow.client.models import RunRecord
+    from docflow.client.protocol import Request, place
+
+    path = "/api/v1/events" if id is None else place("/api/v1/runs/{id}/events", id=id)
+    request = Request("GET", path, query={"pipeline": pipeline, "project": project})
+    with gateway(context) as connection:
+        for run in connection.events(request, RunRecord, None if id is None else "0"):
+            _print(run, output)
+            if id is not None and run.ended_at is not None:
+                return
+
+
+def _print(run: "RunRecord", output: Output) -> None:
+    if output is Output.TABLE:
+        said = text(f"{moment(run.changed_at)}  {run.id}  {run.reason or ''}".rstrip())
+        console().print(state_text(run.state), said, soft_wrap=True)
+    elif output is Output.NAME:
+        typer.echo(text(run.id).plain)
+    else:
+        typer.echo(json.dumps(run.model_dump(mode="json")))
