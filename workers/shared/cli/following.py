@@ -35,8 +35,8 @@ def wait(
 ) -> None:
     """Wait until a run has ended or needs a person, and show it.
 
-    Exit code 0 if it has ended well, 4 if it needs a person, 1 if it failed, was cancelled, or still
-    goes on after the timeout.
+    Exit code 0 if it has ended well, 4 if it needs a person, 1 if it failed, was cancelled, or goes
+    on after the timeout.
 
     \b
     Examples:
