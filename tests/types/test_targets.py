@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import sys
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -390,10 +391,35 @@ async def test_an_outage_of_their_database_is_waited_for(erp: Erp) -> None:
     assert await erp.imported(FIRST) == Counts(created=2)
 
 
-async def test_a_column_that_is_gone_parks_with_its_name(erp: Erp) -> None:
+CHANGED: Mapping[str, tuple[str, str]] = {
+    "a column is gone": ("ALTER TABLE {} DROP COLUMN price", r"stock\.Tools has no column price"),
+    "a column is a day": (
+        "ALTER TABLE {} DROP COLUMN price, ADD COLUMN price date",
+        r"price does not fit stock\.Tools\.price \(date\): the kinds do not fit",
+    ),
+    "a column is of a type without text": (
+        "ALTER TABLE {} DROP COLUMN price, ADD COLUMN price xml",
+        r"price does not fit stock\.Tools\.price \(xml\)",
+    ),
+    "their server fills a column": (
+        "ALTER TABLE {} DROP COLUMN price, "
+        "ADD COLUMN price numeric GENERATED ALWAYS AS (amount * 2) STORED",
+        r"price does not fit stock\.Tools\.price \(numeric\): their server itself fills it",
+    ),
+    "the table is gone": ("DROP TABLE {}", r"there is no table stock\.Tools"),
+    "the side table is gone": (
+        "DROP TABLE stock.docflow_progress",
+        r"there is no table stock\.docflow_progress",
+    ),
+}
+"""What was changed in a table of a team since the type was applied, and what an import says."""
+
+
+@pytest.mark.parametrize(("sql", "said"), CHANGED.values(), ids=CHANGED.keys())
+async def test_an_import_parks_if_their_table_is_another_one(erp: Erp, sql: str, said: str) -> None:
     await erp.installation.types.apply(tools())
-    await erp.sql('ALTER TABLE stock."Tools" DROP COLUMN price')
-    with pytest.raises(ApplicationError, match=r"stock\.Tools has no column price") as error:
+    await erp.sql(sql.format('stock."Tools"'))
+    with pytest.raises(ApplicationError, match=said) as error:
         await erp.imported(FIRST)
     assert error.value.type == PERMANENT
 

@@ -23,9 +23,9 @@ from tests.types.conftest import Erp, Installation, tools
 from tests.types.dying_writer import CHUNKS, staged, stock
 from tests.types.dying_writer import ROWS as CHUNK
 from tests.types.test_accepted_files import SECRET
-from tests.types.test_targets import OLD, STOCK, killed
+from tests.types.test_targets import CHANGED, OLD, STOCK, killed
 from tests.types.test_uploads import undone, uploaded
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import PERMANENT, RuleViolation
 from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import HandOverInput, RowCounts
 
@@ -72,6 +72,18 @@ async def test_an_upload_changes_a_table_of_a_team_and_is_undone(
     assert (result.counts.deleted, result.counts.restored) == (1, 1)
     assert await stored(erp) == before
     assert await erp.sql("SELECT run FROM stock.docflow_progress WHERE run NOT LIKE '%undo%'") == []
+
+
+@pytest.mark.parametrize(("sql", "said"), CHANGED.values(), ids=CHANGED.keys())
+async def test_an_upload_parks_if_their_table_is_another_one(
+    erp: Erp, sheets: SpreadsheetSetup, sql: str, said: str
+) -> None:
+    sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    await erp.sql(sql.format('stock."Tools"'))
+    with pytest.raises(ApplicationError, match=said) as error:
+        await sheet.process()
+    assert error.value.type == PERMANENT
+    assert await sheets.count("spreadsheet_results") == 0
 
 
 async def refused(sheets: SpreadsheetSetup) -> list[tuple[object, ...]]:
