@@ -502,9 +502,9 @@ async def staged_pages(
     """
     staged, columns = STAGED[table_name], load.staged_columns
     line = staged.c.source_line
-    every = select(*(staged.c[name] for name in (*columns, "source_line", "cells"))).where(
-        staged.c.load_id == load.id
-    )
+    # A column may have become a wider one since its type was changed.
+    values = (cast(staged.c[name], staged.c[name].type).label(name) for name in columns)
+    every = select(*values, line, staged.c.cells).where(staged.c.load_id == load.id)
     hook = hook_of(DOMAIN[table_name])
     order = (line,) if hook is None else (staged.c[hook.together], line)
     place = -2 if hook is None else columns.index(hook.together)
