@@ -5,7 +5,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,7 @@ from activities.imports.tables import spec_of
 from activities.imports.taken_back import taken_back
 from activities.imports.views import SqlImportedRows
 from adapters.database.foreign import ForeignDatabases
+from adapters.database.foreign_rows import Image, unpack_images
 from adapters.database.models.types import target_images
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
@@ -270,6 +271,34 @@ async def test_rows_of_a_killed_and_cancelled_import_are_taken_back(
     assert await erp.sql("SELECT run FROM stock.docflow_progress") == []
     with pytest.raises(RuleViolation, match="has changed nothing"):
         await taken_back(database, erp.targets, key)
+
+
+async def test_images_of_one_step_at_a_time_are_taken_back(
+    erp: Erp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.installation.types.apply(tools())
+    rows = b"tool_no,name\n" + b"".join(b"T-%d,Tool %d\n" % (n, n) for n in range(12_000))
+    assert await erp.imported(rows) == Counts(created=12_000)
+    given = message_of("tools", blob_name="in/file")
+    closing = Closing(message=given, state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T1")
+    done, unpack, take_back = list[tuple[str, int]](), unpack_images, TargetTables.take_back
+
+    def read(packed: bytes) -> Sequence[Image]:
+        images = unpack(packed)
+        done.append(("read", len(images)))
+        return images
+
+    async def taken(*arguments: Any) -> Any:
+        done.append(("taken back", len(arguments[-1])))
+        return await take_back(*arguments)
+
+    monkeypatch.setattr("activities.imports.taken_back.unpack_images", read)
+    monkeypatch.setattr(TargetTables, "take_back", taken)
+    found = await taken_back(erp.installation.database, erp.targets, TaskKey("P1", "T1"))
+    assert found.restored == 12_000
+    assert [act for act, _ in done] == ["read", "taken back"] * (len(done) // 2)
+    assert max(count for _, count in done) <= 5_000 < sum(count for _, count in done) // 2
 
 
 UNFIT = {
