@@ -1,12 +1,13 @@
 """What an import has changed in a table of a team, taken back."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
 from adapters.database.foreign_rows import Image, TakenBack, unpack_images
@@ -42,23 +43,23 @@ async def taken_back(database: Database, targets: TargetTables, key: TaskKey) ->
         if state is not None and state not in [each.value for each in FINAL]:
             raise RuleViolation(f"{run} is {state}; end it first")
         query = (
-            select(images.id, images.work, images.step, images.images, type_versions.c.declaration)
+            select(images.id, images.work, images.step, type_versions.c.declaration)
             .join_from(target_images, type_versions, type_versions.c.digest == images.digest)
             .where(images.run == run)
             .order_by(images.id.desc())
         )
         rows = (await connection.execute(query.with_for_update(of=target_images))).all()
-        changes = [change async for change in _changes(targets, rows)]
-        if not changes:
+        async with aclosing(_changes(connection, targets, rows)) as changes:
+            async for declared, work, id, changed in changes:
+                step = f"{run}/undo/{id}"
+                found = await targets.take_back(declared, step, changed)
+                done.restored += found.restored
+                done.conflicts += found.conflicts
+                forgotten += [(declared, step), (declared, work)]
+        if not forgotten:
             raise RuleViolation(
                 f"{run} has changed nothing in a table of yours that docflow still remembers"
             )
-        for declared, work, id, changed in changes:
-            step = f"{run}/undo/{id}"
-            found = await targets.take_back(declared, step, changed)
-            done.restored += found.restored
-            done.conflicts += found.conflicts
-            forgotten += [(declared, step), (declared, work)]
         await connection.execute(delete(target_images).where(images.run == run))
     for declared, step in dict.fromkeys(forgotten):
         with suppress(PortError):
@@ -67,9 +68,9 @@ async def taken_back(database: Database, targets: TargetTables, key: TaskKey) ->
 
 
 async def _changes(
-    targets: TargetTables, rows: Sequence[Any]
+    connection: AsyncConnection, targets: TargetTables, rows: Sequence[Any]
 ) -> AsyncGenerator[tuple[DeclaredType, str, int, Sequence[Image]]]:
-    """Type, work, id and images of each step, the newest first.
+    """Type, work, id and images of each step, the newest first; images of one step at a time.
 
     The last step of work that has not ended may be known in the database of the team alone: its
     process died before docflow could note it.
@@ -83,4 +84,6 @@ async def _changes(
                 if name not in steps:
                     yield declared, work, begun.id, images
         for each in steps.values():
-            yield declared_of(each.declaration), work, each.id, unpack_images(each.images)
+            query = select(target_images.c.images).where(target_images.c.id == each.id)
+            images = unpack_images((await connection.execute(query)).scalar_one())
+            yield declared_of(each.declaration), work, each.id, images

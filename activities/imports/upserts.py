@@ -32,9 +32,9 @@ from activities.imports.hooks import hook_of
 from activities.imports.status_store import Load, add_rejects
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
-from adapters.database.errors import unstorable
+from adapters.database.errors import unstorable, writing_typed
 from adapters.database.foreign_rows import Refused
-from adapters.database.models.base import known_as
+from adapters.database.models.base import WIDENED, known_as
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.imports import (
     PEOPLES_COLUMNS,
@@ -43,6 +43,7 @@ from adapters.database.models.imports import (
 )
 from adapters.database.records import dump_cells, load_cells
 from adapters.types.references import Referred
+from adapters.types.tables import as_found, declared_in
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import Counts, RowChunk, TaskKey
 from workflows.shared.cells import Cell, RejectedRow
@@ -254,10 +255,11 @@ async def _put(
     beside = 0
     if (hook := hook_of(batch.table)) is not None:
         batch, beside = await hook.before(connection, batch, stamp)
-    if strategy is Strategy.CREATE_ONLY:
-        created, updated = await bulk.insert_new(connection, batch, stamp), 0
-    else:
-        created, updated = await bulk.merge(connection, batch, stamp)
+    with writing_typed():
+        if strategy is Strategy.CREATE_ONLY:
+            created, updated = await bulk.insert_new(connection, batch, stamp), 0
+        else:
+            created, updated = await bulk.merge(connection, batch, stamp)
     unchanged = len(batch) - created - updated
     return Counts(created=created, updated=updated + beside, unchanged=unchanged)
 
@@ -366,12 +368,15 @@ async def stage_batch(
     """Put rows aside; what to remember about it in the load's row."""
     if load.staged_columns and load.staged_columns != batch.columns:
         raise ValueError("every chunk of a load has the same columns")
+    twin = STAGED[known_as(batch.table)]
+    if declared_in(batch.table) is not None:
+        twin = await as_found(connection, twin)
+    values = bulk.stored(twin, batch.columns, batch.rows) if WIDENED in twin.info else batch.rows
     rows = [
         (load.id, line, dump_cells(cells[origin]) if cells else None, *row)
-        for row, line, origin in zip(batch.rows, batch.lines, batch.origin, strict=True)
+        for row, line, origin in zip(values, batch.lines, batch.origin, strict=True)
     ]
     columns = ("load_id", "source_line", "cells", *batch.columns)
-    twin = STAGED[known_as(batch.table)]
     await bulk.fill(connection, twin, columns, rows)
     return {"aside": twin.fullname, "staged_columns": json.dumps(batch.columns)}
 
@@ -497,9 +502,9 @@ async def staged_pages(
     """
     staged, columns = STAGED[table_name], load.staged_columns
     line = staged.c.source_line
-    every = select(*(staged.c[name] for name in (*columns, "source_line", "cells"))).where(
-        staged.c.load_id == load.id
-    )
+    # A column may have become a wider one since its type was changed.
+    values = (cast(staged.c[name], staged.c[name].type).label(name) for name in columns)
+    every = select(*values, line, staged.c.cells).where(staged.c.load_id == load.id)
     hook = hook_of(DOMAIN[table_name])
     order = (line,) if hook is None else (staged.c[hook.together], line)
     place = -2 if hook is None else columns.index(hook.together)

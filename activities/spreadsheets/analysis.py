@@ -30,12 +30,12 @@ from activities.spreadsheets.staging import Plan
 from activities.spreadsheets.staging import is_blank as holds_nothing
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.base import SheetType
-from activities.spreadsheets.types.declared import ORGANISATION
 from activities.spreadsheets.value_mapping import VALUE_CHARACTERS, ValueBook, resolver_of, scope_of
 from adapters.files.documents import FileDocuments
 from adapters.ports.blobs import Blobs
 from adapters.ports.documents import Table
 from workflows.shared.cells import Cell, cell_text, is_blank, listed_lines, readable
+from workflows.shared.declared_types import ORGANISATION
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.edits import Edits

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -55,7 +56,8 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.records import clean
-from adapters.types.tables import target_of
+from adapters.types.tables import as_found, key_of_version, target_of
+from workflows.shared.declared_types import DeclaredType
 from workflows.spreadsheets.fields import SheetMark
 from workflows.spreadsheets.mappings import (
     FINAL,
@@ -268,19 +270,39 @@ def _queries(organisations: Collection[int]) -> Mapping[str, Select[*tuple[Any, 
     }
 
 
-def target_table(name: str) -> Table:
+def target_table(name: str, now: Mapping[str, Table] = MappingProxyType({})) -> Table:
     """A table that rows of spreadsheets go to.
+
+    Args:
+        name: Of the table.
+        now: Tables that may have changed since their version, as they are now.
 
     Raises:
         ValueError: There is none of that name: a mistake of an import type.
     """
     from adapters.database.models.every import metadata
 
+    if name in now:
+        return now[name]
     if name in TARGETS:
         return metadata.tables[name]
     if name not in DOMAIN:
         raise ValueError(f"{name} is not a table that spreadsheets can fill")
     return DOMAIN[name]
+
+
+async def tables_now(
+    connection: AsyncConnection, declared: DeclaredType | None
+) -> Mapping[str, Table]:
+    """The table of a version that this process knows, with the kinds of its columns now.
+
+    Raises:
+        RuleViolation: A column does not keep the values of the version any more.
+    """
+    if declared is None or declared.target is not None:
+        return {}
+    key = key_of_version(declared)
+    return {key: await as_found(connection, DOMAIN[key])}
 
 
 def table_name(table: Table) -> str:

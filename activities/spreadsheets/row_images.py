@@ -4,8 +4,9 @@ The values are those of the database's own form, as JSON: see `bulk.parsed`.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
 from pydantic_core import from_json, to_json
@@ -106,11 +107,16 @@ def pack(images: Sequence[TableImages]) -> bytes:
     return zlib.compress(to_json(packed), _FAST)
 
 
-def unpack(packed: bytes) -> list[TableImages]:
-    """Images from compressed JSON."""
+def unpack(packed: bytes, now: Mapping[str, Table] = MappingProxyType({})) -> list[TableImages]:
+    """Images from compressed JSON.
+
+    Args:
+        packed: The JSON.
+        now: Tables that may have changed since their version, as they are now.
+    """
     found: list[TableImages] = []
     for each in from_json(zlib.decompress(packed)):
-        table = target_table(each["table"])
+        table = target_table(each["table"], now)
         updated = [UpdatedImage(*row) for row in each["updated"]]
         ids = _identities(table, [row.id for row in updated])
         created = each["created"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import compress, count, islice
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -31,6 +32,7 @@ from activities.spreadsheets.import_rows import (
     parents_of,
     save,
     table_name,
+    tables_now,
     target_table,
 )
 from activities.spreadsheets.row_images import (
@@ -57,7 +59,6 @@ from adapters.database.models.spreadsheets import (
 )
 from adapters.database.records import clean, dump_problems
 from adapters.types.store import known_table
-from adapters.types.tables import refuse_other_kinds
 from adapters.types.targets import TargetTables
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import DeclaredType
@@ -72,7 +73,7 @@ _KEY_BYTES: Final = 2_000
 
 
 async def find_faults(
-    connection: AsyncConnection, chunk: SheetChunk
+    connection: AsyncConnection, chunk: SheetChunk, now: Mapping[str, Table]
 ) -> dict[int, tuple[Problem, ...]]:
     """What is wrong with rows of a chunk, by their place in it.
 
@@ -88,17 +89,20 @@ async def find_faults(
         for place, problem in (await _dangling(connection, chunk, target)).items():
             faults.setdefault(target.origin[place], (_in_words(problem),))
         if target.strategy == "update_only" and not is_elsewhere(target_table(target.table)):
-            for origin in await _unknown(connection, target, faults):
+            for origin in await _unknown(connection, target, faults, now):
                 line = chunk.lines[origin]
                 faults[origin] = (Problem(line=line, reason=UNKNOWN_ROW),)
     return faults
 
 
 async def _unknown(
-    connection: AsyncConnection, target: TargetRows, faults: Mapping[int, Any]
+    connection: AsyncConnection,
+    target: TargetRows,
+    faults: Mapping[int, Any],
+    now: Mapping[str, Table],
 ) -> Sequence[int]:
     """Sources of rows whose key is not in the table."""
-    incoming = incoming_rows(target, faults, {})
+    incoming = incoming_rows(target, faults, {}, now)
     known = await _find(connection, incoming, lock=False)
     missing = {
         origin
@@ -288,6 +292,7 @@ def incoming_rows(
     target: TargetRows,
     left_out: Mapping[int, Any],
     ids: Mapping[str, Mapping[int, Identity | None]],
+    now: Mapping[str, Table] = MappingProxyType({}),
 ) -> Incoming:
     """The rows of a target that are to be written, with their references; of several with the
     same natural key one, in which later values count.
@@ -296,8 +301,9 @@ def incoming_rows(
         target: What the chunk brings for the table.
         left_out: Source rows that are wrong somewhere.
         ids: What earlier target tables have become, by source row.
+        now: Tables that may have changed since their version, as they are now.
     """
-    table = target_table(target.table)
+    table = target_table(target.table, now)
     rows, origins = target.rows, target.origin
     if left_out:
         kept = [place for place, origin in enumerate(origins) if origin not in left_out]
@@ -488,15 +494,14 @@ async def write_chunk(
     if not dry_run:
         await acquire_organisation_lock(connection, opened.row.organisation_id)
     await bulk.expect_lookups(connection)
-    faults = await find_faults(connection, chunk)
     run = opened.row.workflow_id
     declared = await known_table(connection, opened.row.import_type, opened.row.type_digest)
+    now = await tables_now(connection, declared)
+    faults = await find_faults(connection, chunk, now)
     if declared is not None and declared.target is not None:
         done = await _write_elsewhere(targets, declared, chunk, faults, uuid, dry_run=dry_run)
     else:
-        if declared is not None:
-            await refuse_other_kinds(connection, declared)
-        done = await _write_targets(connection, chunk, faults, run, dry_run=dry_run)
+        done = await _write_targets(connection, chunk, faults, now, run, dry_run=dry_run)
     await _keep_differences(connection, opened, done.images)
     if not dry_run:
         await _keep_images(connection, opened, chunk, done.images)
@@ -543,6 +548,7 @@ async def _write_targets(
     connection: AsyncConnection,
     chunk: SheetChunk,
     faults: Mapping[int, Any],
+    now: Mapping[str, Table],
     run: str,
     *,
     dry_run: bool,
@@ -551,7 +557,7 @@ async def _write_targets(
     ids: dict[str, dict[int, Identity | None]] = {}
     fresh: dict[str, set[Identity | None]] = {}
     for target in chunk.targets:
-        incoming = incoming_rows(target, faults, ids)
+        incoming = incoming_rows(target, faults, ids, now)
         met = Met(TableImages(target.table, incoming.columns))
         if incoming.rows:
             new = {name: fresh[table] for name, table in target.references.items()}

@@ -86,6 +86,17 @@ class SheetTypes:
             raise RuleViolation(f"files of type {name} are imported by messages alone")
         raise RuleViolation(f"there is no import type {name}; there are {', '.join(known)}")
 
+    async def written_by(self, name: str, digest: str | None = None) -> Sequence[DeclaredType]:
+        """The declared types of the rows that an upload writes, if they are no people's or clubs'.
+
+        Args:
+            name: Of the type of the upload.
+            digest: The version that the upload has; None: that in force.
+        """
+        if self._declared is None or name in self._types or name in club_types():
+            return ()
+        return await self._declared.written_by(name, digest)
+
     async def _version(self, name: str, digest: str) -> DeclaredType | None:
         own = own_types().get(name)
         if own is not None and own.digest == digest:

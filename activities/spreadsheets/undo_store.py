@@ -23,6 +23,7 @@ from activities.spreadsheets.import_rows import (
     lock,
     lock_known,
     save,
+    tables_now,
     target_table,
 )
 from activities.spreadsheets.records import UndoConflict, UndoPreview
@@ -43,6 +44,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_undo_conflicts,
 )
 from adapters.database.records import clean
+from adapters.types.store import known_table
 from adapters.types.targets import TargetTables
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
@@ -97,14 +99,17 @@ class _Found:
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
 
 
-async def take_back(connection: AsyncConnection, images: Sequence[TableImages]) -> TakenBack:
+async def take_back(
+    connection: AsyncConnection, images: Sequence[TableImages], now: Mapping[str, Table]
+) -> TakenBack:
     """Take back every row of a chunk that can be.
 
     Args:
         connection: In a transaction.
         images: What the chunk has done, in the order in which it came about.
+        now: Tables that may have changed since their version, as they are now.
     """
-    found = [await _look(connection, each) for each in images]
+    found = [await _look(connection, each, target_table(each.table, now)) for each in images]
     conflicts = [conflict for each in found for conflict in each.conflicts]
     blocked = {line for line, *_ in conflicts}
     while held := await _held(connection, found, blocked):
@@ -154,8 +159,7 @@ def _left_rows(images: Sequence[TableImages], blocked: set[int]) -> Sequence[Tab
     return [each for each in left if each.created or each.updated]
 
 
-async def _look(connection: AsyncConnection, images: TableImages) -> _Found:
-    table = target_table(images.table)
+async def _look(connection: AsyncConnection, images: TableImages, table: Table) -> _Found:
     names = sorted({images.columns[n] for image in images.updated for n in image.columns})
     current: dict[Identity, dict[str, Any]] = {}
     if images.updated:
@@ -433,14 +437,16 @@ async def _next_chunk(
     if chunk is None:
         return None
     await acquire_organisation_lock(connection, opened.row.organisation_id)
-    declared = await elsewhere.type_elsewhere(connection, opened)
-    images = unpack(chunk.images)
-    if declared is not None and targets is not None:
+    row = opened.row
+    declared = await known_table(connection, row.import_type, row.type_digest)
+    now = await tables_now(connection, declared)
+    images = unpack(chunk.images, now)
+    if declared is not None and declared.target is not None and targets is not None:
         step = (elsewhere.undo_name(opened.row.uuid, attempt), f"{chunk.round}/{chunk.chunk}")
         done = await take_back_there(targets, declared, step, images)
     else:
         await bulk.expect_lookups(connection)
-        done = await take_back(connection, images)
+        done = await take_back(connection, images, now)
     change: dict[str, Any] = {"undone": not done.left, "attempt": attempt}
     if done.left and done.conflicts:
         change["images"] = pack(done.left)

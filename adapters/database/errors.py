@@ -38,11 +38,25 @@ _CONFLICTS = frozenset(
         "55P03",  # lock not available
     }
 )
-_ABSENT = frozenset(
+_OTHER_TABLES = frozenset(
     {
         "3F000",  # no such schema
         "42P01",  # no such table
         "42703",  # no such column
+        "42704",  # no such type
+        "42804",  # a column of another type than the value
+        "42846",  # a value cannot be cast to the type of the column
+        "42883",  # no operator or function for the type of the column
+        "42809",  # not the kind of object that is needed: a view, an aggregate
+        "42P10",  # no unique index of these columns
+        "428C9",  # the server itself fills the column
+    }
+)
+_UNREAD = frozenset(
+    {
+        "22P02",  # a text that is no value of the type of the column
+        "22P03",  # bytes that are none
+        "22007",  # a text that is no day or moment
     }
 )
 _REFUSED_STATES = (
@@ -65,7 +79,7 @@ def translated(
     dependency: Dependency = Dependency.DATABASE,
     name: str | None = None,
 ) -> Generator[None]:
-    """Raise `Unavailable` for what may pass, and `RuleViolation` for what is not there any more.
+    """Raise `Unavailable` for what may pass, and `RuleViolation` for tables that are other ones.
 
     Everything else comes through as it is.
 
@@ -76,8 +90,10 @@ def translated(
 
     Raises:
         Unavailable: Of the dependency: connection lost or refused, database full or shutting down,
-            locked by another program for long, address or password wrong. Of none: deadlock.
-        RuleViolation: A table or column of docflow's database was dropped or renamed.
+            locked by another program for long, address or password wrong. Of none: deadlock, or a
+            table has changed since a statement was prepared.
+        RuleViolation: A table or column of docflow's database was dropped or renamed, or has
+            another kind.
     """
     try:
         yield
@@ -95,23 +111,47 @@ def translated(
                 raise Unavailable(text, dependency, name=name, misconfigured=True) from error
             case _Kind.CONFLICT:
                 raise Unavailable(text) from error
-            case None if (lacks := _absent(error)) is not None:
-                raise RuleViolation(
-                    f"the database lacks what this needs: {lacks}. It was dropped or renamed. "
-                    "If a declared type was changed, retry with its newest version "
-                    "(`--set type_digest=DIGEST`, see `docflow types list --json`); else restore "
-                    "it, or run `docflow db upgrade`"
-                ) from error
+            case None if (differs := _of_another_table(error)) is not None:
+                raise _other_table(differs) from error
             case None:
                 raise
 
 
-def _absent(error: BaseException) -> str | None:
-    """What the driver's exception, or the one that it wraps, does not find."""
+@contextmanager
+def writing_typed() -> Generator[None]:
+    """Raise `RuleViolation` if a column has another kind than the values that are written to it.
+
+    For values that are of the kinds that docflow knows columns with: nobody else wrote them.
+
+    Raises:
+        RuleViolation: Their server, or its driver, cannot read one as a value of its column.
+    """
+    import asyncpg
+
+    try:
+        yield
+    except (sqlalchemy.exc.DBAPIError, asyncpg.PostgresError, asyncpg.DataError) as error:
+        cause = cause_of(error)
+        if isinstance(cause, asyncpg.DataError) or getattr(cause, "sqlstate", None) in _UNREAD:
+            raise _other_table(_first_line(cause)) from error
+        raise
+
+
+def _other_table(differs: str) -> RuleViolation:
+    return RuleViolation(
+        f"a table is not as this needs it: {differs}. It was dropped or renamed, or has another "
+        "kind. If a declared type was changed, retry with its newest version (`--set "
+        "type_digest=DIGEST`, see `docflow types list --json`); else restore it, or run "
+        "`docflow db upgrade`"
+    )
+
+
+def _of_another_table(error: BaseException) -> str | None:
+    """What the driver's exception, or the one that it wraps, says of a table that has changed."""
     cause = getattr(error, "orig", None) or error
     while getattr(cause, "sqlstate", None) is not None and cause.__cause__ is not None:
         cause = cause.__cause__
-    return _first_line(cause) if getattr(cause, "sqlstate", None) in _ABSENT else None
+    return _first_line(cause) if getattr(cause, "sqlstate", None) in _OTHER_TABLES else None
 
 
 @contextmanager
@@ -164,6 +204,8 @@ def _kind_of(error: BaseException) -> _Kind | None:
         return _Kind.REFUSAL
     if isinstance(error, OSError | sqlalchemy.exc.TimeoutError):
         return _Kind.OUTAGE
+    if is_stale(error):
+        return _Kind.CONFLICT
     if isinstance(error, sqlalchemy.exc.DBAPIError):
         cause: Any = error.orig
         found = None if cause is None else _reported(cause)
@@ -192,6 +234,19 @@ def _reported_by_postgresql(state: str) -> _Kind | None:
     if state.startswith(_REFUSALS):
         return _Kind.REFUSAL
     return _Kind.CONFLICT if state in _CONFLICTS else None
+
+
+def cause_of(error: BaseException) -> Any:
+    """Return what the driver itself raised."""
+    found = getattr(error, "orig", None) or error
+    return found.__cause__ or found
+
+
+def is_stale(error: BaseException) -> bool:
+    """Whether a statement was prepared before its table changed: the next attempt prepares it."""
+    import asyncpg
+
+    return isinstance(cause_of(error), asyncpg.exceptions.InvalidCachedStatementError)
 
 
 def _first_line(error: BaseException) -> str:

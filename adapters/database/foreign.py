@@ -19,8 +19,8 @@ import sqlalchemy.exc
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database, DatabaseOptions, open_database
-from adapters.database.errors import translated
-from adapters.ports.errors import Denied, Unavailable
+from adapters.database.errors import cause_of, is_stale, translated
+from adapters.ports.errors import Denied
 from workflows.shared.dependencies import Dependency
 
 SIDE: Final = "docflow_progress"
@@ -288,25 +288,13 @@ def _translated(name: str | None) -> Generator[None]:
         try:
             yield
         except sqlalchemy.exc.DBAPIError as error:
-            if _is_stale(error):
-                raise Unavailable(first_line(error)) from error
-            if (state_of(error) or "").startswith(_OF_THE_TABLE):
+            if not is_stale(error) and (state_of(error) or "").startswith(_OF_THE_TABLE):
                 raise Denied(f"{place} refuses: {first_line(error)}") from error
             raise
 
 
-def cause_of(error: BaseException) -> Any:
-    """Return what the driver itself raised."""
-    found = getattr(error, "orig", None) or error
-    return found.__cause__ or found
-
-
 def state_of(error: BaseException) -> str | None:
     return getattr(cause_of(error), "sqlstate", None)
-
-
-def _is_stale(error: BaseException) -> bool:
-    return type(cause_of(error)).__name__ == "InvalidCachedStatementError"
 
 
 def first_line(error: BaseException) -> str:
@@ -318,7 +306,7 @@ def first_line(error: BaseException) -> str:
 def is_refusal(error: BaseException) -> bool:
     """Whether a row is what is wrong: a value, a constraint, or what a trigger says."""
     state = state_of(error)
-    if state is None or _is_stale(error):
+    if state is None or is_stale(error):
         return False
     if state == "42501":
         return _BY_POLICY in str(cause_of(error))

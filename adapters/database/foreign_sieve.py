@@ -11,7 +11,8 @@ from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.foreign import cause_of, refuses, rows_of, state_of
+from adapters.database.errors import cause_of
+from adapters.database.foreign import refuses, rows_of, state_of
 
 UNIQUE: Final = "23505"
 _GIVEN: Final = "docflow.rows"

@@ -113,6 +113,27 @@ class SqlDeclaredTypes:
             text = (await connection.execute(query)).scalar_one_or_none()
         return None if text is None else declared_of(text)
 
+    async def written_by(self, name: str, digest: str | None = None) -> Sequence[DeclaredType]:
+        """The types of which an import writes rows: its own, and those of rows that it creates.
+
+        They are as they are now, or as they last were, whatever version the import has.
+
+        Args:
+            name: Of the type of the import.
+            digest: The version that the import has; None: that in force.
+
+        Returns:
+            None, if there is no such declared type.
+        """
+        version = None if digest is None else await self.version(digest)
+        async with self._database.reading() as connection:
+            known = {**builtin_types(), **await _in_force(connection)}
+            own = known.get(name) or await _last_version(connection, name)
+        if own is None:
+            return ()
+        created = sorted(own.creates if version is None else version.creates)
+        return (own, *(known[each] for each in created if each in known))
+
     async def plan(self, *declared: DeclaredType) -> Sequence[Plan]:
         """What would put versions in force together; nothing is changed.
 

@@ -35,6 +35,7 @@ from sqlalchemy.types import TypeEngine
 from adapters.database.models.base import (
     DOMAIN,
     STAGED,
+    WIDENED,
     ExactDecimal,
     UtcDateTime,
     domain_table,
@@ -64,6 +65,15 @@ _TYPES: Final[Mapping[str, TypeEngine[Any]]] = {
 }
 
 
+_WIDE: Final[Mapping[str, TypeEngine[Any]]] = {
+    "TEXT": Text(),
+    "NUMERIC(20, 6)": ExactDecimal(),
+    "TIMESTAMP WITHOUT TIME ZONE": DateTime(),
+}
+_WIDER: Final = frozenset({("BIGINT", "NUMERIC(20, 6)"), ("DATE", "TIMESTAMP WITHOUT TIME ZONE")})
+"""Kinds of columns that keep every value of another kind, beside texts, which keep all."""
+
+
 def key_of_version(declared: DeclaredType) -> str:
     """What `DOMAIN` has the table of this version under."""
     return f"{declared.table_name}_{declared.digest[:_VERSION]}"
@@ -89,8 +99,13 @@ def register_table(declared: DeclaredType, *, schema: str | None = SCHEMA) -> st
 
 def target_of(table: str) -> DeclaredType | None:
     """The type of a table in `DOMAIN`, if its rows go elsewhere: a table of yours, or a file."""
-    declared: DeclaredType | None = DOMAIN[table].info.get(_DECLARED)
+    declared = declared_in(DOMAIN[table])
     return declared if declared is not None and declared.target is not None else None
+
+
+def declared_in(table: Table) -> DeclaredType | None:
+    """The type whose rows a table has, if a team has declared it."""
+    return table.info.get(_DECLARED)
 
 
 def _table(declared: DeclaredType, key: str, schema: str | None) -> Table:
@@ -131,26 +146,48 @@ async def columns_of(connection: AsyncConnection, schema: str, name: str) -> Seq
     return (await connection.execute(query, named)).scalars().all()
 
 
-async def refuse_other_kinds(connection: AsyncConnection, declared: DeclaredType) -> None:
-    """See that columns are of the kinds that a version knows them with.
+async def as_found(connection: AsyncConnection, table: Table) -> Table:
+    """A table of a declared type with the kinds that its columns have now.
+
+    If the type has changed since, a column may have become a wider one, which keeps every value.
+
+    Args:
+        connection: To the database.
+        table: As a version knows it.
 
     Raises:
-        RuleViolation: One is not, because the type has changed since.
+        RuleViolation: A column does not keep the values that this version has.
     """
     query = text(
-        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+        "SELECT attname, upper(format_type(atttypid, atttypmod)) FROM pg_attribute"
         " WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped"
     )
-    named = {"name": f"{_quoted(SCHEMA)}.{_quoted(declared.table_name)}"}
-    found = {name: kind for name, kind in await connection.execute(query, named)}
-    for name, field in declared.fields.items():
-        known = type_of(field).casefold().replace(" ", "")
-        if name in found and found[name].replace(" ", "") != known:
+    named = {"name": f"{_quoted(SCHEMA)}.{_quoted(table.name)}"}
+    found = {name: kind.replace(",", ", ") for name, kind in await connection.execute(query, named)}
+    others: list[tuple[str, str]] = []
+    for column in table.columns:
+        known = column.type.compile(_DIALECT)
+        kind = found.get(column.name, known)
+        if kind == known:
+            continue
+        if kind != "TEXT" and (known, kind) not in _WIDER:
             raise RuleViolation(
-                f"the column {name} of {SCHEMA}.{declared.table_name} is {found[name]} since the "
-                f"type {declared.name} has changed, and this import knows it as a {field.kind}; "
-                "cancel it, and upload the file again"
+                f"the column {column.name} of {SCHEMA}.{table.name} has another kind since the "
+                f"type has changed: it is {kind}, and this import knows it as {known}. Apply the "
+                "earlier kind again and retry; or, if a message began it, retry with its newest "
+                "version (`--set type_digest=DIGEST`); else cancel it, and import the file again"
             )
+        others.append((column.name, kind))
+    return _widened(table, tuple(others)) if others else table
+
+
+@lru_cache(maxsize=256)
+def _widened(table: Table, kinds: tuple[tuple[str, str], ...]) -> Table:
+    wider = table.to_metadata(MetaData())
+    for name, kind in kinds:
+        wider.c[name].type = _WIDE[kind]
+    wider.info[WIDENED] = frozenset(name for name, _ in kinds)
+    return wider
 
 
 @dataclass(frozen=True, slots=True)

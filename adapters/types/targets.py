@@ -1,7 +1,7 @@
 """Rows of declared types in tables of the teams that declared them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -200,6 +200,7 @@ class TargetTables:
 
         Raises:
             RuleViolation: `replace` has no scope.
+            Denied: A column is gone, or is of another kind than when the type was applied.
         """
         rows, target = _Rows.of(declared, names), target_in(declared)
         bounded = declared.stored_scope if strategy == "replace" else ()
@@ -213,6 +214,8 @@ class TargetTables:
         fields = {column: name for name, column in _columns(declared, names).items()}
 
         async with self._opened(declared, dry=dry) as (connection, table):
+            if unfit := [*_unfit(declared, table, names)]:
+                raise Denied(f"{'; '.join(unfit)}. Correct the table or the type, and retry")
 
             async def act() -> bytes:
                 writer = RowWriter(
@@ -359,13 +362,7 @@ def _refuse_missing(table: ForeignTable, columns: Sequence[str]) -> None:
 def _faults(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:
     """What does not fit between a type and its table."""
     columns = _columns(declared, (*declared.scope, *declared.fields))
-    faults: list[str] = []
-    for name, own in columns.items():
-        found = table.columns.get(own)
-        if found is None:
-            faults.append(f"{table.title} has no column {own} for {name}; map it in target.columns")
-        elif (fault := _fault(declared, name, found)) is not None:
-            faults.append(f"{name} does not fit {table.title}.{own} ({found.written}): {fault}")
+    faults = [*_unfit(declared, table, (*declared.scope, *declared.fields))]
     key = key_columns(declared)
     if frozenset(key) not in table.unique:
         faults.append(
@@ -382,6 +379,16 @@ def _faults(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:
             and declared.strategy != "update_only"
         ]
     return faults
+
+
+def _unfit(declared: DeclaredType, table: ForeignTable, names: Sequence[str]) -> Iterator[str]:
+    """Fields and parts of the scope that have no column, or one that does not take their kind."""
+    for name, own in _columns(declared, names).items():
+        found = table.columns.get(own)
+        if found is None:
+            yield f"{table.title} has no column {own} for {name}; map it in target.columns"
+        elif (fault := _fault(declared, name, found)) is not None:
+            yield f"{name} does not fit {table.title}.{own} ({found.written}): {fault}"
 
 
 def _notes(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:

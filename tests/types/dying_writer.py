@@ -4,17 +4,18 @@
 """
 
 import asyncio
-import json
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from unittest import mock
 
 from activities.imports.rows import RowImports
 from activities.imports.store import SqlImportStore
 from activities.shared.accepted_files import AcceptedFiles
+from activities.spreadsheets.rows import SpreadsheetFiles
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.engine import Database, open_database
@@ -27,13 +28,21 @@ from adapters.types.files import read_type
 from adapters.types.targets import TargetTables
 from tests.support.imports.activities import environment, message_of
 from tests.support.spreadsheets.activities import SpreadsheetSetup, StagedSpreadsheet
-from tests.types.test_uploads import undone, uploaded
+from tests.types.test_uploads import undone
 from workflows.imports.runs import HandlerInput, HandlerOutcome, ImportPlan
+from workflows.shared.contracts import BlobRef, Contract
 from workflows.shared.declared_types import DeclaredType
-from workflows.spreadsheets.runs import Analysis, SpreadsheetInput, Staged
+from workflows.spreadsheets.runs import (
+    Analysis,
+    HandOverInput,
+    RowCounts,
+    SpreadsheetInput,
+    Staged,
+)
 
 CHUNKS: Final = 3
 ROWS: Final = 40
+_SECRET: Final = b"a secret of thirty-two characters"
 STEPS: Final = {
     "stage": SqlImportStore,
     "hand_over": SqlImportStore,
@@ -43,15 +52,20 @@ STEPS: Final = {
     "upload": FolderBlobs,
     "tell": AcceptedFiles,
     "undo_chunk": SqlSpreadsheetStore,
+    "save_total": SqlSpreadsheetStore,
+    "save_file": SqlSpreadsheetStore,
+    "forget_accepted": SqlSpreadsheetStore,
 }
 """What a process may die behind, and whose method it is."""
-UPLOADS: Final = ("upload", "own")
-"""Kinds that are uploaded: into a table of a team, and into docflow's."""
+UPLOADS: Final = ("upload", "own", "handed")
+"""Kinds that are uploaded: into a table of a team, into docflow's, and into a file with a call."""
+Kept = TypeVar("Kept", bound=Contract)
 
 
 def stock(kind: str) -> DeclaredType:
     """The type, whose rows go into a file or by a strategy into a table."""
-    targets = {"own": "", "file": "target: {file: jsonl, webhook: loader}\n"}
+    file = "target: {file: jsonl, webhook: loader}\n"
+    targets = {"own": "", "file": file, "handed": file}
     target = targets.get(kind, "target: {database: erp, table: stock}\n")
     return read_type(
         f"name: stock\ntitle: Stock\nkey: [article]\n{target}"
@@ -62,7 +76,9 @@ def stock(kind: str) -> DeclaredType:
 
 def content(kind: str) -> bytes:
     """The file; but for `replace` and `append`, one row of each chunk is refused."""
-    refused = {"merge": "-1", "upload": "-1", "file": "few", "own": "few"}.get(kind)
+    refused = {"merge": "-1", "upload": "-1", "file": "few", "own": "few", "handed": "few"}.get(
+        kind
+    )
     ends = range(ROWS - 1, CHUNKS * ROWS, ROWS)
     amounts = ((n, refused if refused and n in ends else n) for n in range(CHUNKS * ROWS))
     return b"article,amount\n" + b"".join(b"A-%d,%a\n" % each for each in amounts)
@@ -87,7 +103,7 @@ async def imported(
     rows = RowImports(
         *(store, blobs, FileDocuments(), XlsxReportWriter(), folder / "scratch"),
         chunk_rows=ROWS,
-        receivers={"loader": SignedWebhook(hook, (b"a secret of thirty-two characters",))},
+        receivers={"loader": SignedWebhook(hook, (_SECRET,))},
     )
     work = HandlerInput(message=message, plan=ImportPlan(facts=facts, path="remote", source=source))
     return await environment().run(rows.load_rows, work), blobs
@@ -103,24 +119,50 @@ async def staged(
         types=SheetTypes(database),
         chunk_rows=ROWS,
     )
-    kept = folder / "staged.json"
-    if not kept.exists():
-        sheet = await uploaded(setup, stock(kind), content(kind).decode(), project_id="P1")
-        parts = (sheet.order, sheet.analysis, sheet.staged)
-        kept.write_text(json.dumps([each.model_dump(mode="json") for each in parts]))
-        return sheet
-    order, analysis, rows = json.loads(kept.read_text())
-    return StagedSpreadsheet(
-        setup,
-        SpreadsheetInput.model_validate(order),
-        Analysis.model_validate(analysis),
-        Staged.model_validate(rows),
+    declared = stock(kind)
+
+    def upload() -> Awaitable[SpreadsheetInput]:
+        return setup.upload(
+            content(kind),
+            import_type=declared.name,
+            type_digest=declared.digest,
+            scope={"project_id": "P1"},
+            context_id=None,
+            filename="rows.csv",
+        )
+
+    order = await _once(folder / "order.json", SpreadsheetInput, upload)
+    analysis = await _once(folder / "analysis.json", Analysis, lambda: setup.analyse(order))
+    rows = await _once(
+        folder / "staged.json",
+        Staged,
+        lambda: setup.stage(order, analysis.layout, analysis.columns),
     )
+    return StagedSpreadsheet(setup, order, analysis, rows)
+
+
+async def _once(path: Path, kind: type[Kept], act: Callable[[], Awaitable[Kept]]) -> Kept:
+    """Do a step, or read what it did in a process before."""
+    if path.exists():
+        return kind.model_validate_json(path.read_text())
+    done = await act()
+    path.write_text(done.model_dump_json())
+    return done
+
+
+async def handed_over(sheet: StagedSpreadsheet, counts: RowCounts, hook: str) -> BlobRef:
+    """Write the accepted rows of an upload into a file, and call the receiver."""
+    setup = sheet.setup
+    receivers = {"loader": SignedWebhook(hook, (_SECRET,))}
+    files = SpreadsheetFiles(setup.store, setup.blobs, setup.types, setup.scratch, receivers)
+    work = HandOverInput(order=sheet.order, counts=counts)
+    return await environment().run(files.hand_over, work)
 
 
 async def _die(url: str, erp: str, hook: str, folder: str, kind: str, step: str, last: int) -> None:
-    # An upload into docflow's own table has one commit a chunk.
-    owner = SqlSpreadsheetStore if (kind, step) == ("own", "write") else STEPS[step]
+    # An upload into docflow's own table, or a file, has one commit a chunk.
+    is_own = step == "write" and kind in ("own", "handed")
+    owner = SqlSpreadsheetStore if is_own else STEPS[step]
     method, calls = getattr(owner, step), 0
 
     async def dying(*arguments: Any, **named: Any) -> Any:
@@ -138,7 +180,9 @@ async def _die(url: str, erp: str, hook: str, folder: str, kind: str, step: str,
             await imported(SqlImportStore(database, targets=targets), Path(folder), kind, hook)
             return
         sheet = await staged(database, targets, Path(folder), kind)
-        await sheet.process()
+        done = await sheet.process()
+        if kind == "handed":
+            await handed_over(sheet, done.counts, hook)
         await sheet.finish()
         await undone(sheet)
 

@@ -10,7 +10,7 @@ from tests.types.conftest import Installation
 from workflows.imports.runs import Counts
 from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import DeclaredType
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import PERMANENT, RuleViolation
 
 HEAD = "name: tools\ntitle: Tools\nkey: [code]\nfields:\n  code: {kind: code, required: true}\n"
 
@@ -214,6 +214,40 @@ async def test_an_open_run_parks_if_its_column_went(
             "tools", content.encode(), type_digest=changed.digest, task_id="T2"
         )
         assert done.counts == Counts(created=rows)
+
+
+@pytest.mark.parametrize("kind", ["money", "date", "timestamp", "time", "boolean", "integer"])
+@pytest.mark.parametrize(("rows", "strategy"), [(2, "merge"), (1_200, "merge"), (2, "replace")])
+async def test_an_open_run_parks_if_its_column_has_another_kind(
+    installation: Installation, kind: str, rows: int, strategy: str
+) -> None:
+    first = tools("price: {}")
+    await installation.types.apply(first)
+    await installation.types.apply(tools(f"price: {{kind: {kind}}}"))
+    content = "code,price\n" + "".join(f"A-{n},x\n" for n in range(rows))
+    given = {"type_digest": first.digest, "strategy": strategy}
+    with pytest.raises(
+        ApplicationError, match=r"has another kind.*retry with its newest"
+    ) as parked:
+        await installation.imported("tools", content.encode(), **given)
+    assert parked.value.type == PERMANENT
+    await installation.types.apply(first)
+    again = await installation.imported("tools", content.encode(), **given)
+    assert again.counts == Counts(created=rows)
+
+
+@pytest.mark.parametrize("strategy", ["merge", "replace", "append"])
+async def test_an_open_run_goes_on_if_a_field_is_widened(
+    installation: Installation, strategy: str
+) -> None:
+    first, then = tools("price: {kind: money}"), tools("price: {}")
+    await installation.types.apply(first)
+    await installation.types.apply(then)
+    given = {"strategy": strategy, "type_digest": first.digest, "idempotency_key": "K"}
+    done = await installation.imported("tools", b"code,price\nA,5\nB,\n", **given)
+    assert done.counts == Counts(created=2)
+    assert [row[0] for row in await installation.rows(then, "code")] == ["A", "B"]
+    assert [float(row[0] or 0) for row in await installation.rows(then, "price")] == [5, 0]
 
 
 async def test_a_run_parks_if_the_view_of_a_reference_went(installation: Installation) -> None:

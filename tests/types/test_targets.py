@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -19,6 +20,7 @@ from activities.imports.tables import spec_of
 from activities.imports.taken_back import taken_back
 from activities.imports.views import SqlImportedRows
 from adapters.database.foreign import ForeignDatabases
+from adapters.database.foreign_rows import Image, unpack_images
 from adapters.database.models.types import target_images
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
@@ -271,6 +273,34 @@ async def test_rows_of_a_killed_and_cancelled_import_are_taken_back(
         await taken_back(database, erp.targets, key)
 
 
+async def test_images_of_one_step_at_a_time_are_taken_back(
+    erp: Erp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.installation.types.apply(tools())
+    rows = b"tool_no,name\n" + b"".join(b"T-%d,Tool %d\n" % (n, n) for n in range(12_000))
+    assert await erp.imported(rows) == Counts(created=12_000)
+    given = message_of("tools", blob_name="in/file")
+    closing = Closing(message=given, state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T1")
+    done, unpack, take_back = list[tuple[str, int]](), unpack_images, TargetTables.take_back
+
+    def read(packed: bytes) -> Sequence[Image]:
+        images = unpack(packed)
+        done.append(("read", len(images)))
+        return images
+
+    async def taken(*arguments: Any) -> Any:
+        done.append(("taken back", len(arguments[-1])))
+        return await take_back(*arguments)
+
+    monkeypatch.setattr("activities.imports.taken_back.unpack_images", read)
+    monkeypatch.setattr(TargetTables, "take_back", taken)
+    found = await taken_back(erp.installation.database, erp.targets, TaskKey("P1", "T1"))
+    assert found.restored == 12_000
+    assert [act for act, _ in done] == ["read", "taken back"] * (len(done) // 2)
+    assert max(count for _, count in done) <= 5_000 < sum(count for _, count in done) // 2
+
+
 UNFIT = {
     "table: stock.Tools": ("table: stock.tulz", "there is no table stock.tulz"),
     'state: "State"': ('state: "Stat"', "has no column Stat for state"),
@@ -390,10 +420,35 @@ async def test_an_outage_of_their_database_is_waited_for(erp: Erp) -> None:
     assert await erp.imported(FIRST) == Counts(created=2)
 
 
-async def test_a_column_that_is_gone_parks_with_its_name(erp: Erp) -> None:
+CHANGED: Mapping[str, tuple[str, str]] = {
+    "a column is gone": ("ALTER TABLE {} DROP COLUMN price", r"stock\.Tools has no column price"),
+    "a column is a day": (
+        "ALTER TABLE {} DROP COLUMN price, ADD COLUMN price date",
+        r"price does not fit stock\.Tools\.price \(date\): the kinds do not fit",
+    ),
+    "a column is of a type without text": (
+        "ALTER TABLE {} DROP COLUMN price, ADD COLUMN price xml",
+        r"price does not fit stock\.Tools\.price \(xml\)",
+    ),
+    "their server fills a column": (
+        "ALTER TABLE {} DROP COLUMN price, "
+        "ADD COLUMN price numeric GENERATED ALWAYS AS (amount * 2) STORED",
+        r"price does not fit stock\.Tools\.price \(numeric\): their server itself fills it",
+    ),
+    "the table is gone": ("DROP TABLE {}", r"there is no table stock\.Tools"),
+    "the side table is gone": (
+        "DROP TABLE stock.docflow_progress",
+        r"there is no table stock\.docflow_progress",
+    ),
+}
+"""What was changed in a table of a team since the type was applied, and what an import says."""
+
+
+@pytest.mark.parametrize(("sql", "said"), CHANGED.values(), ids=CHANGED.keys())
+async def test_an_import_parks_if_their_table_is_another_one(erp: Erp, sql: str, said: str) -> None:
     await erp.installation.types.apply(tools())
-    await erp.sql('ALTER TABLE stock."Tools" DROP COLUMN price')
-    with pytest.raises(ApplicationError, match=r"stock\.Tools has no column price") as error:
+    await erp.sql(sql.format('stock."Tools"'))
+    with pytest.raises(ApplicationError, match=said) as error:
         await erp.imported(FIRST)
     assert error.value.type == PERMANENT
 

@@ -4,12 +4,14 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets.row_store import KEPT, UNKNOWN_ROW, UP_TO_DATE
@@ -26,6 +28,7 @@ from tests.support.spreadsheets.activities import (
 )
 from tests.types.conftest import Installation
 from workflows.shared.declared_types import DeclaredType
+from workflows.shared.errors import PERMANENT
 from workflows.spreadsheets.mappings import MappingStatus
 from workflows.spreadsheets.runs import RowCounts, UndoInput, UndoResult
 
@@ -504,12 +507,63 @@ async def test_further_files_add_to_kept_columns_and_are_undone(
     ]
 
 
-async def test_an_upload_fails_if_a_column_has_another_kind_by_now(
+@pytest.mark.parametrize(
+    ("kind", "wider", "cell", "there"),
+    [
+        ("money", "text", "1,50", "1.500000"),
+        ("integer", "text", "7", "7"),
+        ("boolean", "text", "ja", "true"),
+        ("date", "text", "31.12.2024", "2024-12-31"),
+        ("time", "text", "09:30", "09:30:00"),
+        ("timestamp", "text", "31.12.2024 09:30", "2024-12-31 09:30:00"),
+        ("integer", "decimal", "7", "7.000000"),
+        ("date", "timestamp", "31.12.2024", "2024-12-31 00:00:00"),
+    ],
+)
+async def test_an_open_upload_goes_on_if_a_field_is_widened(
+    installation: Installation,
+    sheets: SpreadsheetSetup,
+    kind: str,
+    wider: str,
+    cell: str,
+    there: str,
+) -> None:
+    async def stored() -> list[tuple[Any, ...]]:
+        query = text("SELECT nr, name, fee::text FROM docflow_types.stand ORDER BY nr")
+        async with installation.database.reading() as connection:
+            return [tuple(row) for row in await connection.execute(query)]
+
+    first, then = (read_type(KEPT.replace("FEE", each), "stand.yaml") for each in (kind, wider))
+    await installation.types.apply(first)
+    for rows in (f"1;A;{cell}\n", f"1;B;{cell}\n2;C;{cell}\n3;D;\n"):
+        sheet = await uploaded(sheets, first, f"nr;name;fee\n{rows}", project_id="P1")
+        if rows.startswith("1;A"):
+            await sheet.process()
+            await sheet.finish()
+    await installation.types.apply(then)
+    before = await stored()
+    assert before == [("1", "A", there)]
+    # Statements were prepared before the change: the first attempt finds that out.
+    with suppress(ApplicationError):
+        await sheet.process()
+    assert (await sheet.process()).counts == RowCounts(created=2, updated=1)
+    await sheet.finish()
+    assert await stored() == [("1", "B", there), ("2", "C", there), ("3", "D", None)]
+    done = (await undone(sheet)).counts
+    assert (done.deleted, done.restored, done.left_alone) == (2, 1, 0)
+    assert await stored() == before
+
+
+async def test_an_upload_parks_if_a_column_is_narrower_by_now(
     installation: Installation, sheets: SpreadsheetSetup
 ) -> None:
-    declared = read_type(KEPT.replace("FEE", "money"), "stand.yaml")
+    declared = read_type(KEPT.replace("FEE", "text"), "stand.yaml")
     await installation.types.apply(declared)
     sheet = await uploaded(sheets, declared, "nr;name;fee\n1;A;1,50\n", project_id="P1")
-    await installation.types.apply(read_type(KEPT.replace("FEE", "text"), "stand.yaml"))
-    with pytest.raises(ApplicationError, match=r"fee of docflow_types\.stand is text since"):
+    await installation.types.apply(read_type(KEPT.replace("FEE", "money"), "stand.yaml"))
+    said = r"fee of docflow_types\.stand has another kind .* knows it as TEXT.* cancel it"
+    with pytest.raises(ApplicationError, match=said) as parked:
         await sheet.process()
+    assert parked.value.type == PERMANENT
+    await installation.types.apply(declared)
+    assert (await sheet.process()).counts == RowCounts(created=1)

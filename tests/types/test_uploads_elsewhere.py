@@ -20,12 +20,12 @@ from tests.support.imports.activities import Killed, environment
 from tests.support.spreadsheets.activities import NOW, SpreadsheetSetup, StagedSpreadsheet
 from tests.support.webhook import receiving
 from tests.types.conftest import Erp, Installation, tools
-from tests.types.dying_writer import CHUNKS, staged, stock
+from tests.types.dying_writer import CHUNKS, handed_over, staged, stock
 from tests.types.dying_writer import ROWS as CHUNK
 from tests.types.test_accepted_files import SECRET
-from tests.types.test_targets import OLD, STOCK, killed
+from tests.types.test_targets import CHANGED, OLD, STOCK, killed
 from tests.types.test_uploads import undone, uploaded
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import PERMANENT, RuleViolation
 from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import HandOverInput, RowCounts
 
@@ -72,6 +72,18 @@ async def test_an_upload_changes_a_table_of_a_team_and_is_undone(
     assert (result.counts.deleted, result.counts.restored) == (1, 1)
     assert await stored(erp) == before
     assert await erp.sql("SELECT run FROM stock.docflow_progress WHERE run NOT LIKE '%undo%'") == []
+
+
+@pytest.mark.parametrize(("sql", "said"), CHANGED.values(), ids=CHANGED.keys())
+async def test_an_upload_parks_if_their_table_is_another_one(
+    erp: Erp, sheets: SpreadsheetSetup, sql: str, said: str
+) -> None:
+    sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    await erp.sql(sql.format('stock."Tools"'))
+    with pytest.raises(ApplicationError, match=said) as error:
+        await sheet.process()
+    assert error.value.type == PERMANENT
+    assert await sheets.count("spreadsheet_results") == 0
 
 
 async def refused(sheets: SpreadsheetSetup) -> list[tuple[object, ...]]:
@@ -189,6 +201,8 @@ async def test_a_kill_between_both_commits_of_an_undo_takes_rows_back_once(
 
 
 CHUNK_KILLS = [("write", chunk) for chunk in range(1, CHUNKS + 1)]
+# The first file is the upload, the second one its rows.
+STAGING_KILLS = [("save_total", 1), ("save_file", 1), ("upload", 2)]
 
 
 @pytest.mark.parametrize(
@@ -198,6 +212,7 @@ CHUNK_KILLS = [("write", chunk) for chunk in range(1, CHUNKS + 1)]
         *(("upload", "take_back", chunk) for chunk in range(1, CHUNKS + 1)),
         *(("own", step, last) for step, last in CHUNK_KILLS),
         *(("own", "undo_chunk", chunk) for chunk in range(1, CHUNKS + 1)),
+        *(("own", step, last) for step, last in STAGING_KILLS),
     ],
 )
 async def test_an_upload_killed_at_any_chunk_writes_each_row_once(
@@ -210,7 +225,7 @@ async def test_an_upload_killed_at_any_chunk_writes_each_row_once(
     folder, database = erp.installation.ports.folder, erp.installation.database
     sheet = await staged(database, erp.targets, folder, kind)
     rows = CHUNKS * (CHUNK - 1)
-    if step == "write":
+    if step not in ("take_back", "undo_chunk"):
         assert (await sheet.process()).counts == RowCounts(created=rows, error=CHUNKS)
         await sheet.finish()
         if kind == "upload":
@@ -227,6 +242,32 @@ async def test_an_upload_killed_at_any_chunk_writes_each_row_once(
         assert await erp.sql("SELECT run FROM public.docflow_progress") == []
     else:
         assert await erp.installation.rows(declared, "version") == []
+
+
+@pytest.mark.parametrize(
+    ("step", "last"),
+    [*STAGING_KILLS, *CHUNK_KILLS, ("upload", 3), ("tell", 1), ("forget_accepted", 1)],
+)
+async def test_an_upload_killed_at_any_step_hands_each_row_over_once(
+    erp: Erp, step: str, last: int
+) -> None:
+    await erp.installation.types.apply(stock("handed"))
+    folder, database = erp.installation.ports.folder, erp.installation.database
+    async with receiving() as receiver:
+        await killed(erp, "handed", step, last, receiver.url)
+        sheet = await staged(database, erp.targets, folder, "handed")
+        done = await sheet.process()
+        file = await handed_over(sheet, done.counts, receiver.url)
+    await sheet.finish()
+    path = folder / "accepted"
+    await sheet.setup.blobs.download(file.name, path)
+    articles = [json.loads(line)["article"] for line in path.read_text().splitlines()]
+    refused = range(CHUNK - 1, CHUNKS * CHUNK, CHUNK)
+    assert articles == [f"A-{n}" for n in range(CHUNKS * CHUNK) if n not in refused]
+    assert done.counts == RowCounts(created=len(articles), error=CHUNKS)
+    # A second call is the first one again.
+    assert len(receiver.requests) == (2 if step == "tell" else 1)
+    assert len({(each[1]["webhook-id"], each[2]) for each in receiver.requests}) == 1
 
 
 ODD = """

@@ -114,10 +114,11 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         settings: None.
     """
     resources, runs = context.resources, RunSettings.read(context.environment)
+    types = SqlDeclaredTypes(resources.database)
     intake = ImportIntake(
         context.client,
         resources.rejected,
-        types=SqlDeclaredTypes(resources.database),
+        types=types,
         queue=WAY_IN,
         park_for_days=runs.park_for_days,
         prefixes=runs.blob_prefixes,
@@ -126,8 +127,9 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         ImportRuns(context.client, context.environment),
         SqlImportTasks(resources.database),
         resources.blobs,
+        types,
     )
-    return part_of(service, DocumentSubmission(intake, resources.blobs))
+    return part_of(service, DocumentSubmission(intake, resources.blobs, types))
 
 
 def part_of(service: ImportService, submission: DocumentSubmission) -> GatewayPart:

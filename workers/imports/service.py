@@ -11,7 +11,7 @@ from workers.imports.messages import read_message, upload_name
 from workers.shared.register import Run, recognise
 from workers.shared.services.bodies import RefusedMessage
 from workers.shared.services.errors import InvalidRequest, NotFound, Refused, WrongState
-from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.identity import Identity, require_import, require_operator
 from workers.shared.services.run_actions import Report
 from workflows.imports.messages import DocumentType, ImportMessage, encoded
 from workflows.imports.runs import ImportState, ImportStatus, Retry, TaskKey
@@ -21,6 +21,7 @@ from workflows.shared.contracts import Answer, BlobRef
 if TYPE_CHECKING:
     from activities.imports.views import ImportTaskRow, SqlImportTasks
     from adapters.ports.blobs import Blobs
+    from adapters.types.store import SqlDeclaredTypes
     from workers.imports.runs import ImportRuns
 
 
@@ -164,12 +165,20 @@ class ImportService:
         runs: Temporal.
         tasks: Status rows.
         blobs: Where corrected documents go.
+        types: The declared types, which say who may import their rows.
     """
 
-    def __init__(self, runs: "ImportRuns", tasks: "SqlImportTasks", blobs: "Blobs") -> None:
+    def __init__(
+        self,
+        runs: "ImportRuns",
+        tasks: "SqlImportTasks",
+        blobs: "Blobs",
+        types: "SqlDeclaredTypes",
+    ) -> None:
         self._runs = runs
         self._tasks = tasks
         self._blobs = blobs
+        self._types = types
         self._answers = ImportAnswers(runs, tasks, blobs)
 
     async def get(
@@ -198,11 +207,16 @@ class ImportService:
         """Answer a run, in the name of the caller; the import afterwards.
 
         Raises:
-            Forbidden: The caller is not an operator.
+            Forbidden: The caller is not an operator, or lacks a role that the type needs.
             InvalidRequest: There is no such answer.
             ServiceError: See `ImportAnswers.send`.
         """
         run = _run(who, id)
+        row = await self._tasks.get(run.key.project_id, run.key.task_id)
+        if row is not None:
+            named = answer.changes.get("type_digest", getattr(answer.message, "type_digest", None))
+            types = await self._types.written_by(row.document_type, named and f"{named}")
+            require_import(who, None, types)
         if answer.verb not in run.kind.answers:
             known = ", ".join(run.kind.answers)
             raise InvalidRequest(f"there is no answer {answer.verb!r}; there are {known}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapters.ports.blobs import Blobs
+from adapters.types.store import SqlDeclaredTypes
 from workers.imports.intake import ImportIntake
 from workers.imports.messages import upload_name
 from workers.imports.service import file_fields
@@ -17,7 +18,7 @@ from workers.shared.services.errors import (
     ServiceUnavailable,
     WrongState,
 )
-from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.identity import Identity, require_import, require_operator
 
 WAY_IN: Final = "http"
 """Stands in the place of a queue's name in what is known of where a document came from."""
@@ -48,11 +49,13 @@ class DocumentSubmission:
     Args:
         intake: Of messages.
         blobs: Where documents go.
+        types: The declared types, which say who may import their rows.
     """
 
-    def __init__(self, intake: ImportIntake, blobs: Blobs) -> None:
+    def __init__(self, intake: ImportIntake, blobs: Blobs, types: SqlDeclaredTypes) -> None:
         self._intake = intake
         self._blobs = blobs
+        self._types = types
 
     async def submit(
         self,
@@ -73,13 +76,15 @@ class DocumentSubmission:
             key: Names the request.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is no operator, or lacks a role that the type needs.
             InvalidRequest: The message is wrong; nothing was started.
             WrongState: The task was started by another message.
             ServiceUnavailable: Temporal or the database does not answer.
         """
         require_operator(who, "documents")
         given = dict(message)
+        kind, digest = (given.get(each) for each in ("document_type", "type_digest"))
+        require_import(who, None, await self._types.written_by(f"{kind}", digest and f"{digest}"))
         part = _named(key) if key is not None else secrets.token_hex(_KEY // 2)
         given.setdefault("task_id", f"{given.get('document_type', 'document')}-{part}")
         stored = None

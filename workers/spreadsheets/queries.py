@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import uuid as uuids
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,7 +46,13 @@ from workers.shared.services.errors import (
     WrongState,
     no_role,
 )
-from workers.shared.services.identity import MAPPER, VIEWER, Identity, require_role
+from workers.shared.services.identity import (
+    MAPPER,
+    VIEWER,
+    Identity,
+    require_import,
+    require_role,
+)
 from workers.shared.services.lists import watched
 from workers.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
 from workflows.shared.cells import readable
@@ -58,7 +64,9 @@ from workflows.spreadsheets.fields import Entity, Preview
 from workflows.spreadsheets.mappings import (
     DECISIONS,
     FINAL,
+    CellDecision,
     CellMapping,
+    CellRule,
     MappingStatus,
     Outcome,
     UndoState,
@@ -90,6 +98,39 @@ class Choices:
     async def values(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
         """Some values of an import, and what they mean; unknown ids are left out."""
         return await self._store.cell_mapping(uuid, ids)
+
+    async def permit(self, who: Identity, row: SpreadsheetRow) -> None:
+        """See that a person may import rows as an upload does.
+
+        Raises:
+            Forbidden: The person lacks a role.
+        """
+        types = await self._types.written_by(row.import_type, row.type_digest)
+        require_import(who, row.organisation_id, types)
+
+    async def permit_creating(
+        self,
+        who: Identity,
+        row: SpreadsheetRow,
+        decisions: Iterable[CellDecision],
+        rules: Iterable[CellRule],
+    ) -> None:
+        """See that a person may create the rows that decisions about values ask for.
+
+        Raises:
+            Forbidden: The person lacks a role.
+        """
+        fields = {each.field for each in rules if each.create}
+        if ids := [each.id for each in decisions if each.create]:
+            fields |= {each.field for each in await self.values(row.uuid, ids)}
+        if not fields:
+            return
+        referred = (await self._kind(row)).referred
+        resolvers = [
+            it.resolver for it in await self.declared(row) if it.name in fields and it.resolver
+        ]
+        made = [referred[each].declared for each in resolvers if each in referred]
+        require_import(who, row.organisation_id, filter(None, made))
 
     async def find(self, row: SpreadsheetRow, field: str, query: str) -> Sequence[Entity]:
         """Candidates for the values of a field, the likeliest first.
@@ -345,9 +386,19 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         return await self._views.undo_conflicts(uuid, page=page, size=min(size, LARGEST_PAGE))
 
     async def writable(self, who: Identity, uuid: str) -> SpreadsheetRow:
-        """The import, for a caller who may change it."""
-        row = await self.kept(who, uuid)
+        """The import, if its rows and mappings are still kept, for a caller who may change it."""
+        await self.kept(who, uuid)
+        return await self.changeable(who, uuid)
+
+    async def changeable(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The import, for a caller who may upload its file as well.
+
+        Raises:
+            Forbidden: The caller may not.
+        """
+        row = await self.get(who, uuid)
         require_role(who, MAPPER, row.organisation_id)
+        await self._choices.permit(who, row)
         return row
 
     async def kept(self, who: Identity, uuid: str) -> SpreadsheetRow:

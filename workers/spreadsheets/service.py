@@ -27,7 +27,7 @@ from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports.blobs import Blobs
 from workers.shared.services.errors import Conflict, Forbidden, Refused, WrongState
-from workers.shared.services.identity import MAPPER, Identity, require_role
+from workers.shared.services.identity import Identity
 from workers.spreadsheets.memory import SpreadsheetMemory, SpreadsheetValueFiles
 from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
 from workers.spreadsheets.reviews import SpreadsheetReviewService
@@ -255,9 +255,11 @@ class SpreadsheetService(SpreadsheetQueries):
         Raises:
             Conflict: The mappings are not at the expected version any more.
             WrongState: Values are not being mapped.
+            Forbidden: The caller may not create a row that a decision asks for.
             Refused: A decision cannot be applied; none was saved.
         """
         row = await self.writable(who, uuid)
+        await self._choices.permit_creating(who, row, decisions, rules)
         order = CellDecisions(
             by=who.subject,
             expected_version=expected_version,
@@ -336,7 +338,7 @@ class SpreadsheetService(SpreadsheetQueries):
         Raises:
             WrongState: It has not ended, was a dry run, is too old or undone already.
         """
-        row = await self._undone_by(who, uuid)
+        row = await self.changeable(who, uuid)
         now = datetime.now(UTC)
         within = self.settings.patience.undo_within
         _refuse_undo(row, now, within)
@@ -362,7 +364,7 @@ class SpreadsheetService(SpreadsheetQueries):
             NotFound: No undo of it is open.
             Refused: It is not parked.
         """
-        await self._undone_by(who, uuid)
+        await self.changeable(who, uuid)
         await self._runs.retry_undo(uuid, _order(Answer, by=who.subject, reason=reason))
 
     async def preview_undo(self, who: Identity, uuid: str) -> UndoPreview:
@@ -372,18 +374,12 @@ class SpreadsheetService(SpreadsheetQueries):
             WrongState: It has not ended, was a dry run, is too old or undone already; or its rows
                 are not in docflow's own tables.
         """
-        row = await self._undone_by(who, uuid)
+        row = await self.changeable(who, uuid)
         _refuse_undo(row, datetime.now(UTC), self.settings.patience.undo_within)
         try:
             return await self._store.preview_undo(uuid)
         except RuleViolation as error:
             raise WrongState(str(error)) from error
-
-    async def _undone_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
-        """The import, whether or not its rows are still kept, for a caller who may change it."""
-        row = await self.get(who, uuid)
-        require_role(who, MAPPER, row.organisation_id)
-        return row
 
     async def _with_rows(self, row: SpreadsheetRow) -> SpreadsheetRow:
         mapping = row.state is SpreadsheetState.COLUMN_MAPPING

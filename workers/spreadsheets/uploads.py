@@ -5,7 +5,7 @@ import hashlib
 import logging
 import secrets
 import uuid as uuids
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,22 +14,21 @@ from activities.spreadsheets.records import SpreadsheetRow
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.base import SheetType
-from activities.spreadsheets.types.declared import ORGANISATION
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import PortError
 from workers.shared.services.errors import (
-    Forbidden,
     Gone,
     Refused,
     TemporalUnavailable,
     TooManyRequests,
 )
-from workers.shared.services.identity import MAPPER, OPERATOR, Identity, require_role
+from workers.shared.services.identity import MAPPER, Identity, require_import, require_role
 from workers.spreadsheets.runs import SpreadsheetRuns, StartedBefore
 from workers.spreadsheets.settings import SpreadsheetSettings
 from workers.spreadsheets.upload_form import Upload, UploadFields, read_fields
 from workflows.shared.contracts import BlobRef
+from workflows.shared.declared_types import ORGANISATION
 from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
 from workflows.spreadsheets.runs import SpreadsheetInput, workflow_id
@@ -176,12 +175,7 @@ class SpreadsheetUploads:
             kind = await self._types.get(fields.import_type)
         except RuleViolation as error:
             raise Refused(f"importType: {error}") from error
-        roles = _roles(kind, organisation)
-        if not any(who.may(role, whose) for role, whose in roles):
-            needed = " or ".join(role for role, _ in roles)
-            raise Forbidden(
-                f"files of type {kind.title} need the role {needed}, which your token lacks"
-            )
+        require_import(who, organisation, await self._types.written_by(kind.name))
         return kind
 
     async def _check_context(
@@ -255,20 +249,6 @@ class SpreadsheetUploads:
             await self._blobs.delete(name)
         except PortError as error:
             logger.warning("a refused upload is left to the purge: %s", error)
-
-
-def _roles(kind: SheetType, organisation: int) -> Sequence[tuple[str, int | None]]:
-    """Roles of which a person needs one, each with the organisation where it is needed.
-
-    Rows without an organisation are everybody's: if their type names no roles, operators alone
-    upload them.
-    """
-    declared = kind.declared
-    if declared is None or kind.context is not None:
-        return [(MAPPER, organisation)]
-    if declared.may_import is not None:
-        return [(role, organisation) for role in declared.may_import]
-    return [(MAPPER, organisation) if ORGANISATION in declared.scope else (OPERATOR, None)]
 
 
 def _scope(kind: SheetType, fields: UploadFields) -> dict[str, str]:

@@ -50,6 +50,8 @@ from workflows.shared.fields import (
     written,
 )
 
+ORGANISATION: Final = "organisation_id"
+"""The part of a scope that an upload has of itself."""
 STAGED: Final = "staged_"
 """What the names of tables begin with whose rows go in all at once."""
 OTHER: Final = "other"
@@ -152,8 +154,8 @@ class DeclaredType(DeclaredPart):
     retention: Days | None = None
     """How long a row is kept after its last update: `400 days`; for ever when absent."""
     may_import: tuple[Role, ...] | None = Field(default=None, min_length=1)
-    """Roles of which a person needs one to upload files of this type; any of them when absent.
-    It counts for uploads alone: a message has no person."""
+    """Roles of which a person needs one to import rows of this type, whether a file holds them or
+    a reference creates them. A message on a queue has no person."""
 
     target: DeclaredTarget | None = None
     """Where rows go; into a table of docflow's when absent."""
@@ -383,6 +385,12 @@ class DeclaredType(DeclaredPart):
     def natural_key(self) -> tuple[str, ...]:
         """Columns that name a row."""
         return self.scope + self.key
+
+    @property
+    def creates(self) -> frozenset[str]:
+        """The types of which its references create rows."""
+        fields = self.fields.values()
+        return frozenset(each.to for each in fields if each.to and each.unknown == "create")
 
     @property
     def row(self) -> str:

@@ -21,12 +21,16 @@ from activities.spreadsheets.types.base import (
 from adapters.types.countries import country_names
 from adapters.types.references import Referred
 from workflows.shared.declared_fields import field_spec
-from workflows.shared.declared_types import OTHER, DeclaredType, broken_period, broken_rules
+from workflows.shared.declared_types import (
+    ORGANISATION,
+    OTHER,
+    DeclaredType,
+    broken_period,
+    broken_rules,
+)
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.spreadsheets.fields import TargetStrategy
 
-ORGANISATION: Final = "organisation_id"
-"""The part of a scope that an upload has of itself."""
 CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
     {
         "event_id": ContextSpec("events", "Event"),

@@ -45,6 +45,7 @@ from adapters.database.bulk.rows import KeySource, RowBatch, Stamp
 from adapters.database.bulk.statements import copy_text, packed_text, sent
 from adapters.database.models.base import (
     PLACES,
+    WIDENED,
     ExactDecimal,
     UtcDateTime,
     identity_of,
@@ -196,14 +197,18 @@ def stored(
 ) -> Sequence[tuple[Any, ...]]:
     """Rows as `find` gives them back.
 
-    Numbers get their six places, and JSON its canonical form.
+    Numbers get their six places, JSON its canonical form, and values of a column that has become a
+    wider one are of its kind.
     """
     kinds = [table.c[name].type for name in columns]
     exact = [place for place, kind in enumerate(kinds) if isinstance(kind, ExactDecimal)]
     documents = json_places(table, columns)
-    if not (exact or documents) or not rows:
+    wider = [place for place, name in enumerate(columns) if name in table.info.get(WIDENED, ())]
+    if not (exact or documents or wider) or not rows:
         return rows
     values: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    for place in wider:
+        values[place] = _widened(kinds[place], values[place])
     for place in documents:
         values[place] = [
             None if value is None else canonical_json(json.loads(value)) for value in values[place]
@@ -220,10 +225,34 @@ def parsed(table: Table, column: str, values: Sequence[Any]) -> Sequence[Any]:
 
     Dates, moments and exact numbers from their text.
     """
-    parse = _parser(table.c[column].type)
+    kind = table.c[column].type
+    parse = _parser(kind)
     if parse is None:
-        return values
+        return _widened(kind, values) if column in table.info.get(WIDENED, ()) else values
     return [None if value is None else parse(value) for value in values]
+
+
+def _widened(kind: Any, values: Sequence[Any]) -> Sequence[Any]:
+    """Values as a column of a wider kind has them since `docflow types apply` changed it."""
+    if isinstance(kind, Text):
+        return [None if value is None else _text_of(value) for value in values]
+    if isinstance(kind, DateTime):
+        return [None if value is None else datetime.combine(value, time()) for value in values]
+    return values
+
+
+def _text_of(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | str():
+            return str(value)
+        case Decimal():
+            return format(_exact(value), "f")
+        case datetime():
+            return value.isoformat(" ").replace("+00:00", "+00")
+        case _:
+            return value.isoformat()
 
 
 async def existing(connection: AsyncConnection, table: Table, ids: Sequence[int]) -> set[int]:

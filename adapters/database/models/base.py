@@ -66,6 +66,8 @@ STAGED: dict[str, Table] = {}
 """Staging twin of each table that can be loaded aside, by the name of the table."""
 
 _KNOWN_AS: Final = "known_as"
+WIDENED: Final = "widened"
+"""What the `info` of a table has columns under that are wider than the values of a version."""
 BOOKKEEPING: Final = frozenset(
     {"version", "source_task", "source_line", "created_at", "updated_at"}
 )

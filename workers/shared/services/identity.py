@@ -2,12 +2,13 @@
 
 import os
 import pwd
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from adapters.ports.access import Actor
 from workers.shared.services.errors import Forbidden
+from workflows.shared.declared_types import ORGANISATION, DeclaredType
 
 VIEWER: Final = "viewer"
 """Reads what belongs to an organisation."""
@@ -141,3 +142,29 @@ def require_operator(who: Identity, what: str) -> None:
     """
     if not who.is_operator:
         raise Forbidden(f"{what} are for operators: your token lacks the role operator")
+
+
+def require_import(who: Identity, organisation: int | None, types: Iterable[DeclaredType]) -> None:
+    """Refuse callers who may not import rows of some declared types.
+
+    A type says in `may_import` who may. If it does not, its rows are those of an organisation, or
+    everybody's: then operators alone import them.
+
+    Args:
+        who: The caller.
+        organisation: For which they import; None: for none.
+        types: The types of the rows that are written.
+
+    Raises:
+        Forbidden: The caller lacks every role that one of the types allows.
+    """
+    for declared in types:
+        roles: Sequence[str] = declared.may_import or (MAPPER,)
+        whose = organisation
+        if declared.may_import is None and ORGANISATION not in declared.scope:
+            roles, whose = (OPERATOR,), None
+        if not any(who.may(role, whose) for role in roles):
+            raise Forbidden(
+                f"rows of type {declared.title} need the role {' or '.join(roles)}, which your "
+                "token lacks"
+            )

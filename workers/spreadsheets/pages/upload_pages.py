@@ -8,7 +8,6 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from activities.spreadsheets.types.declared import ORGANISATION
 from adapters.files.tables.custom import installed_readers
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.renderer import (
@@ -22,6 +21,7 @@ from workers.shared.services.errors import Forbidden, Refused, ServiceError
 from workers.spreadsheets.api import ReportDownload, template_file
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.upload_form import NewContext, check_beginning, problems_of
+from workflows.shared.declared_types import ORGANISATION
 from workflows.spreadsheets.mappings import (
     TypeName,
 )
