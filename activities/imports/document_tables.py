@@ -256,15 +256,15 @@ def refuse_keys_alone(
         if table.surveyed.header.wrong is not None:
             return
         positions = table.surveyed.header.positions
-        places = (positions[spec.key[0]], positions.get(needed, -1))
+        places = (positions[spec.item(positions)], positions.get(needed, -1))
         for _, cells in table.rows(spec, Counter()) if places[1] >= 0 else ():
             if max(places) < len(cells) and all(_is_said(cells[place]) for place in places):
                 return
     if any(table.surveyed.rows for table in tables):
         raise InvalidDocument(
-            f"no row with its {spec.key[0]} has a {needed}. Name the column that holds it with "
-            "map, or put figures that stand one row below their item beside it. If the list has "
-            f"no {needed}, set without_quantities (--set without_quantities=true)"
+            f"no row with its {spec.item(spec.key)} has a {needed}. Name the column that holds it "
+            "with map, or put figures that stand one row below their item beside it. If the list "
+            f"has no {needed}, set without_quantities (--set without_quantities=true)"
         )
 
 

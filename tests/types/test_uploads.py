@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -330,18 +330,21 @@ async def test_a_person_decides_what_an_unknown_value_means(
     assert {row[0] for row in known} == set(expected)
 
 
+@pytest.mark.parametrize("key", [("position", "section"), ("section", "position")])
 async def test_sections_and_numbers_are_those_above_a_row(
-    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades, key: Sequence[str]
 ) -> None:
-    await installation.declare("tender_bids", "timesheets")
+    declared = trades["tender_bids"].model_copy(update={"key": key})
+    await installation.types.apply(declared)
+    await installation.declare("timesheets")
     bids = (
         "Pos.;Leistung;Einheit;Menge;EP\n"
         ";Erdarbeiten Los 1;;;\n1.1;Aushub;m3;100;12,50\n1.2;Abfuhr;m3;80;9,00\n"
         ";Beton und Stahl;;;\n1.1;Fundament;m3;20;180,00\n"
     )
-    sheet = await uploaded(sheets, trades["tender_bids"], bids, project_id="P1", tender="T9")
+    sheet = await uploaded(sheets, declared, bids, project_id="P1", tender="T9")
     assert (await sheet.process()).counts.created == 3
-    assert await installation.rows(trades["tender_bids"], "position", "section") == [
+    assert sorted(await installation.rows(declared, "position", "section")) == [
         ("1.1", "Beton und Stahl"),
         ("1.1", "Erdarbeiten Los 1"),
         ("1.2", "Erdarbeiten Los 1"),

@@ -243,7 +243,8 @@ class Survey:
             for place, meaning in header.meanings.items()
             if meaning.field.required and meaning.field.name in spec.key
         }
-        first = [place for place, name in key.items() if name == spec.key[0]]
+        item = spec.item(header.positions)
+        first = [place for place, name in key.items() if name == item]
         self._keys = KeyWordSearch(key, first)
 
     def add(self, numbered: Sequence[tuple[int, Sequence[Cell]]]) -> None:
