@@ -21,6 +21,7 @@ from workflows.imports.types import SEQUENCE, TableSpec
 from workflows.shared.cells import Cell, GarbledTexts, cell_text, column_letters
 from workflows.shared.conversion import Flaw, convert_column, refuse_shares, transpose
 from workflows.shared.currencies import NAMES_CURRENCY, currency_of, same_currency
+from workflows.shared.durations import under_title
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normalise
 from workflows.shared.left_out import KeyWords, KeyWordSearch
@@ -435,6 +436,7 @@ class Survey:
         if not cells:
             return 0, 0, False
         is_key = spec.name in self._spec.key
+        spec = under_title(spec, self._header.titles[place])
         plain = plain_cells(spec, cells, is_key=is_key, date1904=self._date1904)
         values, _ = convert_column(spec, plain, None)
         good = sum(1 for value in values if not isinstance(value, Flaw))
@@ -509,6 +511,7 @@ def convert_cells(
     Returns:
         See `convert_column`.
     """
+    field = under_title(field, surveyed.header.titles[surveyed.header.positions[field.name]])
     plain = plain_cells(field, cells, is_key=field.name in spec.key, date1904=date1904)
     if surveyed.dotted and field.kind in DAYS:
         plain = [slashed(cell.strip()) if isinstance(cell, str) else cell for cell in plain]
