@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from datetime import date
 from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -300,6 +301,7 @@ class DocumentTables:
         folder: Scratch folder of the step.
         findings: Told what is left out.
         held: Closes what is opened for the reading.
+        today: Day of the import.
         by_columns: Try to read the rows by columns.
     """
 
@@ -312,6 +314,7 @@ class DocumentTables:
         findings: Findings,
         held: ExitStack,
         *,
+        today: date,
         by_columns: bool = False,
     ) -> None:
         self._held = held
@@ -324,7 +327,7 @@ class DocumentTables:
         carried = self._carried()
         self._columns = {**carried.columns, **message.map}
         self._names: Mapping[str, str] = names_of(self._columns, spec)
-        self._options = _options(message, carried)
+        self._options = replace(_options(message, carried), today=today)
         self._rest: Rows | None = None
         self.memory = ReportMemory()
 

@@ -148,6 +148,7 @@ class ReadingOptions:
         carried: Field to what was settled about it when its row was refused; None: it was open.
         percentages: Fields whose values had a percent sign then.
         dotted: Dates with dots did not say their order then.
+        today: Day of the import, for years of two digits.
     """
 
     numbers: Notation | None = None
@@ -155,6 +156,7 @@ class ReadingOptions:
     carried: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
     percentages: frozenset[str] = frozenset()
     dotted: bool = False
+    today: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ class Surveyed:
         garbled: Texts that were saved in a wrong encoding, and what was meant.
         parts: Title of each column with years or months that have no day, and some of them.
         dotted: Some date with dots can only have its month first: dots say no more than slashes.
+        today: As the options have it.
     """
 
     header: TableHeader
@@ -203,6 +206,7 @@ class Surveyed:
     signed: frozenset[str] = frozenset()
     garbled: Mapping[str, str] = field(default_factory=dict[str, str])
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    today: date | None = None
 
 
 class Survey:
@@ -384,6 +388,7 @@ class Survey:
                 for place in at.values()
                 if self._parts.get(place)
             },
+            options.today,
         )
 
     def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:
@@ -512,7 +517,8 @@ def convert_cells(
         See `convert_column`.
     """
     field = under_title(field, surveyed.header.titles[surveyed.header.positions[field.name]])
-    plain = plain_cells(field, cells, is_key=field.name in spec.key, date1904=date1904)
+    is_key, today = field.name in spec.key, surveyed.today
+    plain = plain_cells(field, cells, is_key=is_key, date1904=date1904, today=today)
     if surveyed.dotted and field.kind in DAYS:
         plain = [slashed(cell.strip()) if isinstance(cell, str) else cell for cell in plain]
     values, refused = convert_column(field, plain, surveyed.notations.get(field.name))
