@@ -6,10 +6,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets.row_store import KEPT, UNKNOWN_ROW, UP_TO_DATE
@@ -41,17 +43,34 @@ def sheets(installation: Installation, tmp_path: Any) -> SpreadsheetSetup:
 
 
 async def uploaded(
-    sheets: SpreadsheetSetup, declared: DeclaredType, text: str, **scope: str
+    sheets: SpreadsheetSetup,
+    declared: DeclaredType,
+    content: str | bytes,
+    filename: str = "rows.csv",
+    **scope: str,
 ) -> StagedSpreadsheet:
     """An upload whose columns are matched and whose values are collected."""
     return await sheets.prepare(
-        text.encode(),
+        content if isinstance(content, bytes) else content.encode(),
         import_type=declared.name,
         type_digest=declared.digest,
         scope=scope,
         context_id=None,
-        filename="rows.csv",
+        filename=filename,
     )
+
+
+def formatted(lines: list[str], formats: list[str]) -> bytes:
+    """A workbook whose second column has numbers in these formats of cells."""
+    made = BytesIO()
+    with xlsxwriter.Workbook(made, {"in_memory": True}) as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, lines[0].split(";"))
+        for line, (text, shown) in enumerate(zip(lines[1:], formats, strict=True), 1):
+            item, amount = text.split(";")
+            sheet.write_string(line, 0, item)
+            sheet.write_number(line, 1, float(amount), book.add_format({"num_format": shown}))
+    return made.getvalue()
 
 
 async def undone(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoResult:
@@ -126,7 +145,11 @@ async def test_both_doors_read_and_show_the_same(
     wanted = {kind: case.get(kind, []) for kind in NOTES} | {"wrong": case.get("wrong", {})}
 
     given: dict[str, Any] = {"project_id": "P1", "max_rejected_share": 1}
-    sent = await installation.imported("items", case["content"].encode(), **given)
+    content, filename = case["content"].encode(), "rows.csv"
+    if formats := case.get("formats"):
+        content, filename = formatted(case["content"].split(), formats), "rows.xlsx"
+    given["filename"] = filename
+    sent = await installation.imported("items", content, **given)
     found: dict[str, Any] = {"wrong": {}}
     for kind, pattern in NOTES.items():
         lines = re.findall(pattern, sent.note or "")
@@ -136,7 +159,7 @@ async def test_both_doors_read_and_show_the_same(
             found["wrong"][str(each.line)] = each.reason
     assert found == wanted
 
-    sheet = await uploaded(sheets, declared, case["content"], project_id="P2")
+    sheet = await uploaded(sheets, declared, content, filename, project_id="P2")
     await sheet.process()
     [(preview,)] = await sheets.select("spreadsheet_imports", "preview")
     kinds = {SUSPECT: "odd", KEY_ALONE: "lone"}

@@ -18,7 +18,14 @@ from typing import Any, Final
 from workflows.imports.header import Specificity, TableHeader
 from workflows.imports.row_classification import HeadersBelow, refuse_other_tables
 from workflows.imports.types import SEQUENCE, TableSpec
-from workflows.shared.cells import Cell, GarbledTexts, cell_text, column_letters
+from workflows.shared.cells import (
+    PERCENT_SIGN,
+    Cell,
+    GarbledTexts,
+    Signed,
+    cell_text,
+    column_letters,
+)
 from workflows.shared.conversion import Flaw, convert_column, refuse_shares, transpose
 from workflows.shared.currencies import NAMES_CURRENCY, currency_of, same_currency
 from workflows.shared.durations import under_title
@@ -90,9 +97,9 @@ CURRENCY: Final = "currency"
 """Field of a table that says the currency of each row."""
 
 
-def count_currencies(texts: Sequence[str], found: Counter[str]) -> None:
-    """Count the currencies that texts of amounts name."""
-    found.update(currency for text in texts if (currency := currency_of(text)) is not None)
+def count_currencies(cells: Iterable[Cell], found: Counter[str]) -> None:
+    """Count the currencies that amounts name."""
+    found.update(currency for cell in cells if (currency := _currency_of(cell)) is not None)
 
 
 def usual_currency(found: Counter[str]) -> str | None:
@@ -107,6 +114,12 @@ def usual_currency(found: Counter[str]) -> str | None:
     return max(found, key=weight)
 
 
+def _currency_of(cell: Cell) -> str | None:
+    if isinstance(cell, Signed):
+        return cell.sign if cell.sign != PERCENT_SIGN else None
+    return currency_of(cell) if isinstance(cell, str) else None
+
+
 def conflicts(
     cells: Sequence[Cell], usual: str, rows: Sequence[Any] | None
 ) -> Iterator[tuple[int, Flaw]]:
@@ -118,7 +131,7 @@ def conflicts(
         rows: Currency of each row, None where it has none; None: the table has no such column.
     """
     for i, cell in enumerate(cells):
-        own = currency_of(cell) if isinstance(cell, str) else None
+        own = _currency_of(cell)
         if own is None:
             continue
         named = rows[i] if rows is not None else None
@@ -311,6 +324,8 @@ class Survey:
             self._parts.setdefault(position, {}).update(dict.fromkeys(map(cell_text, parts)))
         elif not spec.is_percent and spec.kind is not ColumnKind.MONEY:
             self._shares[position].add(cells)
+        if spec.currency is None and (signed := [c for c in cells if isinstance(c, Signed)]):
+            count_currencies(signed, self._currencies.setdefault(position, Counter()))
         texts = [cell for cell in cells if isinstance(cell, str)]
         if not texts:
             return

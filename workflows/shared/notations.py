@@ -22,7 +22,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
-from workflows.shared.cells import BLANKS, Cell, cell_text, is_common_blank, is_own_blank
+from workflows.shared.cells import (
+    BLANKS,
+    PERCENT_SIGN,
+    Cell,
+    Signed,
+    cell_text,
+    is_common_blank,
+    is_own_blank,
+)
 from workflows.shared.currencies import (
     LONGEST,
     MONEY,
@@ -381,6 +389,8 @@ def plain_cells(
         case ColumnKind.TEXT:
             return cells
         case ColumnKind.DECIMAL | ColumnKind.INTEGER | ColumnKind.MONEY:
+            if Signed in set(map(type, cells)):
+                cells = [_unsigned(field, c) if isinstance(c, Signed) else c for c in cells]
             if _are_plain(cells):
                 return cells
             is_money = field.kind is ColumnKind.MONEY
@@ -400,7 +410,7 @@ def plain_cells(
     return _mapped(cells, plain, {str})
 
 
-_ALL_TYPES: Final = frozenset({str, int, float, datetime, date})
+_ALL_TYPES: Final = frozenset({str, int, float, Signed, datetime, date})
 """Of cells that are something; a truth value is read as it is."""
 
 
@@ -445,6 +455,15 @@ def _are_plain(cells: Sequence[Cell]) -> bool:
     except TypeError:  # a cell that is not text
         joined = "".join(cell for cell in cells if isinstance(cell, str))
     return not joined.strip("0123456789.,") and "." not in cells
+
+
+def _unsigned(field: FieldSpec, cell: Signed) -> Cell:
+    """A number as a text with its sign would be read; that text if it is to be refused."""
+    is_money, own = field.kind is ColumnKind.MONEY, field.currency
+    if cell.sign == PERCENT_SIGN:
+        return cell.text if is_money else cell.number if field.is_percent else float(cell)
+    is_other = is_money and own is not None and not same_currency(cell.sign, own)
+    return cell.text if is_other else cell.number
 
 
 def _amount(field: FieldSpec, cell: Cell) -> Cell:
@@ -505,7 +524,9 @@ def number_readings_of(cell: Cell) -> Sequence[Decimal]:
 
 
 def is_percentage(cell: Cell) -> bool:
-    """Whether a cell is text with a percent sign."""
+    """Whether a cell has a percent sign."""
+    if isinstance(cell, Signed):
+        return cell.sign == PERCENT_SIGN
     return isinstance(cell, str) and cell.rstrip(") \u00a0").endswith("%")
 
 
