@@ -189,10 +189,11 @@ class ColumnTable:
         if not self._sorter.takes_all(columns):
             raise NotPlain
         spec = self._spec
-        self._cases.add(columns[self.surveyed.header.positions[spec.key[0]]])
+        positions = self.surveyed.header.positions
+        self._cases.add(columns[positions[spec.item(positions)]])
         texts = {
             name: self._text(block, spec.by_name[name], position, columns[position])
-            for name, position in self.surveyed.header.positions.items()
+            for name, position in positions.items()
         }
         if self._has_sections and not any(
             NULL not in texts[name].changed.values() for name in self._figures

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from datetime import date
 from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -256,15 +257,15 @@ def refuse_keys_alone(
         if table.surveyed.header.wrong is not None:
             return
         positions = table.surveyed.header.positions
-        places = (positions[spec.key[0]], positions.get(needed, -1))
+        places = (positions[spec.item(positions)], positions.get(needed, -1))
         for _, cells in table.rows(spec, Counter()) if places[1] >= 0 else ():
             if max(places) < len(cells) and all(_is_said(cells[place]) for place in places):
                 return
     if any(table.surveyed.rows for table in tables):
         raise InvalidDocument(
-            f"no row with its {spec.key[0]} has a {needed}. Name the column that holds it with "
-            "map, or put figures that stand one row below their item beside it. If the list has "
-            f"no {needed}, set without_quantities (--set without_quantities=true)"
+            f"no row with its {spec.item(spec.key)} has a {needed}. Name the column that holds it "
+            "with map, or put figures that stand one row below their item beside it. If the list "
+            f"has no {needed}, set without_quantities (--set without_quantities=true)"
         )
 
 
@@ -300,6 +301,7 @@ class DocumentTables:
         folder: Scratch folder of the step.
         findings: Told what is left out.
         held: Closes what is opened for the reading.
+        today: Day of the import.
         by_columns: Try to read the rows by columns.
     """
 
@@ -312,6 +314,7 @@ class DocumentTables:
         findings: Findings,
         held: ExitStack,
         *,
+        today: date,
         by_columns: bool = False,
     ) -> None:
         self._held = held
@@ -324,7 +327,7 @@ class DocumentTables:
         carried = self._carried()
         self._columns = {**carried.columns, **message.map}
         self._names: Mapping[str, str] = names_of(self._columns, spec)
-        self._options = _options(message, carried)
+        self._options = replace(_options(message, carried), today=today)
         self._rest: Rows | None = None
         self.memory = ReportMemory()
 

@@ -323,7 +323,7 @@ class CodeSpelling:
         is_bare = SECTION not in self._spec.key or self._spec.is_elsewhere
         if is_bare or self._message.strategy is Strategy.REPLACE:
             return
-        if (first := self._spec.key[0]) not in self._names:
+        if (first := self._spec.item(self._spec.key)) not in self._names:
             place = chunk.columns.index(SECTION)
             if any(row[place] for row in chunk.rows):
                 raise InvalidDocument(
@@ -342,7 +342,7 @@ class CodeSpelling:
         bare = await self._without_section(lines, within)
         if bare and self._again is not None:
             if self._single is None:
-                self._single = await _single_items(self._again, self._spec.key[0])
+                self._single = await _single_items(self._again, first)
             sections = {item: section for item, section in bare if item in self._single}
             table, scope = self._spec.table, scope_of(self._message, self._spec)
             if sections:
@@ -363,7 +363,7 @@ class CodeSpelling:
         known = await self._store.known_codes(
             self._key, self._spec.table, scope_of(self._message, self._spec), self._names, items
         )
-        places = [self._names.index(name) for name in (self._spec.key[0], SECTION)]
+        places = [self._names.index(name) for name in (self._spec.item(self._names), SECTION)]
         stored = {(codes[places[0]], codes[places[1]]): own for codes, own in known.items()}
         return [
             pair

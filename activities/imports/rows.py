@@ -98,7 +98,8 @@ class Load:
 
     def reader(self, documents: FileDocuments, path: Path, chunk_rows: int) -> TableReader:
         """What reads the document."""
-        return TableReader(documents, path, self.message, self.spec, chunk_rows)
+        today = day_of_step()
+        return TableReader(documents, path, self.message, self.spec, chunk_rows, today=today)
 
     @property
     def staged(self) -> bool:

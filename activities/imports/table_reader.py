@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -47,6 +48,7 @@ class TableReader:
         spec: What the table holds.
         chunk_rows: Rows of a chunk.
         folder: Takes what does not fit into memory; None: that of the file.
+        today: Day of the import; None: that of the clock.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class TableReader:
         chunk_rows: int = CHUNK_ROWS,
         *,
         folder: Path | None = None,
+        today: date | None = None,
     ) -> None:
         if folder is None:
             assert isinstance(content, Path)
@@ -66,6 +69,7 @@ class TableReader:
         self._content = content
         self._folder = folder
         self._message = message
+        self._today = today or datetime.now(UTC).date()
         self._spec = spec
         self._chunk_rows = chunk_rows
         self._held = ExitStack()
@@ -123,6 +127,7 @@ class TableReader:
         tables = DocumentTables(
             *(self._book, self._message, self._spec, self._folder, self.findings),
             self._held,
+            today=self._today,
             by_columns=by_columns,
         )
         self._tables = tables.tables()

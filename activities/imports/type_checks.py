@@ -18,8 +18,8 @@ from workflows.imports.runs import RowChunk, TaskKey
 from workflows.imports.types import TableSpec, scope_of, with_defaults
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import DeclaredType, check_references
+from workflows.shared.durations import duration_text
 from workflows.shared.fields import ColumnKind
-from workflows.shared.notations import duration_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from workflows.shared.declared_fields import (
     NUMBER_KINDS,
 )
 from workflows.shared.declared_types import OWN_COLUMNS
+from workflows.shared.durations import is_short_clock
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import (
     CODE_CHARACTERS,
@@ -41,7 +42,7 @@ from workflows.shared.fields import (
     unit_signs,
     written,
 )
-from workflows.shared.notations import Notation, is_short_clock
+from workflows.shared.notations import Notation
 from workflows.shared.titles import currency_in
 
 SAMPLE_ROWS: Final = 5_000

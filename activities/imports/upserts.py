@@ -162,7 +162,7 @@ async def give_sections(
     """Give stored lines without a section theirs, if their item stands there once."""
     lines, others = DOMAIN[table], DOMAIN[table].alias()
     item, section = bindparam("item", type_=Text), bindparam("within", type_=Text)
-    code = next(name for name in key_of(lines) if name not in scope)
+    code = next(name for name in key_of(lines) if name not in (*scope, "section"))
     is_numbered = SEQUENCE in lines.c
     is_other = [others.c[SEQUENCE] != lines.c[SEQUENCE]] if is_numbered else []
     several = exists().where(

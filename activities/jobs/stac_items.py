@@ -43,7 +43,8 @@ from workflows.jobs.rasters import (
     RasterBand,
     deviation,
 )
-from workflows.shared.errors import InvalidDocument
+from workflows.shared.errors import InvalidDocument, RuleViolation
+from workflows.shared.patterns import compiled_pattern
 
 VERSION: Final = "1.1.0"
 ITEM_IDS: Final = "docflow:item_ids"
@@ -247,9 +248,11 @@ def check_collection(collection: JsonMapping) -> None:
         problems.append(f"id: it has to match {COLLECTION_ID}")
     pattern = collection.get(ITEM_IDS, ITEM_ID)
     try:
-        re.compile(pattern)
-    except (re.error, TypeError) as error:
-        problems.append(f"{ITEM_IDS}: it is not a pattern: {error}")
+        compiled_pattern(pattern)
+    except RuleViolation as error:
+        problems.append(f"{ITEM_IDS}: {error}")
+    except TypeError:  # a list
+        problems.append(f"{ITEM_IDS}: is not a pattern: write it as a text")
     if problems:
         raise InvalidDocument(f"collection {id!r}: {_joined(problems)}")
 
@@ -321,7 +324,12 @@ def _identity(item: JsonMapping, collection: JsonMapping) -> Iterator[str]:
         yield f"collection: {item.get('collection')!r} is not {collection['id']!r}"
     pattern = collection.get(ITEM_IDS, ITEM_ID)
     for each in dict.fromkeys((ITEM_ID, pattern)):
-        if not re.fullmatch(each, item["id"]):
+        try:
+            is_right = compiled_pattern(each)(item["id"])
+        except RuleViolation as error:
+            yield f"{ITEM_IDS} of the collection: {error}; correct the collection"
+            continue
+        if not is_right:
             yield f"id: ids of this collection match {each}"
 
 

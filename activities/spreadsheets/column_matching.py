@@ -27,6 +27,7 @@ from workflows.shared.cells import (
     titles_in_columns,
 )
 from workflows.shared.conversion import is_mail, read_cells
+from workflows.shared.durations import read_duration
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec, normalise, squash, unit_signs
 from workflows.shared.notations import (
@@ -34,7 +35,6 @@ from workflows.shared.notations import (
     Unreadable,
     date_readings_of,
     number_readings_of,
-    read_duration,
 )
 from workflows.shared.titles import field_named, field_without_unit, names_other_unit
 from workflows.spreadsheets.fields import header_key
@@ -145,7 +145,7 @@ def _is_number(text: str) -> bool:
 
 def _is_duration(text: str) -> bool:
     try:
-        return read_duration(text) > 0
+        return read_duration(text, ("s",)) > 0
     except Unreadable:
         return False
 

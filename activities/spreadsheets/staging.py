@@ -45,6 +45,7 @@ from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from workflows.shared.cells import (
     Cell,
+    Signed,
     Uncalculated,
     beyond_header,
     filled_down,
@@ -77,8 +78,8 @@ from workflows.spreadsheets.runs import Staged, StageInput
 
 T = TypeVar("T")
 
-_TAGGED: Final = frozenset({date, datetime, Uncalculated})
-_MARKS: Final = (b'{"d":', b'{"t":', b'{"f":')
+_TAGGED: Final = frozenset({date, datetime, Uncalculated, Signed})
+_MARKS: Final = (b'{"d":', b'{"t":', b'{"f":', b'{"s":')
 _BUFFER: Final = 1 << 20
 
 
@@ -103,6 +104,8 @@ def is_blank(cells: Iterable[Cell]) -> bool:
 def _tagged(cell: Cell) -> Cell | dict[str, str]:
     if isinstance(cell, datetime):
         return {"t": cell.isoformat()}
+    if isinstance(cell, Signed):
+        return {"s": f"{float(cell)!r} {cell.sign}"}
     if isinstance(cell, Uncalculated):
         return {"f": str(_mended(cell))}
     return {"d": cell.isoformat()} if isinstance(cell, date) else cell
@@ -118,6 +121,9 @@ def _untagged(cell: Any) -> Cell:
     ((tag, text),) = cell.items()
     if tag == "f":
         return Uncalculated(text)
+    if tag == "s":
+        number, _, sign = text.partition(" ")
+        return Signed(float(number), sign)
     return datetime.fromisoformat(text) if tag == "t" else date.fromisoformat(text)
 
 

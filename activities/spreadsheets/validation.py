@@ -44,6 +44,7 @@ from workflows.shared.conversion import (
     transpose,
 )
 from workflows.shared.declared_types import OTHER, failed_checks
+from workflows.shared.durations import hours_of, under_title
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import (
     KeyWords,
@@ -53,7 +54,7 @@ from workflows.shared.left_out import (
     footer_of,
     is_text,
 )
-from workflows.shared.notations import Notation, hours_of
+from workflows.shared.notations import Notation
 from workflows.shared.shares import OddShares, Shares
 from workflows.spreadsheets.fields import (
     FoundValue,
@@ -229,17 +230,19 @@ class RowValidator:
         shown: "ShownColumns | None" = None,
         notations: Mapping[str, Notation] | None = None,
     ) -> None:
-        by_name = {each.name: each for each in fields}
+        known = {each.name: each for each in fields}
         mapped = [
             column
             for column in columns
-            if column.target in by_name and column.status is not MappingStatus.IGNORED
+            if column.target in known and column.status is not MappingStatus.IGNORED
         ]
+        headers = {str(column.target): column.header for column in mapped}
+        by_name = {name: under_title(each, headers.get(name, "")) for name, each in known.items()}
         self._type = sheet_type
         self._fields = fields
         self._by_name = by_name
         self._mapped = {column.index: by_name[str(column.target)] for column in mapped}
-        self._headers = {str(column.target): column.header for column in mapped}
+        self._headers = headers
         self._titles = {each.name: each.title for each in fields}
         self._context = context
         self._book = book

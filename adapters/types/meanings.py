@@ -22,6 +22,7 @@ from workflows.shared.declared_fields import (
     field_spec,
 )
 from workflows.shared.declared_types import DeclaredType, broken_rules
+from workflows.shared.durations import duration_text
 from workflows.shared.fields import NUMBERS
 from workflows.shared.notations import Notation
 from workflows.shared.timestamps import local_time
@@ -223,7 +224,7 @@ async def _unread(
 def _cell(value: Any, earlier: DeclaredField, field: DeclaredField) -> Any:
     """A stored value as a file would have it."""
     if earlier.kind == "duration":
-        return f"{value / 1000:.3f}"
+        return duration_text(value)
     if isinstance(value, datetime):
         is_local = value.tzinfo is not None and field.zone is None
         return str(local_time(value, earlier.zone or "UTC") if is_local else value)

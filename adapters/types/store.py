@@ -28,7 +28,7 @@ from adapters.types.tables import (
     locking,
     register_table,
 )
-from adapters.types.targets import Fit, TargetTables
+from adapters.types.targets import Fit, TargetTables, is_own_table
 from workflows.shared.declared_fields import nearest
 from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
@@ -407,12 +407,17 @@ async def _check_tables(
         for column in (field.row_key or ())[:-1]:
             if column not in declared.scope:
                 raise RuleViolation(
-                    f"{declared.name}: {name}: 'row_key' names {column} before the column that is "
-                    "stored, and 'scope' has no such name; list the stored column last, and add "
-                    "the others to 'scope'"
+                    f"{declared.at('fields', name, 'row_key')}: {name}: 'row_key' names {column} "
+                    "before the column that is stored, and 'scope' has no such name; list the "
+                    "stored column last, and add the others to 'scope'"
                 )
         schema, _, table = field.table.rpartition(".")
         there = made.get(field.table)
+        if there is None and await is_own_table(connection, schema or "public", table):
+            raise RuleViolation(
+                f"{declared.at('fields', name, 'table')}: {name}: {field.table} is a table of "
+                "docflow's own; name a table or view of yours, or a declared type with 'to'"
+            )
         columns: Collection[str] = (
             await columns_of(connection, schema or "public", table)
             if there is None

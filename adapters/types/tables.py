@@ -244,9 +244,9 @@ def changes_to(
         wanted = [column.name for column in table.primary_key.columns]
         if primary != wanted:
             raise RuleViolation(
-                f"the key of {SCHEMA}.{table.name} is {', '.join(primary)}, and the type has "
-                f"{', '.join(wanted)}: rows cannot be given another key; declare a type of "
-                "another name, or drop the table"
+                f"{declared.at('key')}: the key of {SCHEMA}.{table.name} is "
+                f"{', '.join(primary)}, and the type has {', '.join(wanted)}: rows "
+                "cannot be given another key; declare a type of another name, or drop the table"
             )
         whose = "" if table is DOMAIN[key] else ", in rows that open imports have staged"
         count = _Count(connection, alone, whose)
@@ -279,8 +279,9 @@ def _renamed(
             continue
         if name in there:
             raise RuleViolation(
-                f"{declared.name}: {table.name} has the columns {field.was} and {name}, so that "
-                f"{name} cannot be what {field.was} was; remove 'was' to drop {field.was}"
+                f"{declared.at('fields', name, 'was')}: {table.name} has the columns {field.was} "
+                f"and {name}, so that {name} cannot be what {field.was} was; remove 'was' to drop "
+                f"{field.was}"
             )
         yield field.was, name
 
@@ -296,8 +297,8 @@ def _refuse_unknown(declared: DeclaredType, table: Table, there: Mapping[str, An
             old = set(there) - set(table.columns.keys())
             known = nearest(field.was, old) if old else "its columns all have fields"
             raise RuleViolation(
-                f"{declared.name}: {name} was {field.was!r}, and {table.name} has no such column; "
-                f"correct 'was' or remove it: {known}"
+                f"{declared.at('fields', name, 'was')}: {name} was {field.was!r}, and "
+                f"{table.name} has no such column; correct 'was' or remove it: {known}"
             )
 
 
@@ -323,8 +324,8 @@ def _between(
             continue
         if column.primary_key and wanted != "TEXT":
             raise RuleViolation(
-                f"{column.name} is part of the key of {name}, and is {present} there: its type "
-                f"cannot become {wanted}; declare a type of another name"
+                f"{casts.at(column.name)}: {column.name} is part of the key of {name}, and is "
+                f"{present} there: its type cannot become {wanted}; declare a type of another name"
             )
         sql = f"ALTER TABLE {name} ALTER COLUMN {own} TYPE {wanted} USING "
         loses = None
@@ -349,6 +350,10 @@ class _Casts:
     def __init__(self, declared: DeclaredType, before: DeclaredType | None) -> None:
         self._declared = declared
         self._before = before
+
+    def at(self, name: str) -> str:
+        """Where the kind of a field stands."""
+        return self._declared.at("fields", name, "kind")
 
     def of(self, name: str, value: str, present: str, wanted: str) -> str:
         """SQL for a value of a column as one of another type; NULL if it does not fit."""

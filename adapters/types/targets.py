@@ -136,10 +136,10 @@ class TargetTables:
                 if not faults:
                     faults = [*await _missing_rights(connection, declared)]
                 if faults:
-                    raise RuleViolation(f"{declared.name}: " + "; ".join(faults))
+                    raise RuleViolation(f"{declared.at('target')}: " + "; ".join(faults))
                 is_ready = await foreign.has_table(connection, target.schema_name, foreign.SIDE)
         except Denied as error:
-            raise RuleViolation(f"{declared.name}: {error}") from error
+            raise RuleViolation(f"{declared.at('target')}: {error}") from error
         side = Change(foreign.side_table(target.schema_name), at=place_of(target))
         return Fit(() if is_ready else (side,), _notes(declared, table))
 
@@ -338,14 +338,22 @@ async def _refuse_own(connection: AsyncConnection, declared: DeclaredType) -> No
         RuleViolation: It is docflow's own.
     """
     target = target_in(declared)
-    is_own = target.name in metadata.tables or target.name == _VERSION
-    for mark in (_VERSION, type_versions.name):
-        is_own = is_own and await foreign.has_table(connection, target.schema_name, mark)
-    if is_own or target.schema_name == SCHEMA or target.name == foreign.SIDE:
+    is_own = await is_own_table(connection, target.schema_name, target.name)
+    if is_own or target.schema_name == SCHEMA:
         raise RuleViolation(
-            f"{declared.name}: {target.schema_name}.{target.name} is a table of docflow's own; "
-            "name a table of yours in `target`"
+            f"{declared.at('target', 'table')}: {target.schema_name}.{target.name} is a table of "
+            "docflow's own; name a table of yours"
         )
+
+
+async def is_own_table(connection: AsyncConnection, schema: str, name: str) -> bool:
+    """Return whether a table is docflow's own, and no table of rows of a declared type."""
+    if name == foreign.SIDE:
+        return True
+    is_own = name in metadata.tables or name == _VERSION
+    for mark in (_VERSION, type_versions.name):
+        is_own = is_own and await foreign.has_table(connection, schema, mark)
+    return is_own
 
 
 def place_of(target: DeclaredTarget) -> str:

@@ -22,7 +22,7 @@ from adapters.database.schema import country_rows
 from adapters.files.schedules.records import Values
 from adapters.files.tables.delimited import find_delimiter
 from adapters.files.tables.workbooks import number_text
-from adapters.files.tables.xlsx.values import Format, number, number_format, text
+from adapters.files.tables.xlsx.values import Format, Sign, number, number_format, text
 from adapters.files.texts.html import safe_filename
 from adapters.files.texts.pdf import pdf_date
 from tests.support.imports.activities import message_of
@@ -155,14 +155,20 @@ def word_of_tables(text: str) -> str:
     return "total" if is_totals_word(text) else "footer" if footer_of(text) else ""
 
 
+def format_name(code: int, pattern: str | None) -> str:
+    """What a format of a worksheet makes of a number: its kind, or the sign that it shows."""
+    shown = number_format(code, pattern)
+    return shown.sign if isinstance(shown, Sign) else Format(shown).name
+
+
 RULES: Final[Mapping[str, Callable[[str], Any]]] = {
     "names are made safe": lambda name: safe_filename(name, "file"),
     "dates of PDF files": utc,
     "delimiters of texts": lambda content: find_delimiter(content, complete=True),
     "numbers of worksheets": lambda raw: number(raw.encode()),
     "texts of worksheets": lambda raw: text(raw) or "",
-    "built-in formats of worksheets": lambda code: Format(number_format(int(code), None)).name,
-    "formats of worksheets": lambda pattern: Format(number_format(OWN_FORMAT, pattern)).name,
+    "built-in formats of worksheets": lambda code: format_name(int(code), None),
+    "formats of worksheets": lambda pattern: format_name(OWN_FORMAT, pattern),
     "texts of exported tables": exported,
     "numbers of exported tables": lambda written: number_text(Decimal(written)),
     "numbers of schedules": schedule_number,

@@ -50,7 +50,7 @@ async def test_a_rename_of_an_unknown_column_is_refused(installation: Installati
     renamed = tools("cost: {was: pric}")
     await installation.types.plan(renamed)
     await installation.types.apply(tools("price: {}"))
-    said = r"tools: cost was 'pric', and tools has no such column; .* did you mean 'price'\?"
+    said = r"tools\.yaml: line 6: cost was 'pric', and tools has no such .* did you mean 'price'\?"
     with pytest.raises(RuleViolation, match=said):
         await installation.types.plan(renamed)
 
@@ -266,6 +266,16 @@ async def test_a_run_parks_if_the_view_of_a_reference_went(installation: Install
     await installation.run_sql("DROP VIEW sites")
     with pytest.raises(ApplicationError, match=r'relation "public.sites" does not exist'):
         await installation.imported("tools", b"code,site\nA,N\n")
+
+
+@pytest.mark.parametrize("table", ["equipment", "public.type_versions", "docflow_progress"])
+async def test_a_reference_to_a_table_of_docflow_is_refused(
+    installation: Installation, table: str
+) -> None:
+    visits = tools(f"site: {{kind: reference, table: {table}, row_key: id}}")
+    said = rf"tools\.yaml: line \d+: site: {table} is a table of docflow's own; name a table"
+    with pytest.raises(RuleViolation, match=said):
+        await installation.types.plan(visits)
 
 
 async def test_a_rename_is_refused_if_another_type_needs_the_name(

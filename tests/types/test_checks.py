@@ -53,6 +53,13 @@ CASES = [
         id="a text has no sheets",
     ),
     pytest.param(
+        "  born: {kind: date, past: true}\n  due: {kind: date}\n",
+        "code,born,due\nA,01.02.63,01.02.63\n",
+        "",
+        ["1963-02-01", "2063-02-01"],
+        id="two digits are a year of the past",
+    ),
+    pytest.param(
         "  lap: {kind: duration}\n",
         "code,lap\nA,26:05:07.5\n",
         "",

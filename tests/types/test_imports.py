@@ -1,7 +1,9 @@
 """Messages of declared types become rows of their tables."""
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import permutations
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -269,10 +271,37 @@ async def test_headings_with_a_code_begin_sections(
     assert done.counts.rejected == refused
 
 
-async def test_stored_lines_get_the_sections_of_a_later_file(
-    installation: Installation, trades: Trades
+@pytest.mark.parametrize("order", list(permutations(("position", "section", "lot"))))
+async def test_a_key_lists_its_fields_in_any_order(
+    installation: Installation, order: Sequence[str]
 ) -> None:
-    await installation.declare("tender_bids")
+    text = (
+        f"name: bills\ntitle: Bills\nscope: []\nkey: [{', '.join(order)}]\nfields:\n"
+        "  lot: {kind: code, default: L1}\n  section: {kind: section}\n"
+        "  position: {kind: code, required: true}\n  amount: {kind: integer}\n"
+    )
+    declared = read_type(text, "bills.yaml")
+    await installation.types.apply(declared)
+    rows = "position,amount,note\n,,Ground works\n1.1,3,\n,,Walls\n1.1,5,\n"
+    done = await installation.imported("bills", rows.encode())
+    assert done.counts == Counts(created=2), done
+    found = await installation.rows(declared, "lot", "position", "section", "amount")
+    assert sorted(found) == [("L1", "1.1", "Ground works", 3), ("L1", "1.1", "Walls", 5)]
+
+
+async def test_a_file_without_a_column_of_the_key_is_refused(installation: Installation) -> None:
+    text = "name: lots\ntitle: Lots\nscope: []\nkey: [lot]\nfields:\n"
+    text += "  lot: {kind: code, default: L1}\n  amount: {kind: integer}\n"
+    await installation.types.apply(read_type(text, "lots.yaml"))
+    with pytest.raises(ApplicationError, match=r"lacks the column lot: line 1 has 'amount'"):
+        await installation.imported("lots", b"amount,note\n3,a\n")
+
+
+@pytest.mark.parametrize("key", [("position", "section"), ("section", "position")])
+async def test_stored_lines_get_the_sections_of_a_later_file(
+    installation: Installation, trades: Trades, key: Sequence[str]
+) -> None:
+    await installation.types.apply(trades["tender_bids"].model_copy(update={"key": key}))
     given = {"scope": {"tender": "3"}, "strategy": "merge"}
     bare = BIDS.format(rows="1.1;Aushub;10;m3;12,50\n").encode()
     await installation.imported("tender_bids", bare, **given)

@@ -87,7 +87,9 @@ async def test_a_key_cannot_be_changed(installation: Installation) -> None:
 async def test_a_part_of_a_key_keeps_its_type(installation: Installation) -> None:
     await installation.types.apply(tools(FIRST))
     other = FIRST.replace("code: {kind: code", "code: {kind: integer")
-    with pytest.raises(RuleViolation, match=r"code is part of the key of docflow_types\.tools"):
+    with pytest.raises(
+        RuleViolation, match=r"line \d+: code is part of the key of docflow_types\.tools"
+    ):
         await installation.types.apply(tools(other), allow_loss=True)
     assert (await columns(installation, "tools"))["code"] == "TEXT"
 

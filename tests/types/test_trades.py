@@ -100,6 +100,7 @@ TRADES: Final = {
         ),
         {
             (8, "08.00"): "is not a time of day",
+            (8, "30"): "is a number without a unit",
             (9, "32/03/2025"): "is not a date",
             (10, "25:00"): "is not a time of day",
             (11, None): "is missing",

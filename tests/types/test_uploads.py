@@ -3,14 +3,16 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+import xlsxwriter
 from sqlalchemy import text
 from temporalio.exceptions import ApplicationError
 
@@ -44,17 +46,34 @@ def sheets(installation: Installation, tmp_path: Any) -> SpreadsheetSetup:
 
 
 async def uploaded(
-    sheets: SpreadsheetSetup, declared: DeclaredType, text: str, **scope: str
+    sheets: SpreadsheetSetup,
+    declared: DeclaredType,
+    content: str | bytes,
+    filename: str = "rows.csv",
+    **scope: str,
 ) -> StagedSpreadsheet:
     """An upload whose columns are matched and whose values are collected."""
     return await sheets.prepare(
-        text.encode(),
+        content if isinstance(content, bytes) else content.encode(),
         import_type=declared.name,
         type_digest=declared.digest,
         scope=scope,
         context_id=None,
-        filename="rows.csv",
+        filename=filename,
     )
+
+
+def formatted(lines: list[str], formats: list[str]) -> bytes:
+    """A workbook whose second column has numbers in these formats of cells."""
+    made = BytesIO()
+    with xlsxwriter.Workbook(made, {"in_memory": True}) as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, lines[0].split(";"))
+        for line, (text, shown) in enumerate(zip(lines[1:], formats, strict=True), 1):
+            item, amount = text.split(";")
+            sheet.write_string(line, 0, item)
+            sheet.write_number(line, 1, float(amount), book.add_format({"num_format": shown}))
+    return made.getvalue()
 
 
 async def undone(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoResult:
@@ -109,7 +128,7 @@ key: [item]
 fields:
   item: {kind: text, required: true, aliases: [Posten, Poste, Partida]}
   text: {aliases: [Texto]}
-  amount: {kind: decimal, units: [UNIT], aliases: [Betrag, Montant, Importe]}
+  amount: {AMOUNT, aliases: [Betrag, Montant, Importe]}
 """
 FILES: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "doors.toml").read_text())
 NOTES = {
@@ -124,12 +143,16 @@ async def test_both_doors_read_and_show_the_same(
     installation: Installation, sheets: SpreadsheetSetup, name: str
 ) -> None:
     case = FILES[name]
-    declared = read_type(ITEMS.replace("UNIT", repr(case.get("unit", "EUR"))), "items.yaml")
+    declared = read_type(ITEMS.replace("AMOUNT", case.get("amount", "kind: decimal")), "items.yaml")
     await installation.types.apply(declared)
     wanted = {kind: case.get(kind, []) for kind in NOTES} | {"wrong": case.get("wrong", {})}
 
     given: dict[str, Any] = {"project_id": "P1", "max_rejected_share": 1}
-    sent = await installation.imported("items", case["content"].encode(), **given)
+    content, filename = case["content"].encode(), "rows.csv"
+    if formats := case.get("formats"):
+        content, filename = formatted(case["content"].split(), formats), "rows.xlsx"
+    given["filename"] = filename
+    sent = await installation.imported("items", content, **given)
     found: dict[str, Any] = {"wrong": {}}
     for kind, pattern in NOTES.items():
         lines = re.findall(pattern, sent.note or "")
@@ -139,7 +162,7 @@ async def test_both_doors_read_and_show_the_same(
             found["wrong"][str(each.line)] = each.reason
     assert found == wanted
 
-    sheet = await uploaded(sheets, declared, case["content"], project_id="P2")
+    sheet = await uploaded(sheets, declared, content, filename, project_id="P2")
     await sheet.process()
     [(preview,)] = await sheets.select("spreadsheet_imports", "preview")
     kinds = {SUSPECT: "odd", KEY_ALONE: "lone"}
@@ -153,7 +176,8 @@ async def test_both_doors_read_and_show_the_same(
     rows = await installation.rows(declared, "project_id", "item", "amount")
     by_door: dict[str, list[str]] = {project: [] for project in ("P1", "P2")}
     for project, item, amount in rows:
-        shown = "" if amount is None else f"{amount.normalize():f}"
+        is_number = isinstance(amount, int | Decimal)
+        shown = f"{Decimal(amount).normalize():f}" if is_number else str(amount or "")
         by_door[project].append(f"{item}|{shown}")
     assert by_door == {"P1": case["rows"], "P2": case["rows"]}
 
@@ -333,18 +357,21 @@ async def test_a_person_decides_what_an_unknown_value_means(
     assert {row[0] for row in known} == set(expected)
 
 
+@pytest.mark.parametrize("key", [("position", "section"), ("section", "position")])
 async def test_sections_and_numbers_are_those_above_a_row(
-    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades, key: Sequence[str]
 ) -> None:
-    await installation.declare("tender_bids", "timesheets")
+    declared = trades["tender_bids"].model_copy(update={"key": key})
+    await installation.types.apply(declared)
+    await installation.declare("timesheets")
     bids = (
         "Pos.;Leistung;Einheit;Menge;EP\n"
         ";Erdarbeiten Los 1;;;\n1.1;Aushub;m3;100;12,50\n1.2;Abfuhr;m3;80;9,00\n"
         ";Beton und Stahl;;;\n1.1;Fundament;m3;20;180,00\n"
     )
-    sheet = await uploaded(sheets, trades["tender_bids"], bids, project_id="P1", tender="T9")
+    sheet = await uploaded(sheets, declared, bids, project_id="P1", tender="T9")
     assert (await sheet.process()).counts.created == 3
-    assert await installation.rows(trades["tender_bids"], "position", "section") == [
+    assert sorted(await installation.rows(declared, "position", "section")) == [
         ("1.1", "Beton und Stahl"),
         ("1.1", "Erdarbeiten Los 1"),
         ("1.2", "Erdarbeiten Los 1"),

@@ -191,8 +191,8 @@ def _readable(
     fields: Sequence["FieldSpec"], rows: Iterator[tuple[Any, ...]]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows whose durations are written as an import reads them."""
+    from workflows.shared.durations import duration_text
     from workflows.shared.fields import ColumnKind
-    from workflows.shared.notations import duration_text
 
     places = {n for n, each in enumerate(fields) if each.kind is ColumnKind.DURATION}
     if not places:

@@ -18,9 +18,17 @@ from typing import Any, Final
 from workflows.imports.header import Specificity, TableHeader
 from workflows.imports.row_classification import HeadersBelow, refuse_other_tables
 from workflows.imports.types import SEQUENCE, TableSpec
-from workflows.shared.cells import Cell, GarbledTexts, cell_text, column_letters
+from workflows.shared.cells import (
+    PERCENT_SIGN,
+    Cell,
+    GarbledTexts,
+    Signed,
+    cell_text,
+    column_letters,
+)
 from workflows.shared.conversion import Flaw, convert_column, refuse_shares, transpose
 from workflows.shared.currencies import NAMES_CURRENCY, currency_of, same_currency
+from workflows.shared.durations import under_title
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normalise
 from workflows.shared.left_out import KeyWords, KeyWordSearch
@@ -89,9 +97,9 @@ CURRENCY: Final = "currency"
 """Field of a table that says the currency of each row."""
 
 
-def count_currencies(texts: Sequence[str], found: Counter[str]) -> None:
-    """Count the currencies that texts of amounts name."""
-    found.update(currency for text in texts if (currency := currency_of(text)) is not None)
+def count_currencies(cells: Iterable[Cell], found: Counter[str]) -> None:
+    """Count the currencies that amounts name."""
+    found.update(currency for cell in cells if (currency := _currency_of(cell)) is not None)
 
 
 def usual_currency(found: Counter[str]) -> str | None:
@@ -106,6 +114,12 @@ def usual_currency(found: Counter[str]) -> str | None:
     return max(found, key=weight)
 
 
+def _currency_of(cell: Cell) -> str | None:
+    if isinstance(cell, Signed):
+        return cell.sign if cell.sign != PERCENT_SIGN else None
+    return currency_of(cell) if isinstance(cell, str) else None
+
+
 def conflicts(
     cells: Sequence[Cell], usual: str, rows: Sequence[Any] | None
 ) -> Iterator[tuple[int, Flaw]]:
@@ -117,7 +131,7 @@ def conflicts(
         rows: Currency of each row, None where it has none; None: the table has no such column.
     """
     for i, cell in enumerate(cells):
-        own = currency_of(cell) if isinstance(cell, str) else None
+        own = _currency_of(cell)
         if own is None:
             continue
         named = rows[i] if rows is not None else None
@@ -147,6 +161,7 @@ class ReadingOptions:
         carried: Field to what was settled about it when its row was refused; None: it was open.
         percentages: Fields whose values had a percent sign then.
         dotted: Dates with dots did not say their order then.
+        today: Day of the import, for years of two digits.
     """
 
     numbers: Notation | None = None
@@ -154,6 +169,7 @@ class ReadingOptions:
     carried: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
     percentages: frozenset[str] = frozenset()
     dotted: bool = False
+    today: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +204,7 @@ class Surveyed:
         garbled: Texts that were saved in a wrong encoding, and what was meant.
         parts: Title of each column with years or months that have no day, and some of them.
         dotted: Some date with dots can only have its month first: dots say no more than slashes.
+        today: As the options have it.
     """
 
     header: TableHeader
@@ -202,6 +219,7 @@ class Surveyed:
     signed: frozenset[str] = frozenset()
     garbled: Mapping[str, str] = field(default_factory=dict[str, str])
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    today: date | None = None
 
 
 class Survey:
@@ -243,7 +261,8 @@ class Survey:
             for place, meaning in header.meanings.items()
             if meaning.field.required and meaning.field.name in spec.key
         }
-        first = [place for place, name in key.items() if name == spec.key[0]]
+        item = spec.item(header.positions)
+        first = [place for place, name in key.items() if name == item]
         self._keys = KeyWordSearch(key, first)
 
     def add(self, numbered: Sequence[tuple[int, Sequence[Cell]]]) -> None:
@@ -305,6 +324,8 @@ class Survey:
             self._parts.setdefault(position, {}).update(dict.fromkeys(map(cell_text, parts)))
         elif not spec.is_percent and spec.kind is not ColumnKind.MONEY:
             self._shares[position].add(cells)
+        if spec.currency is None and (signed := [c for c in cells if isinstance(c, Signed)]):
+            count_currencies(signed, self._currencies.setdefault(position, Counter()))
         texts = [cell for cell in cells if isinstance(cell, str)]
         if not texts:
             return
@@ -382,6 +403,7 @@ class Survey:
                 for place in at.values()
                 if self._parts.get(place)
             },
+            options.today,
         )
 
     def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:
@@ -434,6 +456,7 @@ class Survey:
         if not cells:
             return 0, 0, False
         is_key = spec.name in self._spec.key
+        spec = under_title(spec, self._header.titles[place])
         plain = plain_cells(spec, cells, is_key=is_key, date1904=self._date1904)
         values, _ = convert_column(spec, plain, None)
         good = sum(1 for value in values if not isinstance(value, Flaw))
@@ -508,7 +531,9 @@ def convert_cells(
     Returns:
         See `convert_column`.
     """
-    plain = plain_cells(field, cells, is_key=field.name in spec.key, date1904=date1904)
+    field = under_title(field, surveyed.header.titles[surveyed.header.positions[field.name]])
+    is_key, today = field.name in spec.key, surveyed.today
+    plain = plain_cells(field, cells, is_key=is_key, date1904=date1904, today=today)
     if surveyed.dotted and field.kind in DAYS:
         plain = [slashed(cell.strip()) if isinstance(cell, str) else cell for cell in plain]
     values, refused = convert_column(field, plain, surveyed.notations.get(field.name))

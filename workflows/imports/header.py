@@ -361,7 +361,8 @@ def find_header(
     fitting: list[_Fitting] = []
     for index in rows_worth_reading(top, marks_of(required, spec, names)):
         for header, used in _readings(top, index, spec, names):
-            if required <= header.positions.keys():
+            has_key = not header.positions.keys().isdisjoint(spec.key)
+            if has_key and required <= header.positions.keys():
                 fitting.append(_Fitting(len(header.positions), index, used, header))
     if fitting:
         best = _best(fitting)
@@ -546,8 +547,9 @@ def _nothing_found(
     where = _place(sheet)
     if closest is None:
         return f"{where} holds no rows"
-    wanted = [each.name for each in spec.fields if each.name in required]
     found, header = closest
+    names = spec.key if required <= header.positions.keys() else required
+    wanted = [each.name for each in spec.fields if each.name in names]
     if not found:
         return (
             f"no header row in the first {HEADER_WITHIN} rows of {where}: none names the required "

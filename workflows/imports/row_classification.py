@@ -55,7 +55,7 @@ class HeadersBelow:
         self._spec = spec
         self._header = header
         self._required = {each.name for each in spec.fields if each.required}
-        self._place = header.positions[spec.key[0]]
+        self._place = header.positions[spec.item(header.positions)]
         self._rows = [
             {p: normalise(cell) for p, cell in enumerate(row) if isinstance(cell, str)}
             for row in header.rows
@@ -215,7 +215,7 @@ class Sections:
 
     def __init__(self, spec: TableSpec, header: TableHeader, sheet: str = "") -> None:
         self._sheet = sheet
-        self._key = spec.key[0]
+        self._key = spec.item(header.positions)
         self._figures = figures_of(spec, header)
         own = (each for each in spec.fields if each.kind is ColumnKind.TEXT)
         titles = [n.name for n in own if n.name in header.positions and n.name not in self._figures]

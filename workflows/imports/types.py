@@ -1,6 +1,6 @@
 """The document types as data: what their files hold, and what makes a row the same row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -76,6 +76,16 @@ class TableSpec:
     def numbered(self) -> bool:
         """Whether lines of the same key are distinguished by their order in the file."""
         return self.key[-1] == SEQUENCE
+
+    def item(self, columns: Collection[str]) -> str:
+        """Return the field of the key that tells most about a row.
+
+        Args:
+            columns: Fields that the file has columns for, at least one of the key among them.
+        """
+        named = [name for name in self.key if name in columns]
+        # What headings and counting can give comes last, in whatever order the key lists it.
+        return min(named, key=(SECTION, SEQUENCE).__contains__)
 
     @cached_property
     def by_name(self) -> Mapping[str, FieldSpec]:

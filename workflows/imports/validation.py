@@ -65,8 +65,9 @@ Codes = tuple[str, ...]
 
 
 def code_fields(spec: TableSpec) -> tuple[str, ...]:
-    """The fields of a key that hold codes."""
-    return tuple(name for name in spec.key if spec.by_name[name].kind is ColumnKind.CODE)
+    """The fields of a key that hold codes; the headings above a row last."""
+    codes = (name for name in spec.key if spec.by_name[name].kind is ColumnKind.CODE)
+    return tuple(sorted(codes, key=SECTION.__eq__))
 
 
 def folded(codes: Codes) -> Codes:
@@ -393,6 +394,7 @@ class RowValidator:
         self._scope = [scope[name] for name in spec.scope]
         self._fields = [field for field in spec.fields if field.name in header.positions]
         self._width = max(header.positions.values()) + 1
+        self._item = spec.item(header.positions)
         # The file has a key field that it lacks a column for: `size` of a take-off, say.
         present = {field.name for field in self._fields}
         self._absent = [
@@ -474,7 +476,7 @@ class RowValidator:
         uncounted = keyless | aside | again
         numbers, repeated = self._count(source, values, lines, uncounted, problems)
         aside |= repeated
-        taken_keys = values[self._spec.key[0]]
+        taken_keys = values[self._item]
         self._note_taken(rows, columns, taken_keys, {*problems, *aside, *keyless})
         if self._numbers:
             values[SEQUENCE] = numbers
@@ -513,7 +515,7 @@ class RowValidator:
     ) -> set[int]:
         """Rows that are not data; what looks odd and is data is told to the findings."""
         left: set[int] = set()
-        keys, sheet = values[self._spec.key[0]], self._place.sheet
+        keys, sheet = values[self._item], self._place.sheet
         for i, verdict in self._sorter.sort(rows, columns, values).items():
             line, cells = rows[i]
             if self._keeps(line):
@@ -559,7 +561,7 @@ class RowValidator:
         if self._header.wrong is None:
             return set()
         refused: set[int] = set()
-        name = self._spec.key[0]
+        name = self._item
         for i, (mark, why) in marked(columns[self._header.wrong]).items():
             if self._mark(source, values, i) == mark:
                 refused.add(i)
@@ -593,8 +595,8 @@ class RowValidator:
         )
         keys = map(_KEY_SEPARATOR.join, zip(*parts, strict=True))
         keyed = [i not in uncounted for i in range(len(lines))]
-        codes = values[self._spec.key[0]]
-        if self._spec.by_name[self._spec.key[0]].kind in _TEXTS:
+        codes = values[self._item]
+        if self._spec.by_name[self._item].kind in _TEXTS:
             self._findings.cases.add(list(compress(codes, keyed)) if uncounted else codes)
         found = self._seen.add(list(compress(keys, keyed)), list(compress(lines, keyed)))
         if not uncounted and all(number == 1 for number, _ in found):
@@ -608,7 +610,7 @@ class RowValidator:
             if first <= self._place.offset and i not in problems:
                 repeated.add(i)
             elif not self._numbers:
-                name = self._spec.key[0]
+                name = self._item
                 reason = Flaw(same_as(self._spec.row, self._line(first)))
                 problem = self._problem(lines[i], name, values[name][i], reason)
                 mark = self._mark(source, values, i)

@@ -40,6 +40,43 @@ class Uncalculated(str):
     __slots__ = ()
 
 
+class Signed(float):
+    """A number that a spreadsheet shows with a percent sign or a currency.
+
+    Attributes:
+        sign: `%`, or the currency in capitals: `CHF`, `$`.
+    """
+
+    __slots__ = ("sign",)
+
+    def __new__(cls, value: float, sign: str) -> "Signed":
+        """Keep a number and its sign."""
+        made = super().__new__(cls, value)
+        made.sign = sign
+        return made
+
+    sign: str
+
+    @property
+    def number(self) -> int | float:
+        """The number that is shown: 5 of `5 %`."""
+        value = shown_number(100 * self) if self.sign == PERCENT_SIGN else float(self)
+        return int(value) if value.is_integer() else value
+
+    @property
+    def text(self) -> str:
+        """What is shown, for whoever reads it as a text."""
+        number = number_text(self.number)
+        # Three places would look like thousands where commas are decimal marks.
+        whole, mark, places = number.partition(".")
+        if mark and len(places) == 3:
+            number = f"{whole}.{places}0"
+        return f"{number}%" if self.sign == PERCENT_SIGN else f"{number} {self.sign}"
+
+
+PERCENT_SIGN: Final = "%"
+
+
 @dataclass(frozen=True, slots=True)
 class SheetInfo:
     """One worksheet of a workbook."""
@@ -188,13 +225,15 @@ def storable(cells: Sequence[Cell]) -> list[Cell]:
     """A row as read, except for what no database and no spreadsheet can hold.
 
     Forbidden characters are replaced by U+FFFD, texts cut to `CELL_CHARACTERS`, and numbers that
-    are not finite, or beyond 40 digits, become text.
+    are not finite, beyond 40 digits, or shown with a sign, become text.
     """
     return [_storable(cell) for cell in cells]
 
 
 def _storable(cell: Cell) -> Cell:
     match cell:
+        case Signed():
+            return cell.text
         case str():
             return cell if cell.isprintable() and len(cell) <= CELL_CHARACTERS else _mended(cell)
         case float() if not math.isfinite(cell):

@@ -20,6 +20,14 @@ from zoneinfo import ZoneInfo
 
 from workflows.shared.cells import FORBIDDEN, Cell, Uncalculated, cell_text, number_text
 from workflows.shared.currencies import currency_of
+from workflows.shared.durations import (
+    duration_text,
+    hours_of,
+    is_short_clock,
+    read_duration,
+    refuse_unclear,
+    time_units_of,
+)
 from workflows.shared.fields import (
     DAYS,
     INTEGER_MAX,
@@ -37,17 +45,12 @@ from workflows.shared.notations import (
     date_readings,
     days_of,
     decide,
-    duration_text,
     exact,
-    hours_of,
     is_percentage,
-    is_short_clock,
     number_notations,
     plain_cells,
     read_date,
-    read_duration,
     read_number,
-    refuse_unclear,
 )
 from workflows.shared.patterns import compiled_pattern
 from workflows.shared.shares import OddShares
@@ -511,11 +514,14 @@ def _place(field: FieldSpec, cell: Cell, notation: Written) -> int:
 def _duration(field: FieldSpec, cell: Cell, hours: Written) -> int:
     if isinstance(cell, str) and field.clock != "mm:ss" and is_short_clock(cell):
         if field.clock is None:
-            raise Unreadable("may be hours and minutes, or minutes and seconds: write 01:23:45")
+            raise Unreadable(
+                "may be hours and minutes, or minutes and seconds: write 01:23:45, or say in the "
+                "header which, as in Duration (hh:mm) or (mm:ss)"
+            )
         return read_duration(f"{cell.strip()}:00")
     if isinstance(cell, str):
         refuse_unclear(cell, hours if isinstance(hours, int) else None)
-    return read_duration(cell_text(cell) if cell is None else cell)
+    return read_duration(cell_text(cell) if cell is None else cell, time_units_of(field))
 
 
 _CHOICES: Final = 20

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self, cast
@@ -22,11 +22,13 @@ from pydantic import (
 
 from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.currencies import ISO_4217
+from workflows.shared.durations import time_unit
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import (
     LINE_CHARACTERS,
     NUMBERS,
     Bound,
+    Clock,
     ColumnKind,
     FieldSpec,
     normalise,
@@ -137,7 +139,8 @@ KINDS: Final[Mapping[str, tuple[ColumnKind, str]]] = MappingProxyType(
         "time": (ColumnKind.TIME, "a time of day"),
         "duration": (
             ColumnKind.DURATION,
-            "hours:minutes:seconds; kept as milliseconds. `clock` says what two numbers are",
+            "hours:minutes:seconds; kept as milliseconds. `clock` says what two numbers are, and "
+            "`units` what a bare number counts",
         ),
         "place": (
             ColumnKind.PLACE,
@@ -299,7 +302,8 @@ class DeclaredField(DeclaredPart):
     choices: dict[Alias, tuple[Alias, ...]] = Field(default_factory=dict, max_length=1_000)
     """Value to the other ways to write it."""
     minimum: str | None = Field(default=None, max_length=40)
-    """Smallest value, written as a cell is; of a duration `01:30:00`, or seconds."""
+    """Smallest value, written as a cell is; of a duration `01:30:00`, or a number in the first of
+    its `units`, which is seconds when absent."""
     maximum: str | None = Field(default=None, max_length=40)
     """Largest value."""
     pattern: str | None = Field(default=None, max_length=500)
@@ -310,16 +314,19 @@ class DeclaredField(DeclaredPart):
     default: str | None = Field(default=None, max_length=255)
     """What a blank cell means; `""`: an empty text, so that a part of a key may be blank."""
     units: tuple[Alias, ...] | None = Field(default=None, max_length=50)
-    """Units that its header may name beside it; any that does not scale the values when absent."""
+    """Units that its header may name beside it; any that does not scale the values when absent. Of
+    a duration (`h`, `min`, `s`, `d`) a number is in the unit that the header names, else in the
+    first of these; a number without a unit is rejected. With `d` among them, a number of a
+    spreadsheet below 1 is a part of a day."""
     blanks: tuple[Alias, ...] = Field(default=(), max_length=100)
     """Texts that count as a blank cell, beside those that always do."""
     currency: Currency | None = None
     """Currency of its amounts: `EUR`; a cell that names another one is rejected."""
     zone: str | None = Field(default=None, max_length=64)
     """Time zone of cells that name none: `Europe/Berlin`; they are kept in UTC."""
-    clock: Literal["hh:mm", "mm:ss"] | None = None
-    """What two numbers with a colon are, such as `1:30`; a cell that says so is rejected when
-    absent."""
+    clock: Clock | None = None
+    """What two numbers with a colon are, such as `1:30`. When absent, a cell that says so is
+    rejected, unless the header says it: `Pause (hh:mm)`."""
     to: Name | None = None
     """The declared type that it refers to, by that type's key."""
     table: Annotated[str, StringConstraints(pattern=OTHER_TABLE)] | None = None
@@ -395,6 +402,11 @@ class DeclaredField(DeclaredPart):
         if known is not None and self.zone is not None and self.zone not in known.zones:
             raise Fault(f"{self.zone!r} is no time zone; write one like Europe/Berlin", "zone")
         self._check_choices()
+        if self.kind == "duration" and known is not None:
+            for place, unit in enumerate(self.units or ()):
+                if time_unit(unit) is None:
+                    said = f"{unit!r} is no unit of time; write h, min, s or d"
+                    raise Fault(said, "units", place)
         bounds = [_bound(self, word) for word in ("minimum", "maximum")]
         if None not in bounds and cast(Any, bounds[0]) > bounds[1]:
             raise Fault(f"{self.minimum} is more than the maximum {self.maximum}", "minimum")
@@ -409,7 +421,7 @@ class DeclaredField(DeclaredPart):
             )
         if self.default:
             value_of(self, self.default, "default", countries=countries)
-        for place, example in enumerate(self.examples if known or self.kind != "country" else ()):
+        for place, example in enumerate(self.examples if known else ()):
             _read(field_spec("", _bare(self), countries), example, "examples", place)
         return self
 
@@ -607,6 +619,12 @@ def _read(spec: FieldSpec, text: str, *path: str | int) -> Any:
     return value
 
 
+def _of_file(spec: FieldSpec) -> FieldSpec:
+    """A field as a file of a type writes its values: a bare duration is in seconds."""
+    is_bare = spec.kind is ColumnKind.DURATION and spec.units is None
+    return replace(spec, units=("s",)) if is_bare else spec
+
+
 _EXAMPLES: Final[Mapping[ColumnKind, str]] = MappingProxyType(
     {ColumnKind.INTEGER: "12", ColumnKind.DECIMAL: "12.5", ColumnKind.MONEY: "12.50"}
 )
@@ -635,7 +653,7 @@ def value_of(
         Fault: The field cannot read it, or reads a blank.
     """
     if field.kind != "country":
-        return _read(field_spec("", _bare(field)), text, *path)
+        return _read(_of_file(field_spec("", _bare(field))), text, *path)
     if countries is not None and text not in countries:
         raise Fault(f"{text!r} is no code of a country; write its two letters, such as DE", *path)
     return text
@@ -707,8 +725,6 @@ def _bound(field: DeclaredField, word: Literal["minimum", "maximum"]) -> Bound |
     text: str | None = getattr(field, word)
     if text is None:
         return None
-    spec = FieldSpec(
-        "", field.column_kind, part=field.part, currency=field.currency, clock=field.clock
-    )
-    value = _read(spec, text, word)
+    words = {each: getattr(field, each) for each in ("part", "currency", "clock", "units")}
+    value = _read(_of_file(FieldSpec("", field.column_kind, **words)), text, word)
     return int(value) if isinstance(value, Decimal) and value == int(value) else value

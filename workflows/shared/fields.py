@@ -98,7 +98,7 @@ class ColumnKind(Enum):
     PLACE = auto()
     """A whole number, as results write places: `3`, `3.`, `=3`, `T5`, `#5`, `2nd`, `12/345`."""
     DURATION = auto()
-    """Milliseconds, from hours:minutes:seconds, seconds or a spreadsheet's time."""
+    """Milliseconds, from hours:minutes:seconds, a number with a unit, or a spreadsheet's time."""
     ENTITY = auto()
     """A row of another table, which is found by its text."""
     BOOLEAN = auto()
@@ -117,6 +117,7 @@ NUMBERS: Final = frozenset({ColumnKind.DECIMAL, ColumnKind.INTEGER, ColumnKind.M
 """Kinds whose cells may have decimal points or commas."""
 DAYS: Final = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP})
 """Kinds whose cells have an order of day and month."""
+Clock = Literal["hh:mm", "mm:ss"]
 Bound = int | Decimal | date | time
 """The smallest or largest value of a field, as a value of its kind; a length of time has
 milliseconds, and a day with a time its local time."""
@@ -147,8 +148,9 @@ class FieldSpec:
         choices: Value to the other ways to write it.
         blank: What a blank cell means.
         filled: A blank cell is a problem where the file has the column.
-        units: Units that its header may name beside it, normalised; None: any that does not
-            scale the values.
+        units: Units that its header may name beside it; None: any that does not scale the values.
+            Of a duration, a bare number is in the first of them, unless its header names another
+            one.
         words: What stands for a number or date to the number or date: `frei` is a fee of 0.
         part: The day that a year alone, or a month and a year, means; None: they are no dates.
         past: Years of two digits are years that have been.
@@ -197,7 +199,7 @@ class FieldSpec:
     currency: str | None = None
     zone: str | None = None
     unknown: Literal["ask", "create", "refuse"] = "ask"
-    clock: Literal["hh:mm", "mm:ss"] | None = "mm:ss"
+    clock: Clock | None = None
 
     def __post_init__(self) -> None:
         if (self.kind is ColumnKind.ENTITY) != (self.resolver is not None):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from workflows.shared.cells import Cell
+from workflows.shared.cells import Cell, Signed
 from workflows.shared.notations import is_percentage, number_readings_of
 
 OddShares = Literal["signed", "bare"]
@@ -30,6 +30,7 @@ class Shares:
         texts = [cell for cell in cells if isinstance(cell, str)]
         if "%" in "".join(texts):
             self.signed += sum(map(is_percentage, texts))
+        self.signed += sum(1 for cell in cells if isinstance(cell, Signed) and is_percentage(cell))
         self.filled += len(cells) - cells.count(None) - cells.count("")
         self.is_beyond = self.is_beyond or any(map(_is_beyond, cells))
 
@@ -50,7 +51,7 @@ class Shares:
 
 
 def _is_beyond(cell: Cell) -> bool:
-    if isinstance(cell, str) and (not cell or is_percentage(cell)):
+    if cell == "" or is_percentage(cell):
         return False
     readings = number_readings_of(cell)
     return bool(readings) and all(abs(each) > 1 for each in readings)

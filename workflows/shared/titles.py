@@ -1,7 +1,7 @@
 """Titles of columns that name a unit or a currency beside their field."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from workflows.shared.currencies import (
     is_currency,
     same_currency,
 )
+from workflows.shared.durations import time_unit, time_units_in, time_units_of
 from workflows.shared.fields import (
     NUMBERS,
     PERCENT,
@@ -98,7 +99,7 @@ def field_without_unit(
         units_alone: Brackets may hold nothing but a unit, of a field that can have one.
     """
     first, *rest = plain_title(title).split() or ("",)
-    ends = _is_unit(rest[-1]) if rest else False
+    ends = _ends_with_unit([first, *rest])
     if not (ends or is_currency(first) or _OPENING.search(title) or UNIT_SIGN.search(title)):
         # Nothing but a unit, which it does not name, can be left out of it.
         return None
@@ -107,7 +108,8 @@ def field_without_unit(
     if field is None or not units or not _keeps(field, title, units):
         return None
     if units_alone and field.units is None:
-        return field if field.kind in NUMBERS and all(map(is_unit_cell, units)) else None
+        is_sure = field.kind in NUMBERS and all(map(is_unit_cell, units))
+        return field if is_sure or _is_timed(field, title) else None
     return field
 
 
@@ -119,7 +121,7 @@ def _parts_of(title: str, by_header: Mapping[str, FieldSpec]) -> tuple[list[str]
     while words and "".join(words) not in by_header:
         if units and words[-1] in _LINKS:
             words.pop()
-        elif _is_unit(words[-1]):
+        elif _ends_with_unit(words):
             units.append(words.pop())
         elif is_currency(words[0]):
             units.append(words.pop(0))
@@ -154,6 +156,19 @@ def currency_in(title: str) -> str | None:
     return min(codes) if len(codes) == 1 and sure == named else None
 
 
+def _ends_with_unit(words: Sequence[str]) -> bool:
+    """Whether the last of several words is a unit: `Weight kg`, `Dauer in Minuten`."""
+    *others, last = words
+    return bool(others) and (
+        _is_unit(last) or (others[-1] in _LINKS and time_unit(last) is not None)
+    )
+
+
+def _is_timed(field: FieldSpec, title: str) -> bool:
+    """Whether a title says in which unit of time the lengths of its column are."""
+    return field.kind is ColumnKind.DURATION and bool(time_units_in(title))
+
+
 def _is_unit(word: str) -> bool:
     return word in _UNITS or is_currency(word)
 
@@ -184,6 +199,10 @@ def _keeps(field: FieldSpec, title: str, units: list[str]) -> bool:
         units = [unit for unit, found in named.items() if not found]
     if field.units is None:
         return True
+    if _is_timed(field, title):
+        # Several are a clock, such as `hh:mm`, and no number.
+        unit, *others = time_units_in(title)
+        return bool(others) or unit in time_units_of(field)
     known = {"", *map(_name, field.units)}
     return all(_name(unit) in known for unit in units)
 

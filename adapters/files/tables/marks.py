@@ -26,10 +26,13 @@ from adapters.files.tables.xlsx.values import (
     Format,
     Mask,
     Shown,
+    Sign,
     from_serial,
+    number,
     number_format,
 )
 from adapters.ports.errors import UnreadableDocument
+from workflows.shared.cells import PERCENT_SIGN, shown_number
 
 _MOST: Final = 1_000_000
 
@@ -39,8 +42,8 @@ class TooManyMarks(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            f"more than {_MOST:,} cells of a sheet show errors or leading zeros; "
-            "save the file as XLSX and send that"
+            f"more than {_MOST:,} cells of a sheet show errors, leading zeros, percent "
+            "signs or currencies; save the file as XLSX and send that"
         )
 
 
@@ -290,6 +293,8 @@ class _Sheet:
             text = shown.shown(int(value))
             if isinstance(text, str):
                 self._marks.add(line + 1, column, text)
+        elif isinstance(shown, Sign):
+            self._marks.add(line + 1, column, (shown_number(value), shown.sign))
         elif shown is Format.TIME and value >= LONGEST_TIME:
             self._marks.add(line + 1, column, from_serial(value, shown, self._book.date1904))
 
@@ -466,19 +471,26 @@ class _Reading:
 
     def _end_cell(self, shown: str) -> None:
         columns = _count(self._cell, "table:number-columns-repeated")
-        if shown and self._is_marked(shown):
+        if shown and (mark := self._mark(shown)) is not None:
             for line in range(self._line, self._line + self._rows):
                 for column in range(self._column, self._column + columns):
-                    self.found.add(line, column, shown)
+                    self.found.add(line, column, mark)
         self._add_merge()
         self._column += columns
         self._pieces = None
 
-    def _is_marked(self, shown: str) -> bool:
+    def _mark(self, shown: str) -> str | tuple[float, str] | None:
+        """What a cell shows, or its number and its sign; None: what the library reads."""
+        kind = self._cell.get("office:value-type")
         if self._cell.get("calcext:value-type") == "error":
-            return True
-        is_number = self._cell.get("office:value-type") in _NUMBERS
-        return is_number and _LEADING_ZEROS.fullmatch(shown) is not None
+            return shown
+        if kind in _NUMBERS and _LEADING_ZEROS.fullmatch(shown):
+            return shown
+        value = number(self._cell.get("office:value", "").encode())
+        if kind not in ("percentage", "currency") or isinstance(value, str):
+            return None
+        sign = PERCENT_SIGN if kind == "percentage" else self._cell.get("office:currency")
+        return (value, sign.upper()) if sign else None
 
     def _add_merge(self) -> None:
         rows = _count(self._cell, "table:number-rows-spanned")

@@ -73,6 +73,16 @@ def test_ids_follow_the_pattern_that_their_collection_declares() -> None:
     check_item(item("scene-1-tile-x0-y12"), tiles)
     with pytest.raises(InvalidDocument, match="tile-x"):
         check_item(item("scene-1"), tiles)
+    kept = altered(tiles, ITEM_IDS, "(?=scene).*")
+    with pytest.raises(InvalidDocument, match=r"look-around.*correct the collection"):
+        check_item(item("scene-1"), kept)
+
+
+def test_a_pattern_of_a_collection_takes_linear_time() -> None:
+    tiles = altered(collection(), ITEM_IDS, "(a|a)*b")
+    check_collection(tiles)
+    with pytest.raises(InvalidDocument, match="ids of this collection match"):
+        check_item(item("a" * 40), tiles)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +90,9 @@ def test_ids_follow_the_pattern_that_their_collection_declares() -> None:
     [
         ("id", "With spaces", "id"),
         ("extent", {}, "extent"),
-        (ITEM_IDS, "(", "it is not a pattern"),
+        (ITEM_IDS, "(", "is not a pattern"),
+        (ITEM_IDS, ["a"], "is not a pattern: write it as a text"),
+        (ITEM_IDS, "(?=a)", "look-around, including"),
         ("license", None, "license"),
     ],
 )

@@ -72,7 +72,7 @@ def test_cells_of_spreadsheets_are_read(
         ),
         (
             ColumnKind.DURATION,
-            {"minimum": 300_000},
+            {"minimum": 300_000, "clock": "mm:ss"},
             ("5:00",),
             {"4:59": "is less than 0:05:00"},
         ),

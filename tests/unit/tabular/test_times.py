@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from activities.spreadsheets.sheet_types import discover
 from workflows.shared.cells import Cell
 from workflows.shared.conversion import Flaw, read_cells, settle_notations
-from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.shared.notations import Notation, Unreadable, read_duration
+from workflows.shared.durations import TimeUnit, read_duration, time_units_in, under_title
+from workflows.shared.fields import Clock, ColumnKind, FieldSpec
+from workflows.shared.notations import Notation, Unreadable
 
 MAIL = FieldSpec("MAIL", ColumnKind.MAIL, max_length=254)
-TIME = FieldSpec("TIME", ColumnKind.DURATION)
+SECONDS: tuple[TimeUnit, ...] = ("s", "d")
+TIME = FieldSpec("TIME", ColumnKind.DURATION, clock="mm:ss", units=SECONDS)
 DAY = FieldSpec("DAY", ColumnKind.DATE)
 PLACE = FieldSpec("PLACE", ColumnKind.PLACE)
 FEE = FieldSpec("FEE", ColumnKind.DECIMAL)
@@ -110,6 +112,46 @@ def test_two_numbers_are_refused_if_nobody_says_what_they_are() -> None:
     assert "may be hours and minutes, or minutes and seconds" in flaw.reason
 
 
+UNDER = {
+    # Title, what the type says, cells, hours that they mean; None: refused.
+    "Dauer (h)": ((), None, ["1,5", 0.25, "2:30", "90 min", "1:00:00"], [1.5, 0.25, 2.5, 1.5, 1]),
+    "Dauer [Std.]": ((), None, [8, "0.0625"], [8, 0.0625]),
+    "Dauer (min)": ((), None, [90, "0:30"], [1.5, 1 / 120]),
+    "Stunden": ((), None, [8, "7,5"], [8, 7.5]),
+    "Arbeitsstunden": ((), None, [8], [8]),
+    "Dauer in Minuten": ((), None, [90], [1.5]),
+    "Pause (hh:mm)": ((), None, ["0:30", 0.5, 30], [0.5, None, None]),
+    "Zeit (mm:ss)": ((), None, ["30:00", "1:15:00"], [0.5, 1.25]),
+    "Dauer": ((), None, [90, "0.5", "0:15", 0, "2 h", "1:30:00"], [None, None, None, 0, 2, 1.5]),
+    "Dauer (Tage)": ((), None, [3], [None]),
+    "Dauer (h, ohne Pause)": ((), None, [3], [None]),
+    "Zeit (H)": ((), None, [3], [None]),
+    "Zeit 100 m": ((), None, [12.5], [None]),
+    "Min. Dauer": ((), None, [12], [None]),
+    "Time": (("min", "h"), None, [90, "0:15"], [1.5, None]),
+    "Time (h)": (("min", "h"), "mm:ss", [1.5, "0:15"], [1.5, None]),
+    "Time (s)": (("s", "d"), "mm:ss", [1800, 0.5, "30:00"], [0.5, 0.5 / 3600, 0.5]),
+    "Time (hh:mm:ss)": (("s", "d"), "mm:ss", [1800, 0.5, "30:00"], [0.5, 12, 0.5]),
+    "Time [min]": (("h",), None, [90], [None]),
+}
+
+
+@pytest.mark.parametrize("title", UNDER)
+def test_a_length_of_time_is_in_the_unit_of_its_title(title: str) -> None:
+    units, clock, cells, hours = UNDER[title]
+    field = replace(TIME, units=units or None, clock=cast("Clock | None", clock))
+    values, _ = read_cells(under_title(field, title), cells, None)
+    found = [None if isinstance(value, Flaw) else value for value in values]
+    assert found == [None if each is None else round(each * HOUR) for each in hours]
+
+
+def test_a_number_without_a_unit_is_refused_with_a_cure() -> None:
+    (flaw,), _ = read_cells(replace(TIME, units=None), [90], None)
+    assert isinstance(flaw, Flaw)
+    assert flaw.reason.endswith("or name the unit in the header, as in Duration (h)")
+    assert time_units_in("Duration (h)") == ("h",)
+
+
 def test_true_is_not_one_second() -> None:
     values, refused = read_cells(TIME, [1, True], None)
     assert (values[0], refused) == (1000, True)
@@ -121,7 +163,7 @@ def test_every_length_of_time_is_read_as_it_is_written(milliseconds: int) -> Non
     seconds, rest = divmod(milliseconds, 1000)
     clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:03}"
     assert read_duration(clock) == milliseconds
-    assert read_duration(f"{seconds}.{rest:03}") == milliseconds
+    assert read_duration(f"{seconds}.{rest:03}", SECONDS) == milliseconds
 
 
 @settings(deadline=None)
@@ -130,7 +172,7 @@ def test_any_cell_is_a_length_of_time_or_a_clear_refusal(
     cell: str | int | float | bool | date,
 ) -> None:
     try:
-        assert 0 <= read_duration(cell) <= 500 * HOUR
+        assert 0 <= read_duration(cell, SECONDS) <= 500 * HOUR
     except Unreadable as refusal:
         assert str(refusal).isprintable()
 
@@ -189,7 +231,7 @@ def test_every_field_of_every_type_takes_any_cell() -> None:
 @pytest.mark.parametrize("text", ["0.0431", "0,043125", "0.5000"])
 def test_a_part_of_a_day_that_is_written_as_text_is_asked_about(text: str) -> None:
     with pytest.raises(Unreadable, match="may be a part of a day"):
-        read_duration(text)
-    assert read_duration("0.5") == 500
+        read_duration(text, SECONDS)
+    assert read_duration("0.5", SECONDS) == 500
     assert read_duration("0.0000") == 0
-    assert read_duration("0.431") == 431
+    assert read_duration("0.431", SECONDS) == 431

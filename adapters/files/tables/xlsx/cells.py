@@ -25,6 +25,7 @@ from adapters.files.tables.xlsx.values import (
     Memo,
     SharedStrings,
     Shown,
+    Sign,
     column_number,
     from_serial,
     matched_number,
@@ -67,7 +68,7 @@ class Workbook:
         value = number(raw)
         if isinstance(value, str):
             return value
-        if isinstance(kind, Mask):
+        if isinstance(kind, Mask | Sign):
             return kind.shown(value)
         return from_serial(value, kind, self.date1904)
 

@@ -28,7 +28,8 @@ from typing import BinaryIO, Final, Self
 from adapters.files import limits
 from adapters.files.package import DAMAGED, XmlStream, parse
 from adapters.ports.errors import UnreadableDocument
-from workflows.shared.cells import Cell, shown_number
+from workflows.shared.cells import PERCENT_SIGN, Cell, Signed, shown_number
+from workflows.shared.currencies import currency_of
 
 NUMBER = rb"[+-]?+(?:\d{1,308}+(?:\.\d{0,308}+)?+|\.\d{1,308}+)(?:[eE][+-]?+\d{1,3}+)?+"
 """A number as programs write it, as a pattern over bytes."""
@@ -120,14 +121,31 @@ class Mask:
         return "".join(tail.pop(0) if part == DIGIT else part for part in self.parts)
 
 
-Shown = Format | Mask
+@dataclass(frozen=True)
+class Sign:
+    """A number format that shows a percent sign or a currency beside the number."""
+
+    sign: str
+
+    def shown(self, value: int | float) -> Cell:
+        """The number with its sign; as it is if a float does not hold it."""
+        return Signed(value, self.sign) if abs(value) < _EXACT else value
+
+
+Shown = Format | Mask | Sign
 """What a cell format makes of a number."""
 
 _BUILT_IN = (
     {code: Format.DATE for code in (*range(14, 18), *range(27, 32), *range(50, 59), 36)}
     | {code: Format.TIME for code in (*range(18, 22), *range(32, 36), *range(45, 48))}
     | {22: Format.DATETIME}
+    | dict.fromkeys((9, 10), Sign(PERCENT_SIGN))
 )
+_SPACE: Final = re.compile(r"_.|\*.")
+"""A blank as wide as a character, and one that fills the cell."""
+_MARKED: Final = re.compile(r"\[\$([^\]-]*)[^\]]*\]")
+"""The currency of a format, with its language: `[$CHF-807]`."""
+_DIGITS: Final = re.compile(r"[#0?,.]*[#0?][#0?,.]*")
 _MASK = re.compile(r'(?:"[^"]*"|\\.|[0 /()-])+')
 _MASK_PART = re.compile(r'"([^"]*)"|\\(.)|(.)')
 _LETTER_AT_END = re.compile(r"[^\W\d_][^\0]*$")
@@ -142,6 +160,8 @@ def number_format(code: int, pattern: str | None) -> Shown:
         return _BUILT_IN.get(code, Format.NUMBER)
     if (mask := _mask(pattern)) is not None:
         return mask
+    if (sign := _sign(pattern)) is not None:
+        return Sign(sign)
     first = _LITERAL.sub("", pattern).split(";", 1)[0].lower()
     if _ELAPSED.search(first):
         return Format.TIME
@@ -151,6 +171,16 @@ def number_format(code: int, pattern: str | None) -> Shown:
     if has_date:
         return Format.DATETIME if has_time else Format.DATE
     return Format.TIME if has_time else Format.NUMBER
+
+
+def _sign(pattern: str) -> str | None:
+    """The percent sign or currency that a pattern shows beside a number; None: it shows none."""
+    bare = _SPACE.sub(" ", pattern)
+    if PERCENT_SIGN in _BRACKETS.sub("", _LITERAL.sub("", bare)).split(";", 1)[0]:
+        return PERCENT_SIGN
+    section = _BRACKETS.sub("", _MARKED.sub(r" \1 ", bare).split(";", 1)[0])
+    beside, digits = _DIGITS.subn("1", section.replace("\\", "").replace('"', ""))
+    return currency_of(beside) if digits == 1 else None
 
 
 def _mask(pattern: str) -> Mask | None:
