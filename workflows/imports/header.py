@@ -1,7 +1,7 @@
 """The header of a table: where it is, and what each of its columns means."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import IntEnum
@@ -441,7 +441,7 @@ def _readings(
     below_line, below = top[index + 1]
     if not _may_be_second(below):
         return
-    joined = _joined(cells, below, spec, names)
+    joined = joined_titles(cells, below, lambda title: _meaning(title, spec, names) is not None)
     both = match_header(below_line, joined, spec, names)
     if _holds_no_data(both, cells, below, spec):
         yield replace(both, rows=(cells, below)), 2
@@ -455,13 +455,18 @@ def _may_be_second(cells: Sequence[Cell]) -> bool:
     return all(isinstance(cell, str | None) for cell in cells)
 
 
-def _joined(
+def joined_titles(
     upper: Sequence[Cell],
     lower: Sequence[Cell],
-    spec: TableSpec,
-    names: Mapping[str, str],
+    is_known: Callable[[str], bool] = lambda title: True,
 ) -> list[Cell]:
-    """Titles of two rows: both together, the lower or the upper one, whichever means a field."""
+    """Titles of two rows: both together, the lower or the upper one, whichever means a field.
+
+    Args:
+        upper: Cells of the first row.
+        lower: Cells of the second row.
+        is_known: Whether a title means a field.
+    """
     width = max(len(upper), len(lower))
     titles: list[Cell] = []
     group = ""
@@ -473,8 +478,7 @@ def _joined(
         unit = bool(below) and is_unit_cell(below)
         both = f"{group} ({below.strip('()[]')})" if unit else f"{group} {below}".strip()
         choices = [both] if unit and above else [both, below, above]
-        meaning = (each for each in choices if each and _meaning(each, spec, names) is not None)
-        titles.append(next(meaning, both or None))
+        titles.append(next((each for each in choices if each and is_known(each)), both or None))
     return titles
 
 

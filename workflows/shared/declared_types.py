@@ -246,8 +246,11 @@ class DeclaredType(DeclaredPart):
                     "is part of the key; write 'required: true', or a 'default' for blank cells",
                     *("fields", name),
                 )
-        if self.key and self.fields[self.key[0]].kind == "sequence":
-            raise Fault("a sequence numbers rows of the same key; name a field before it", "key")
+        if self.key and (first := self.fields[self.key[0]].kind) in ("sequence", "section"):
+            what = "a sequence numbers rows of the same key"
+            if first == "section":
+                what = "a section is found by the key of its rows"
+            raise Fault(f"{what}; name a field before it", "key")
         for name, field in self.fields.items():
             if field.kind in ("sequence", "section"):
                 if name not in self.key:
