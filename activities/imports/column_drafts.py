@@ -52,7 +52,7 @@ _LENGTHS: Final = frozenset(
 _SHORT_LENGTHS: Final = frozenset(("pace", "split", "splits", "lap", "minutes", "minuten", "min"))
 _CALLED: Final = frozenset(
     (
-        *("no", "nr", "id", "number", "nummer", "code", "num", "ref", "numero", "reference"),
+        *("n", "no", "nr", "id", "number", "nummer", "code", "num", "ref", "numero", "reference"),
         *("referencia", "sku", "ean", "gtin", "isbn", "imei", "serial", "sn", "key", "kennung"),
     )
 )
@@ -69,6 +69,10 @@ _ITEMS: Final = frozenset(
 )
 """Words of a title of numbers such as `1.10`, which are no decimals."""
 _ITEM: Final = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4})*\.?")
+_MEASURED: Final = re.compile(
+    r"([+-]?[0-9][0-9.,'\u2019\u00a0\u202f]*)\s*([^\W0-9_].{0,9}|[\u00b0%].{0,2})"
+)
+"""A number and its unit."""
 _CHOICES: Final = 12
 _WORD: Final = 40
 _ODD: Final = 10
@@ -176,12 +180,15 @@ def column_draft(name: str, title: str, cells: Sequence[Cell], lines: Sequence[i
     is_near = len(odd) <= max(1, len(filled) // _ODD) and 3 * len(odd) <= len(filled)
     if is_near and len(odd) <= min(_STRAYS, len(filled) // _STRAY_SHARE):
         strays = _strays(kind, filled, at, odd)
-        if kind == "integer" and len({*values}) == len(values) and _names_a_thing(title):
+        are_whole = kind == "integer" or all(text.isdigit() for text in values if text)
+        if are_whole and len({*values}) == len(values) and _names_a_thing(title):
             return made("code", "a number by which something is called, by its header", *strays)
         unsure, words = _notes_of(kind, title, filled, reads)
         return made("money" if "currency" in words else kind, *unsure, *strays, words=words)
     if is_near and kind != "boolean" and not _names_a_thing(title):
         return made("text", f"nearly {kind}, but for {_listed(filled, at, odd)}")
+    if (measured := _unit_behind(filled)) is not None:
+        return made("text", f"numbers with {measured!r}: an import reads them without it")
     distinct = {normalise(text): text for text in reversed(values) if text}
     are_words = "" not in distinct and all(len(text) <= _WORD for text in distinct.values())
     if are_words and len(distinct) <= _CHOICES and len(filled) >= 3 * len(distinct):
@@ -397,6 +404,13 @@ def _listed(cells: Sequence[Cell], lines: Sequence[int], places: Sequence[int]) 
     listed = (f"{readable(cells[n], _SHOWN)!r} in line {lines[n]}" for n in places[:_LISTED])
     more = f" and {len(places) - _LISTED:,} more" if len(places) > _LISTED else ""
     return ", ".join(listed) + more
+
+
+def _unit_behind(cells: Sequence[Cell]) -> str | None:
+    """What stands behind the number in each cell; None: not one thing, or no number."""
+    found = [_MEASURED.fullmatch(cell_text(cell).strip()) for cell in cells]
+    units = {each[2] if each and number_readings_of(each[1]) else None for each in found}
+    return units.pop() if len(units) == 1 else None
 
 
 def words_of(title: str) -> set[str]:

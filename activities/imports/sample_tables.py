@@ -15,6 +15,7 @@ from workflows.imports.header import (
     TableHeader,
     find_header,
     joined_titles,
+    title_cells,
     title_text,
 )
 from workflows.imports.row_classification import Sections, sorter_of
@@ -79,8 +80,10 @@ class SampleTable:
             if filled and (place >= len(titles) or not titles[place]):
                 count = f"{len(filled):,} filled cell{'' if len(filled) == 1 else 's'}"
                 first = f"{readable(cells[filled[0]], _SHOWN)!r} in line {self.rows[filled[0]][0]}"
+                above = [cells[place] for cells in self.header.rows if place < len(cells)]
+                what = "no text as its title" if any(map(is_filled, above)) else "no title"
                 yield (
-                    f"column {column_letters(place)} has no title and {count}, such as {first}: "
+                    f"column {column_letters(place)} has {what} and {count}, such as {first}: "
                     "give it a title to import it"
                 )
 
@@ -139,7 +142,7 @@ def _header_of(
             found = _found(top[first:], list(map(title_text, titles)), sheet, names_of)
             if found is not None and found.line > top[first][0]:
                 return found
-    titles = [title_text(cell) if is_filled(cell) else "" for cell in top[start][1]]
+    titles = [title_text(cell) if is_filled(cell) else "" for cell in title_cells(top[start][1])]
     return _found(top[start:], titles, sheet, names_of)
 
 
@@ -234,8 +237,9 @@ class Judged:
     """What an import makes of the rows of a sample, if one column is its key.
 
     Attributes:
-        data: Places of the rows that are data, but not of rows that an import lists as odd: those
-            that are like a total, or hold nothing but their key.
+        data: Places of the rows that are data, but not of rows that an import refuses or lists as
+            odd: those that are like a total, hold nothing but their key, or stand below the last
+            key.
         sections: The headings above each of them; empty texts if there are none.
         odd: How many rows an import lists as odd and takes, or refuses.
     """
@@ -297,6 +301,8 @@ def judged(table: SampleTable, place: int) -> Judged | None:
     lone = sorter.lone_keys(columns)
     odd = {*left, *(lone if 2 * len(lone) < len(every) else ())}
     odd.update(n for n, cells in enumerate(every) if _is_total(columns[place][n], cells))
+    last = max((n for n in range(len(every)) if n not in keyless), default=-1)
+    odd.update(range(last + 1, len(every)))
     data = [n for n in range(len(every)) if n not in odd]
     return Judged(data, [paths[n] for n in data], len(odd) - len(left))
 

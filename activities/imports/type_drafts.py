@@ -43,8 +43,9 @@ _NOTE: Final = 1_000
 _LISTED: Final = 3
 _NAMING: Final = frozenset({"code", "integer", "email"})
 """Kinds of a field that may be a key by itself."""
-_BESIDE: Final = frozenset({"date", "choice", "country"})
+_BESIDE: Final = frozenset({"date", "choice", "country", "text"})
 """Kinds of a field that may be a part of a key."""
+_TOGETHER: Final = "unique together in the sample; is it always?"
 _CANDIDATES: Final = 8
 """Columns that are tried as keys."""
 _WORD: Final = 40
@@ -191,6 +192,10 @@ class _Key:
     is_numbered: bool = False
 
 
+_Tried = tuple[ColumnDraft, Judged, list[ColumnDraft]]
+"""A column as the key, the rows that are data then, and all columns judged by them."""
+
+
 def _columns_of(table: SampleTable, data: Sequence[int]) -> list[ColumnDraft]:
     """The columns of a sample, judged by some of its rows."""
     titles = table.titles
@@ -208,7 +213,7 @@ def _columns_of(table: SampleTable, data: Sequence[int]) -> list[ColumnDraft]:
 def _key_of(table: SampleTable) -> _Key:
     """The key that the sample shows, given the rows that an import with it would take as data."""
     known: dict[tuple[int, ...], list[ColumnDraft]] = {}
-    tried: list[tuple[ColumnDraft, Judged, list[ColumnDraft]]] = []
+    tried: list[_Tried] = []
     for name, place in _candidates(table):
         found = judged(table, place)
         if found is None or not found.data:
@@ -219,10 +224,10 @@ def _key_of(table: SampleTable) -> _Key:
         own = next(each for each in columns if each.name == name)
         if own.kind in _NAMING:
             tried.append((own, found, columns))
-    # What names a thing comes before a number that just happens to be unique.
-    tried.sort(
-        key=lambda each: (each[1].odd, each[0].kind == "integer" and not each[0].names_a_thing)
-    )
+    tried.sort(key=lambda each: each[1].odd)
+    # A number that is unique may just count something: what names a row comes first.
+    measures = [each for each in tried if _is_measure(each[0])]
+    tried = [each for each in tried if not _is_measure(each[0])]
     unique = [each for each in tried if each[0].is_unique]
     if unique:
         own, found, columns = unique[0]
@@ -232,7 +237,7 @@ def _key_of(table: SampleTable) -> _Key:
             return _Key([own.name], columns, len(found.data), unsure)
         headings = f"the headings above rows; {own.name} is unique without them"
         return _Key([own.name], columns, len(found.data), unsure, True, headings)
-    for own, found, columns in tried:
+    for own, found, columns in (*tried, *measures):
         pairs = {*zip(own.texts, found.sections, strict=True)}
         if own.is_filled and found.are_grouped and len(pairs) == len(found.data):
             headings = f"the headings above rows; {own.name} repeats without them"
@@ -241,7 +246,7 @@ def _key_of(table: SampleTable) -> _Key:
         if own.is_nearly_unique:
             unsure = "unique but for a few rows of the sample, which would be rejected"
             return _Key([own.name], columns, len(found.data), unsure)
-    return _key_of_several(table, tried)
+    return _key_of_several(table, tried, measures)
 
 
 def _candidates(table: SampleTable) -> list[tuple[str, int]]:
@@ -259,9 +264,9 @@ def _candidates(table: SampleTable) -> list[tuple[str, int]]:
 
 
 def _key_of_several(
-    table: SampleTable, tried: Sequence[tuple[ColumnDraft, Judged, list[ColumnDraft]]]
+    table: SampleTable, tried: Sequence[_Tried], measures: Sequence[_Tried]
 ) -> _Key:
-    """A key of two columns, or of one whose rows are numbered."""
+    """A key of two columns, of a number, or of a column whose rows are numbered."""
     based = next((each for each in tried if each[0].is_filled), None)
     if based is not None:
         _, found, columns = based
@@ -274,13 +279,15 @@ def _key_of_several(
         data = found.data if found is not None else ()
         columns = _columns_of(table, data or range(len(table.rows)))
     rows = len(columns[0].texts) if columns else len(table.rows)
-    for kinds in (_NAMING | {"date"}, _NAMING | _BESIDE):
-        keyed = [each for each in columns if each.kind in kinds and each.is_filled]
-        for first, second in combinations(keyed[:_CANDIDATES], 2):
-            pairs = {*zip(first.texts, second.texts, strict=True)}
-            if len(pairs) == rows:
-                unsure = "unique together in the sample; is it always?"
-                return _Key([first.name, second.name], columns, rows, unsure)
+    first = columns[0] if columns else None
+    if first is not None and first.kind == "text" and first.is_unique and _are_names(first):
+        return _Key([first.name], columns, rows, "unique in the sample; is it always?")
+    if (pair := _pair_of(columns)) is not None:
+        return _Key(pair, columns, rows, _TOGETHER)
+    for own, judgement, others in measures:
+        if own.is_nearly_unique:
+            unsure = None if own.is_unique else "unique but for a few rows, which would be rejected"
+            return _Key([own.name], others, len(judgement.data), unsure)
     # A column of that name holds the numbers.
     columns = [each for each in columns if squash(each.title) != "sequence"]
     if not columns:
@@ -295,6 +302,34 @@ def _key_of_several(
         ]
     unsure = "no column or pair of columns is unique and filled: choose what makes a row the same"
     return _Key([first.name], columns, rows, unsure, is_numbered=True)
+
+
+def _pair_of(columns: Sequence[ColumnDraft]) -> Sequence[str] | None:
+    """Two columns that are unique together; None: there are none."""
+    for kinds in (_NAMING | {"date"}, _NAMING | _BESIDE):
+        keyed = [each for each in columns if each.kind in kinds and _is_part(each)]
+        for first, second in combinations(keyed[:_CANDIDATES], 2):
+            if len({*zip(first.texts, second.texts, strict=True)}) == len(first.texts):
+                return [first.name, second.name]
+    return None
+
+
+def _is_part(column: ColumnDraft) -> bool:
+    """Whether a column may be a part of a key: it holds names, and no unique numbers."""
+    is_count = column.kind == "integer" and column.is_nearly_unique
+    return column.is_filled and _are_names(column) and not is_count
+
+
+def _is_measure(column: ColumnDraft) -> bool:
+    """Whether a column of unique values may count something, and name nothing."""
+    return column.kind == "integer" and not column.names_a_thing
+
+
+def _are_names(column: ColumnDraft) -> bool:
+    """Whether a column may name things: its texts are short, and of a free text most are words."""
+    words = sum(1 for text in column.texts if any(map(str.isalpha, text)))
+    is_word = column.kind != "text" or 2 * words > len(column.texts)
+    return is_word and all(len(text) <= _WORD for text in column.texts)
 
 
 def _lines(name: str, sample: Path, columns: Sequence[ColumnDraft], key: _Key) -> Iterator[str]:

@@ -110,6 +110,32 @@ OPEN = "day:  # day or month first, as in 03/04/2025? Imports need date_order=dm
             id="a column without a title",
         ),
         pytest.param(
+            "Depot,Month,Plan,Actual\n4000,Jan,10,11\n4000,Feb,12,13\n4010,Jan,14,15\n"
+            "4010,Feb,16,17\n,,52,56\n",
+            ["key: [depot, month]  # unique together", "1 total was left out (line 6)"],
+            id="a key of two columns before numbers",
+        ),
+        pytest.param(
+            "Region,Product,2024,2025\nN,Bar,1,2\nN,Rod,3,4\nS,Bar,5,6\nTotal,,9,12\n",
+            ["key: [region, product]", 'aliases: ["2025"]', "1 total was left out (line 5)"],
+            id="years as titles",
+        ),
+        pytest.param(
+            "Rank,Bib,Name\n1.,101,Ann B\n2.,102,Ben C\nDNF,103,Cem D\n",
+            ["key: [bib]", "rank:  # nearly integer, but for 'DNF' in line 4"],
+            id="places of a race",
+        ),
+        pytest.param(
+            "No,Part,Net\n1,Bar,7.5\n2,Rod,9.5\n,Total net,17\n,VAT 20 %,3.4\n,To pay,20.4\n",
+            ["from 2 rows", "key: [no]", "line 5 would be rejected: No is missing"],
+            id="sums below the last row",
+        ),
+        pytest.param(
+            "Count,Name,EAN\n1,Bar one,4006381333931\n3,Rod two,4006381333948\n",
+            ["key: [ean]", "ean:  # a number by which something is called"],
+            id="numbers of 13 digits",
+        ),
+        pytest.param(
             "no,amount,rate\n1,1.500,2\n2,2.250,3\n",
             [
                 "amount:  # a thousand times as much, as in 1.500? Imports need decimal=. or ,",
@@ -232,7 +258,11 @@ async def _checked(made: str, file: Path) -> Checked:
             id="percentages",
         ),
         pytest.param(["1h 10min", "45 min", "26:30:00"], "duration", id="lengths of time"),
-        pytest.param(["45 m", "30 m", "12 m"], "text", id="metres"),
+        pytest.param(
+            ["45 m", "30 m", "12,5 m"],
+            "text  # numbers with 'm': an import reads them without it",
+            id="metres",
+        ),
         pytest.param(
             ["07:15:20", "16:30:05"], "time  # a time of day, or a duration?", id="clocks"
         ),
@@ -289,9 +319,9 @@ def test_the_title_decides_what_cells_leave_open(
 
 
 TIMES = [
-    ["Name", "Time", "", "Length", "Share", "Group"],
+    ["Name", "Time", "", "Length", "Share", "Group", 2025],
     ["", "from", "to", "", "", ""],
-    ["a 1", datetime(2026, 2, 3, 7, 30), datetime(2026, 2, 3, 16), 0.3125, 0.9, "North"],
+    ["a 1", datetime(2026, 2, 3, 7, 30), datetime(2026, 2, 3, 16), 0.3125, 0.9, "North", 1],
     ["b 2", datetime(2026, 2, 4, 7, 30), datetime(2026, 2, 4, 16), 1.5, 0.55, ""],
     ["c 3", datetime(2026, 2, 5, 7, 30), datetime(2026, 2, 5, 16), 0.25, 0.1, "South"],
 ]
@@ -321,10 +351,16 @@ async def test_a_workbook_shows_times_lengths_shares_and_merged_titles(tmp_path:
         "length": "duration",
         "share": "decimal",
         "group": "code",
-        "sequence": "sequence",
+        "column_2025": "integer",
     }, made
     assert "# the draft is of the sheet 'Times', and not of 'Notes'" in made
     assert (await _checked(made, file)).rejected == []
+
+
+async def test_a_day_as_a_title_is_told(tmp_path: Path) -> None:
+    rows = [["No", "Name", datetime(2025, 1, 1)], ["A1", "Bar", 5], ["A2", "Rod", 6]]
+    made = draft("plan", workbook(tmp_path / "plan.xlsx", {"Plan": rows}))
+    assert "# column C has no text as its title and 2 filled cells, such as '5' in line 2" in made
 
 
 HEADERS = (

@@ -180,8 +180,8 @@ class Findings:
             yield f"{what} left out ({_lines(self.left[why], count)})."
         if self.headings:
             count = len(self.headings)
-            what = _taken(count, "a key that heads the rows below it")
-            yield f"{what} ({_lines(self.headings, count)})."
+            what = "1 row with a key heads" if count == 1 else f"{count:,} rows with a key head"
+            yield f"{what} the rows below ({_lines(self.headings, count)})."
         if self.odd:
             what = _taken(len(self.odd), "a doubtful key")
             yield f"{what} ({_lines(self.odd, len(self.odd))})."

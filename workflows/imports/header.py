@@ -379,7 +379,9 @@ def _closest(
     top: Sequence[tuple[int, Sequence[Cell]]], spec: TableSpec, names: Mapping[str, str]
 ) -> tuple[int, TableHeader] | None:
     """The first of the rows that name most fields, and how many; None: there is no row."""
-    found = [len(match_header(line, _texts(cells), spec, names).positions) for line, cells in top]
+    found = [
+        len(match_header(line, title_cells(cells), spec, names).positions) for line, cells in top
+    ]
     if not found:
         return None
     most = max(found)
@@ -434,7 +436,7 @@ def _readings(
 ) -> Iterable[tuple[TableHeader, int]]:
     """A row as a header, alone and with the one below it; and how many rows each takes."""
     line, cells = top[index]
-    alone = match_header(line, _texts(cells), spec, names)
+    alone = match_header(line, title_cells(cells), spec, names)
     yield replace(alone, rows=(cells,)), 1
     if index + 1 == len(top) or top[index + 1][0] != line + 1:
         return
@@ -447,8 +449,12 @@ def _readings(
         yield replace(both, rows=(cells, below)), 2
 
 
-def _texts(cells: Sequence[Cell]) -> list[Cell]:
-    return [cell if isinstance(cell, str) else None for cell in cells]
+def title_cells(cells: Sequence[Cell]) -> list[Cell]:
+    """Cells that may be titles, as texts: a whole number may be a year."""
+    return [
+        cell if isinstance(cell, str) else title_text(cell) if type(cell) is int else None
+        for cell in cells
+    ]
 
 
 def _may_be_second(cells: Sequence[Cell]) -> bool:
