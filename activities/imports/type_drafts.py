@@ -74,7 +74,8 @@ def draft(name: str, sample: Path) -> str:
     if len(columns) >= MOST_FIELDS - 1:
         # Two more fields may hold the headings above rows, and number them.
         gone = [each for each in columns[MOST_FIELDS - 2 :] if each.name not in key.names]
-        columns = [each for each in columns if each not in gone]
+        names = {each.name for each in gone}
+        columns = [each for each in columns if each.name not in names]
         notes.append(
             f"a type has {MOST_FIELDS} fields at most, and these columns are none: "
             + ", ".join(map(repr, (each.title for each in gone)))
