@@ -225,6 +225,8 @@ def _key_of(table: SampleTable) -> _Key:
         own = next(each for each in columns if each.name == name)
         if own.kind in _NAMING:
             tried.append((own, found, columns))
+            if own.is_unique and not found.odd and not _is_measure(own):
+                break
     tried.sort(key=lambda each: each[1].odd)
     # A number that is unique may just count something: what names a row comes first.
     measures = [each for each in tried if _is_measure(each[0])]
@@ -232,7 +234,9 @@ def _key_of(table: SampleTable) -> _Key:
     unique = [each for each in tried if each[0].is_unique]
     if unique:
         own, found, columns = unique[0]
-        also = ", ".join(each.name for each, _, _ in unique[1:4])
+        others = (each for each in columns if each.is_unique and each.name != own.name)
+        naming = [each.name for each in others if each.kind in _NAMING and not _is_measure(each)]
+        also = ", ".join(naming[:_LISTED])
         unsure = f"unique and filled as well: {also}" if also else None
         if not found.are_grouped:
             return _Key([own.name], columns, len(found.data), unsure)
