@@ -91,6 +91,7 @@ class Findings:
         counts: All rows that were left out, by reason.
         odd: Lines, with the key, of rows with a doubtful key: like a total or a footer.
         lone: Lines of rows that hold nothing but their key.
+        headings: Lines of rows that are headings of the rows below them as well.
         judged: Rows that were looked at.
         unused_rows: Rows that hold something in columns only that are not used.
         filled_down: Cells filled from the merged cell above, by title.
@@ -113,6 +114,7 @@ class Findings:
     counts: Counter[Left] = field(default_factory=Counter[Left])
     odd: list[str] = field(default_factory=list[str])
     lone: list[str] = field(default_factory=list[str])
+    headings: list[str] = field(default_factory=list[str])
     judged: int = 0
     unused_rows: int = 0
     filled_down: Counter[str] = field(default_factory=Counter[str])
@@ -176,6 +178,10 @@ class Findings:
         for why, count in self.counts.items():
             what = f"1 {_ONE[why]} was" if count == 1 else f"{count:,} {why.value} were"
             yield f"{what} left out ({_lines(self.left[why], count)})."
+        if self.headings:
+            count = len(self.headings)
+            what = "1 row with a key heads" if count == 1 else f"{count:,} rows with a key head"
+            yield f"{what} the rows below ({_lines(self.headings, count)})."
         if self.odd:
             what = _taken(len(self.odd), "a doubtful key")
             yield f"{what} ({_lines(self.odd, len(self.odd))})."

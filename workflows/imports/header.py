@@ -1,7 +1,7 @@
 """The header of a table: where it is, and what each of its columns means."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import IntEnum
@@ -380,7 +380,9 @@ def _closest(
     top: Sequence[tuple[int, Sequence[Cell]]], spec: TableSpec, names: Mapping[str, str]
 ) -> tuple[int, TableHeader] | None:
     """The first of the rows that name most fields, and how many; None: there is no row."""
-    found = [len(match_header(line, _texts(cells), spec, names).positions) for line, cells in top]
+    found = [
+        len(match_header(line, title_cells(cells), spec, names).positions) for line, cells in top
+    ]
     if not found:
         return None
     most = max(found)
@@ -435,34 +437,43 @@ def _readings(
 ) -> Iterable[tuple[TableHeader, int]]:
     """A row as a header, alone and with the one below it; and how many rows each takes."""
     line, cells = top[index]
-    alone = match_header(line, _texts(cells), spec, names)
+    alone = match_header(line, title_cells(cells), spec, names)
     yield replace(alone, rows=(cells,)), 1
     if index + 1 == len(top) or top[index + 1][0] != line + 1:
         return
     below_line, below = top[index + 1]
     if not _may_be_second(below):
         return
-    joined = _joined(cells, below, spec, names)
+    joined = joined_titles(cells, below, lambda title: _meaning(title, spec, names) is not None)
     both = match_header(below_line, joined, spec, names)
     if _holds_no_data(both, cells, below, spec):
         yield replace(both, rows=(cells, below)), 2
 
 
-def _texts(cells: Sequence[Cell]) -> list[Cell]:
-    return [cell if isinstance(cell, str) else None for cell in cells]
+def title_cells(cells: Sequence[Cell]) -> list[Cell]:
+    """Cells that may be titles, as texts: a whole number may be a year."""
+    return [
+        cell if isinstance(cell, str) else title_text(cell) if type(cell) is int else None
+        for cell in cells
+    ]
 
 
 def _may_be_second(cells: Sequence[Cell]) -> bool:
     return all(isinstance(cell, str | None) for cell in cells)
 
 
-def _joined(
+def joined_titles(
     upper: Sequence[Cell],
     lower: Sequence[Cell],
-    spec: TableSpec,
-    names: Mapping[str, str],
+    is_known: Callable[[str], bool] = lambda title: True,
 ) -> list[Cell]:
-    """Titles of two rows: both together, the lower or the upper one, whichever means a field."""
+    """Titles of two rows: both together, the lower or the upper one, whichever means a field.
+
+    Args:
+        upper: Cells of the first row.
+        lower: Cells of the second row.
+        is_known: Whether a title means a field.
+    """
     width = max(len(upper), len(lower))
     titles: list[Cell] = []
     group = ""
@@ -474,8 +485,7 @@ def _joined(
         unit = bool(below) and is_unit_cell(below)
         both = f"{group} ({below.strip('()[]')})" if unit else f"{group} {below}".strip()
         choices = [both] if unit and above else [both, below, above]
-        meaning = (each for each in choices if each and _meaning(each, spec, names) is not None)
-        titles.append(next(meaning, both or None))
+        titles.append(next((each for each in choices if each and is_known(each)), both or None))
     return titles
 
 

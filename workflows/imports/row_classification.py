@@ -200,12 +200,16 @@ class _Heading(NamedTuple):
     """How it is numbered: `0.0` for `1.2`; '': it has no number."""
     code: str
     """Its number; '': rows cannot continue it."""
-    is_row: bool = False
-    """It has a key, so that it may be a row that lacks its figures."""
+    line: int = 0
+    """Line of a heading that has a key, so that it may be a row that lacks its figures; 0: it has
+    none."""
 
 
 class Sections:
     """Follows the headings of one table, part by part, in order.
+
+    Attributes:
+        lines: Lines of rows with a key that begin a section.
 
     Args:
         spec: The table.
@@ -214,6 +218,7 @@ class Sections:
     """
 
     def __init__(self, spec: TableSpec, header: TableHeader, sheet: str = "") -> None:
+        self.lines: list[int] = []
         self._sheet = sheet
         self._key = spec.item(header.positions)
         self._figures = figures_of(spec, header)
@@ -246,7 +251,7 @@ class Sections:
             aside: Rows that are skipped.
         """
         paths = [""] * len(rows)
-        for i, (_, cells) in enumerate(rows):
+        for i, (line, cells) in enumerate(rows):
             if i in keyless:
                 texts = [cell for place, cell in enumerate(cells) if self._counts(place, cell)]
                 if i in aside and len(texts) == 1 and isinstance(texts[0], str):
@@ -262,7 +267,7 @@ class Sections:
             else:
                 title = values[self._title][i] if self._title else None
                 text = "" if title is None or isinstance(title, Flaw) else str(title)
-                heading = _Heading(f"{code} {text}".strip(), _shape(code), code, is_row=True)
+                heading = _Heading(f"{code} {text}".strip(), _shape(code), code, line)
                 self._next.append(heading)
         return paths
 
@@ -283,11 +288,12 @@ class Sections:
     def _settle(self, code: str) -> None:
         """Begin the sections above the next row, given its code."""
         for heading in self._next:
-            if not heading.is_row:
+            if not heading.line:
                 self._begin(heading)
             elif heading.shape in self._numbered or _begins_below(code, heading):
                 self._numbered.add(heading.shape)
                 self._begin(heading)
+                self.lines.append(heading.line)
             else:
                 self._rows_since = True
         self._next.clear()

@@ -456,6 +456,9 @@ class RowValidator:
         aside |= self._left_out(rows, columns, values, keyless, aside)
         if self._sections is not None:
             values[SECTION] = self._sections.paths(rows, values, keyless, aside)
+            sheet = self._place.sheet
+            self._findings.headings.extend(place_of(sheet, n) for n in self._sections.lines)
+            self._sections.lines.clear()
         if self._spec.period is not None:
             title = self.title(self._spec.period[0])
             wrong = broken_period(self._spec.period, values, title)

@@ -335,7 +335,11 @@ class RowSorter:
         texts = [str(cell) for cell in cells if is_text(cell)] if self._is_list else []
         if len(texts) == 1 and is_totals_word(texts[0].partition(":")[0]):
             return Left.TOTAL
-        may_be_sums = self._since_total >= _LEAST_SUMMED and not texts
+        rows = self._since_total
+        if any(isinstance(cell, str) and likeness_of(cell) is Alike.SURE for cell in cells):
+            # A total of subtotals follows the last of them, and says what it is.
+            rows = self._rows
+        may_be_sums = rows >= _LEAST_SUMMED and not texts
         if may_be_sums and self._are_sums(i, cells, values):
             return Left.TOTAL
         if self._filled(cells) > 1 or self._numbers_of(i, cells, values):
