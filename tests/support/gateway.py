@@ -160,6 +160,7 @@ def build_app(
     settings = GatewaySettings(tokens=TOKENS, **of_gateway)
     environment = {
         "DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs"),
+        "DOCFLOW_SCRATCH": str(resources.scratch),
         **changes.get("environment", {}),
     }
     context = Context(environment, client, resources)
@@ -172,6 +173,7 @@ def build_app(
         Tokens(settings.tokens, SqlApiTokens(resources.database)),
         settings,
         shared=kept_services(context),
+        environment=environment,
         stopping=stopping,
     )
     return app, parts[SPREADSHEETS.name].service
