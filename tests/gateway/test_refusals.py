@@ -327,8 +327,11 @@ async def test_other_sites_are_closed_out_unless_named(stack: Stack) -> None:
         assert "access-control-allow-origin" not in answer.headers
     opened = stack.gateway(cors_origins=("https://club.example.org",))
     async with stack.browser("", app=opened) as script:
-        answer = await script.options("/api/imports", headers=asked)
-        assert answer.headers["access-control-allow-origin"] == "https://club.example.org"
+        for method in ("PUT", "PATCH"):
+            wanted = {**asked, "access-control-request-method": method}
+            answer = await script.options("/api/v1/uploads/x/columns", headers=wanted)
+            assert (answer.status_code, method) == (200, method), answer.text
+            assert answer.headers["access-control-allow-origin"] == "https://club.example.org"
         assert "access-control-allow-credentials" not in answer.headers
         other = {**asked, "origin": "https://evil.example.org"}
         refused = await script.options("/api/imports", headers=other)

@@ -9,7 +9,6 @@ from tests.support.gateway import (
     GOOD,
     HEADER,
     SENIOR,
-    STRANGE,
     Stack,
     import_in,
     sheet,
@@ -21,6 +20,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 UPLOADS = "/api/v1/uploads"
 FORM = {"import_type": "EVENT_PARTICIPANT", "context_id": str(EVENT)}
+# What is decided about these headers concerns no other test.
+STRANGE = ("First name", "Familiennahme?", "Email", "Category", "Length of the skis")
 ODD = (*GOOD, ("Una", "Diaz", "una@uploads.example.org", "Toddlers of una"))
 
 
@@ -42,13 +43,14 @@ async def test_the_whole_way(stack: Stack) -> None:
         listed = await una.get(f"{url}/columns")
         columns = {each["header"]: each for each in listed.json()["items"]}
         assert columns["First name"]["status"] == "AUTO_MATCHED"
-        assert columns["Shoe size"]["target"] is None
+        assert columns["Length of the skis"]["target"] is None
         refused = await una.post(f"{url}/confirm", json={"what": "columns"})
-        assert (refused.status_code, refused.json()["missing_fields"]) == (409, ["LAST_NAME"])
+        assert refused.status_code == 409, refused.text
+        assert refused.json()["missing_fields"] == ["LAST_NAME"]
         assert refused.json()["type"] == "urn:docflow:problem:still-open"
         decisions = [
-            {"id": columns["Shoe size"]["id"], "ignore": True},
-            {"id": columns["Nachnahme?"]["id"], "target": "LAST_NAME"},
+            {"id": columns["Length of the skis"]["id"], "ignore": True},
+            {"id": columns["Familiennahme?"]["id"], "target": "LAST_NAME"},
         ]
         seen = {"if-match": listed.headers["etag"]}
         decided = await una.patch(f"{url}/columns", json={"decisions": decisions}, headers=seen)
@@ -190,3 +192,23 @@ async def test_two_people_do_not_reassign_an_upload_at_once(stack: Stack) -> Non
         assert (await anna.patch(url, json=body, headers=seen)).status_code == 412
         assert (await anna.patch(url, json=body)).status_code == 200
         assert (await anna.get(url)).json()["assignee"] == "cleo"
+
+
+async def test_changes_have_an_entry_in_the_audit(stack: Stack) -> None:
+    async with stack.browser(token("udo")) as udo:
+        files = {"file": ("runners.csv", sheet(HEADER, *GOOD))}
+        made = (await udo.post(UPLOADS, data=FORM, files=files)).json()
+        url = f"{UPLOADS}/{made['uuid']}"
+        await until(udo, made["uuid"], "COLUMN_MAPPING")
+        await udo.patch(url, json={"assignee": {"to": "ben"}})
+        run = f"/api/v1/runs/{made['id']}"
+        cancelled = await udo.post(f"{run}/cancel", json={"reason": "wrong file"})
+        assert cancelled.status_code == 200, cancelled.text
+        assert (await udo.get(url)).json()["state"] == "CANCELLED"
+    async with stack.browser(token("alma", 1, "admin")) as admin:
+        found = (await admin.get("/api/v1/audit", params={"who": "udo"})).json()["items"]
+    assert [(each["action"], each["object"], each["reason"]) for each in found] == [
+        ("answerRun", made["id"], "wrong file"),
+        ("changeUpload", made["uuid"], None),
+        ("createUpload", made["uuid"], None),
+    ]
