@@ -28,6 +28,7 @@ from sqlalchemy import (
     bindparam,
     func,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
@@ -119,6 +120,32 @@ class SqlSpreadsheetStatuses:
             rows = await connection.execute(paged(query, page, size))
             items = [_status(row) for row in rows]
         return Page(items, min(total, most_counted), has_more=total > most_counted)
+
+    async def newest(
+        self,
+        organisations: Collection[int],
+        wanted: ImportFilter,
+        *,
+        behind: tuple[datetime, str] | None = None,
+        limit: int = 50,
+    ) -> Sequence[SpreadsheetRow]:
+        """Imports of these organisations, the newest first.
+
+        Args:
+            organisations: Whose.
+            wanted: Which of them; their order does not count.
+            behind: Creation and uuid of the last one of the page before; None: the first page.
+            limit: At most so many.
+        """
+        conditions = _conditions(organisations, wanted)
+        if behind is not None:
+            imports = spreadsheet_imports.c
+            last = select(imports.id).where(imports.uuid == behind[1]).scalar_subquery()
+            key = tuple_(imports.created_at, imports.id)
+            conditions.append(key < tuple_(bindparam("at", behind[0]), last))
+        query = select(*_status_columns()).where(*conditions).order_by(*_NEWEST).limit(limit)
+        async with self._database.reading() as connection:
+            return [_status(row) for row in await connection.execute(query)]
 
     async def undo(self, uuid: str) -> UndoView | None:
         """Progress of an undo; None: none has begun."""

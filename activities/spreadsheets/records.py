@@ -8,11 +8,10 @@ from typing import Annotated, Final, Generic, Self, TypeVar
 
 from pydantic import Field, PlainSerializer, SerializationInfo, computed_field
 
-from workflows.shared.contracts import BlobRef, Record, not_served, served, served_as
+from workflows.shared.contracts import BlobRef, PlainRecord, not_served, served
 from workflows.spreadsheets.decisions import record_title
 from workflows.spreadsheets.mappings import (
     Alternative,
-    Candidate,
     CellMapping,
     ColumnMapping,
     DecisionRecord,
@@ -88,14 +87,8 @@ _Status = Annotated[
 ]
 
 
-class AlternativeView(Alternative):
-    """Something a column or a value might mean as well."""
-
-    model_config = served_as(why="reason")
-
-
 _Alternatives = Annotated[
-    tuple[AlternativeView, ...],
+    tuple[Alternative, ...],
     served("What it may mean as well, the likeliest first; at most 3", []),
 ]
 
@@ -103,47 +96,23 @@ _Alternatives = Annotated[
 class CellView(CellMapping):
     """One distinct value of one field, and what it means."""
 
-    model_config = served_as(
-        field="targetField",
-        value="sourceValue",
-        target_id="targetEntityId",
-        confidence="confidenceScore",
-        rows="rowCount",
-    )
-
     status: _Status
     alternatives: _Alternatives = ()  # pyright: ignore[reportIncompatibleVariableOverride]
-
-
-class OpenValueView(OpenValue):
-    """A value without a decision so far."""
-
-    model_config = served_as(field="targetField", value="sourceValue", rows="rowCount")
-
-
-class CandidateView(Candidate):
-    """Something that a value may mean."""
-
-    model_config = served_as(name="displayName")
 
 
 class DecisionView(DecisionRecord):
     """Who decided what, and what else there was to choose from."""
 
-    model_config = served_as()
-
     alternatives: _Alternatives = ()  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
-class LearntColumn(Record):
+class LearntColumn(PlainRecord):
     """What people decided about a header."""
 
     organisation_id: Annotated[int, served("Organisation that remembers it", 1)]
     import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
     header: Annotated[str, served("The header, as it stands in files", "Alterskl.")]
-    target: Annotated[
-        str | None, served("The field; null: the column is ignored", "CLUB", "targetField")
-    ]
+    target: Annotated[str | None, served("The field; null: the column is ignored", "CLUB")]
     decided_by: Annotated[
         str | None,
         served("Who decided it last; null: an older release did not note it", "anna@example.org"),
@@ -151,7 +120,7 @@ class LearntColumn(Record):
     decided_at: Annotated[datetime, served("When it was decided last", "2026-01-03T10:02:00Z")]
 
 
-class LearntEdit(Record):
+class LearntEdit(PlainRecord):
     """A change of whole columns that reviews suggest; `key` names it when it is to be forgotten."""
 
     organisation_id: Annotated[int, served("Organisation that remembers it", 1)]
@@ -186,14 +155,14 @@ class LearntEdit(Record):
         return described(self.operation, self.headers)[1]
 
 
-class LearntValue(Record):
+class LearntValue(PlainRecord):
     """What people decided about a value; without a row it is left empty."""
 
     organisation_id: Annotated[int, served("Organisation that remembers it", 1)]
     import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
-    field: Annotated[str, served("Its field", "EVENT_CATEGORY_NAME", "targetField")]
-    value: Annotated[str, served("The value, as it stands in files", "Oldies", "sourceValue")]
-    target_id: Annotated[int | None, served("Row that is meant; null: none", 43, "targetEntityId")]
+    field: Annotated[str, served("Its field", "EVENT_CATEGORY_NAME")]
+    value: Annotated[str, served("The value, as it stands in files", "Oldies")]
+    target_id: Annotated[int | None, served("Row that is meant; null: none", 43)]
     target_name: Annotated[
         str | None, served("Name of the row that is meant; null: none", "Masters (40+)")
     ]
@@ -204,22 +173,18 @@ class LearntValue(Record):
     decided_at: Annotated[datetime, served("When it was decided last", "2026-01-03T10:02:00Z")]
 
 
-class ColumnView(Record):
+class ColumnView(PlainRecord):
     """One column, and what it means."""
 
     id: Annotated[int, served("Number of it, as answers and requests name it", 4)]
-    index: Annotated[int, served("Place in the rows of the file, from 0", 3, "columnIndex")]
-    header: Annotated[
-        str, served("The header, as it stands in the file", "Alterskl.", "sourceHeader")
-    ]
+    index: Annotated[int, served("Place in the rows of the file, from 0", 3)]
+    header: Annotated[str, served("The header, as it stands in the file", "Alterskl.")]
     target: Annotated[
         str | None,
-        served("Field of the import type; null: none", "EVENT_CATEGORY_NAME", "targetField"),
+        served("Field of the import type; null: none", "EVENT_CATEGORY_NAME"),
     ]
     status: _Status
-    confidence: Annotated[
-        float, served("How sure the match is, from 0 to 1", 0.95, "confidenceScore")
-    ]
+    confidence: Annotated[float, served("How sure the match is, from 0 to 1", 0.95)]
     alternatives: _Alternatives
     samples: Annotated[
         Sequence[str],
@@ -227,7 +192,7 @@ class ColumnView(Record):
     ]
     why: Annotated[
         str,
-        served("Why, if the header does not show it; else empty", "left out before", "reason"),
+        served("Why, if the header does not show it; else empty", "left out before"),
     ] = ""
     blanks: Annotated[
         Sequence[str],
@@ -290,14 +255,15 @@ _LEAST: Final = timedelta(seconds=3)
 """Work that has just begun says nothing about its speed."""
 
 
-class SpreadsheetRow(Record):
+class SpreadsheetRow(PlainRecord):
     """The status of an import."""
 
-    uuid: Annotated[
-        str, served("UUID of the import", "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11", "identifier")
-    ]
+    uuid: Annotated[str, served("UUID of the import", "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11")]
     workflow_id: Annotated[
-        str, served("Id of its run", "spreadsheet/0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11")
+        str,
+        served(
+            "Its run: /api/v1/runs/{id}", "spreadsheet/0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11", "id"
+        ),
     ]
     organisation_id: Annotated[int, served("Organisation that it belongs to", 1)]
     import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
@@ -309,15 +275,13 @@ class SpreadsheetRow(Record):
         Mapping[str, str],
         served("What all rows of a declared type share", {"project_id": "P1"}),
     ] = Field(default_factory=dict[str, str])
-    filename: Annotated[
-        str, served("Name of the uploaded file", "registrations.xlsx", "originalFilename")
-    ]
+    filename: Annotated[str, served("Name of the uploaded file", "registrations.xlsx")]
     """Blank once the import was purged, like `by` and `assignee`."""
-    by: Annotated[str, served("Who uploaded it", "anna@example.org", "createdBy")]
+    by: Annotated[str, served("Who uploaded it", "anna@example.org")]
     auto_start: Annotated[bool, served("It stops only if a person is needed", False)]
     dry_run: Annotated[bool, served("Rows are checked and nothing is written", False)]
     fingerprint: Annotated[str | None, not_served()]
-    state: Annotated[SpreadsheetState, served("Where it stands", "COLUMN_MAPPING", "status")]
+    state: Annotated[SpreadsheetState, served("Where it stands", "COLUMN_MAPPING")]
     state_since: Annotated[datetime, served("Since when it has this state", "2026-01-03T10:00:01Z")]
     step: Annotated[str, served("What is being done now; empty: nothing", "process rows")]
     reason: Annotated[
@@ -333,18 +297,16 @@ class SpreadsheetRow(Record):
     ]
     version: Annotated[int, served("Of the mappings: the value of the ETag", 3)]
     revision: Annotated[int, served("Rises with every change: id of an event", 12)]
-    total: Annotated[
-        int | None, served("Rows of the file; null until they are counted", 150, "totalRows")
-    ]
+    total: Annotated[int | None, served("Rows of the file; null until they are counted", 150)]
     counts: Annotated[RowCounts, served("Outcome of the rows so far", {"created": 100})]
-    parked: Annotated[int, served("Rows that wait for the meaning of a value", 2, "parkedRows")]
+    parked: Annotated[int, served("Rows that wait for the meaning of a value", 2)]
     values_total: Annotated[int, served("Values that have to have a meaning", 4)]
     open_values: Annotated[int, served("Values without a meaning so far", 1)]
     layout: Annotated[Layout, not_served()]
     report: Annotated[BlobRef | None, not_served()]
     undo_state: Annotated[
         UndoState | None,
-        served("How far an undo has come; null: none was asked for", None, "undoStatus"),
+        served("How far an undo has come; null: none was asked for", None),
     ]
     created_at: Annotated[datetime, served("When it was uploaded", "2026-01-03T10:00:00Z")]
     updated_at: Annotated[datetime, served("When this changed last", "2026-01-03T10:00:01Z")]
@@ -359,13 +321,6 @@ class SpreadsheetRow(Record):
     """0: every row is processed for the first time; later: rows that had waited."""
     context_name: Annotated[
         str | None, served("Name of the event, period or race; in lists alone", "City Marathon")
-    ] = None
-    column_mappings: Annotated[
-        Sequence[ColumnView] | None, served("Its columns, if they were asked for; else null", None)
-    ] = None
-    cell_mappings: Annotated[
-        Sequence[CellView] | None,
-        served("Its first 200 values, if they were asked for; else null", None),
     ] = None
 
     @computed_field(description="Rows with an outcome", examples=[148])
@@ -439,18 +394,18 @@ class SpreadsheetRow(Record):
         return Pace(rate, round((self.total - done) / rate))
 
 
-class AnswerView(Record):
+class AnswerView(PlainRecord):
     """What has become of an answer."""
 
-    identifier: Annotated[str, served("UUID of the import", "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11")]
-    status: Annotated[SpreadsheetState, served("Where it stands", "COLUMN_MAPPING")]
+    uuid: Annotated[str, served("UUID of the import", "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11")]
+    state: Annotated[SpreadsheetState, served("Where it stands", "COLUMN_MAPPING")]
     version: Annotated[int, served("Of the mappings: the value of the ETag", 3)]
     missing_fields: Annotated[
         Sequence[str], served("Required fields without a column", ["LAST_NAME"])
     ]
     open_values: Annotated[int, served("Values without a meaning so far", 1)]
     first_open_values: Annotated[
-        Sequence[OpenValueView], served("The first values without a meaning; at most 50", [])
+        Sequence[OpenValue], served("The first values without a meaning; at most 50", [])
     ]
     left_out_columns: Annotated[
         Sequence[str], served("Headers of columns that fill no field", ["Shirt size"])
@@ -477,12 +432,10 @@ class AnswerView(Record):
     def of(cls, uuid: str, answer: MappingsAnswer) -> Self:
         """What has become of an answer to an import."""
         return cls(
-            identifier=uuid,
-            status=answer.state,
+            uuid=uuid,
+            state=answer.state,
             open_values=answer.cells.open,
-            first_open_values=[
-                OpenValueView.model_validate(each) for each in answer.cells.first_open
-            ],
+            first_open_values=answer.cells.first_open,
             hidden_rows=answer.hidden.rows,
             hidden_lines=answer.hidden.lines,
             hidden_sheet=answer.hidden.sheet,
@@ -490,16 +443,16 @@ class AnswerView(Record):
         )
 
 
-class QuestionGroup(Record):
+class QuestionGroup(PlainRecord):
     """Open questions about people, of one kind."""
 
     question: Annotated[str, served("Kind of the question", "BIRTHDATE")]
     reason: Annotated[str, served("Why it is asked, in words", "the birthdate differs")]
     count: Annotated[int, served("How many there are", 12)]
-    first_id: Annotated[int, served("Of one of the values: `forAll` with it answers all", 4)]
+    first_id: Annotated[int, served("Of one of the values: `for_all` with it answers all", 4)]
 
 
-class CellProblem(Record):
+class CellProblem(PlainRecord):
     """What is wrong with a row, or with one of its cells."""
 
     column: Annotated[str | None, served("Header, or name, of the column", "Email")]
@@ -509,17 +462,17 @@ class CellProblem(Record):
     reason: Annotated[str, served("What is wrong, in words", "is not a mail address")]
 
 
-class ResultCell(Record):
+class ResultCell(PlainRecord):
     """A cell that is not blank, of a column that fills a field."""
 
     column: Annotated[str, served("Header, as it stands in the file", "Vorname")]
-    field: Annotated[str, served("Field that the column fills", "FIRST_NAME", "targetField")]
+    field: Annotated[str, served("Field that the column fills", "FIRST_NAME")]
     title: Annotated[str, not_served()]
     """What people call the field."""
     value: Annotated[str, served("What stands in the cell", "Anna")]
 
 
-class RowCorrection(Record):
+class RowCorrection(PlainRecord):
     """A cell that was corrected in the review."""
 
     column: Annotated[str, served("Header of the column", "Date of birth")]
@@ -529,12 +482,10 @@ class RowCorrection(Record):
     at: Annotated[datetime, served("When", "2026-01-03T10:02:00Z")]
 
 
-class ResultRow(Record):
+class ResultRow(PlainRecord):
     """Outcome of a row."""
 
-    line: Annotated[
-        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
-    ]
+    line: Annotated[int, served("Line of the row, as a spreadsheet shows it, from 1", 17)]
     outcome: Annotated[Outcome, served("What became of the row", "ERROR")]
     message: Annotated[
         str | None, served("Why, in words; null: there is nothing to say", "Email is missing")
@@ -561,12 +512,10 @@ class ResultRow(Record):
         return self.line
 
 
-class Difference(Record):
+class Difference(PlainRecord):
     """What the import has changed in a row that was there; a dry run: would change."""
 
-    line: Annotated[
-        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
-    ]
+    line: Annotated[int, served("Line of the row, as a spreadsheet shows it, from 1", 17)]
     table: Annotated[str, served("Table of the row", "events")]
     column: Annotated[str, served("Its column", "first_name")]
     before: Annotated[str | None, served("Value that is there; null: none", "Anna")]
@@ -577,8 +526,6 @@ class Difference(Record):
 
 class SummaryView(RowCounts):
     """Rows per outcome."""
-
-    model_config = served_as()
 
     parked: Annotated[int, served("Rows that wait for the meaning of a value", 2)]
     differences: Annotated[
@@ -593,10 +540,10 @@ class SummaryView(RowCounts):
         return self.done + self.parked
 
 
-class UndoConflict(Record):
+class UndoConflict(PlainRecord):
     """A row that an undo left alone."""
 
-    line: Annotated[int, served("Line of the file that had written it", 17, "rowNumber")]
+    line: Annotated[int, served("Line of the file that had written it", 17)]
     table: Annotated[str, served("Table of the row", "events")]
     row_id: Annotated[str, not_served()]
     reason: Annotated[str, served("Why; follows the row", "was changed since")]
@@ -613,8 +560,6 @@ class UndoConflict(Record):
 class UndoPreview(UndoCounts):
     """What an undo would do now."""
 
-    model_config = served_as()
-
     conflicts: Annotated[
         Sequence[UndoConflict], served("The first of the rows that are left alone", [])
     ] = ()
@@ -623,7 +568,7 @@ class UndoPreview(UndoCounts):
 class UndoView(UndoPreview):
     """How far an undo has come."""
 
-    state: Annotated[UndoState, served("How far it has come", "RUNNING", "status")]
+    state: Annotated[UndoState, served("How far it has come", "RUNNING")]
     by: Annotated[str | None, served("Who asked for it", "anna@example.org")]
     requested_at: Annotated[
         datetime | None, served("When it was asked for", "2026-01-05T09:00:00Z")
@@ -633,18 +578,18 @@ class UndoView(UndoPreview):
     ]
 
 
-class AvailableContext(Record):
+class AvailableContext(PlainRecord):
     """An event, a membership period, a race or a custom list."""
 
     table: Annotated[
         str, served("`events`, `membership_periods`, `races` or `custom_lists`", "events")
     ]
-    id: Annotated[int, served("Value of `contextId`", 7)]
+    id: Annotated[int, served("Value of `context_id`", 7)]
     name: Annotated[str, served("As people see it", "City Marathon")]
     organisation_id: Annotated[int, served("Organisation that it belongs to", 1)]
 
 
-class FieldView(Record):
+class FieldView(PlainRecord):
     """A field of an import type, which a column may fill."""
 
     name: Annotated[str, served("Its name", "EVENT_CATEGORY_NAME")]
@@ -662,7 +607,7 @@ class FieldView(Record):
     """A file with a column for this other field can do without."""
 
 
-class ContextView(Record):
+class ContextView(PlainRecord):
     """What the rows of a type belong to."""
 
     table: Annotated[str, served("Its table", "events")]
@@ -670,7 +615,7 @@ class ContextView(Record):
     required: Annotated[bool, served("It has to be given", True)]
 
 
-class ImportTypeView(Record):
+class ImportTypeView(PlainRecord):
     """What can be imported."""
 
     name: Annotated[str, served("Its name", "EVENT_PARTICIPANT")]
@@ -685,12 +630,10 @@ class ImportTypeView(Record):
     fields: Annotated[Sequence[FieldView], served("Its fields", [])]
 
 
-class SkippedRowView(Record):
+class SkippedRowView(PlainRecord):
     """A row that is no person, or may be none."""
 
-    line: Annotated[
-        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
-    ]
+    line: Annotated[int, served("Line of the row, as a spreadsheet shows it, from 1", 17)]
     cells: Annotated[Sequence[str], served("Its cells, as a person sees them", ["Total", "12"])]
     reason: Annotated[str, served("Why, in words", "is a total")]
-    is_skipped: Annotated[bool, served("The row is not imported", True, "leftOut")]
+    is_skipped: Annotated[bool, served("The row is not imported", True)]

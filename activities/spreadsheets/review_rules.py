@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from pydantic import computed_field
 
 from workflows.shared.cells import Cell
-from workflows.shared.contracts import Problem, Record, served, served_as
+from workflows.shared.contracts import PlainRecord, Problem, served
 from workflows.spreadsheets.edits import Correction
 from workflows.spreadsheets.mappings import ColumnMapping, ReviewCounts
 from workflows.spreadsheets.reviews import Operation, ReviewEffect, ReviewExample, ReviewOperation
@@ -117,22 +117,20 @@ class StoredOperation:
     undone_by: int | None = None
 
 
-class ReviewColumn(Record):
+class ReviewColumn(PlainRecord):
     """A column of a review."""
 
-    id: Annotated[int, served("Number of the column", 3, "columnId")]
+    id: Annotated[int, served("Number of the column", 3)]
     header: Annotated[str, served("The header, as it stands in the file", "E-Mail")]
-    target: Annotated[
-        str | None, served("Field that the column fills; null: none", "EMAIL", "targetField")
-    ]
+    target: Annotated[str | None, served("Field that the column fills; null: none", "EMAIL")]
     title: Annotated[
         str | None, served("As people call the field; null: the column fills none", "Email")
     ] = None
-    problems: Annotated[int, served("Cells of the column with a problem", 3, "problemCount")] = 0
+    problems: Annotated[int, served("Cells of the column with a problem", 3)] = 0
     made: Annotated[bool, served("A change has made the column", False)] = False
 
 
-class ReviewOverview(Record):
+class ReviewOverview(PlainRecord):
     """A review as a whole."""
 
     version: Annotated[
@@ -146,25 +144,22 @@ class ReviewOverview(Record):
     check_failure: Annotated[
         str | None,
         served(
-            "Why all rows could not be checked at this version: POST …/retry checks them again; "
+            "Why all rows could not be checked at this version: retry its run to check them again; "
             "null: they are, or they are being checked",
             None,
         ),
     ] = None
-    rows: Annotated[int, served("Rows of the file", 150, "rowCount")]
-    wrong: Annotated[int, served("Rows with a problem", 3, "wrongRows")]
-    excluded: Annotated[int, served("Rows that a person has excluded", 1, "excludedRows")]
+    rows: Annotated[int, served("Rows of the file", 150)]
+    wrong: Annotated[int, served("Rows with a problem", 3)]
+    excluded: Annotated[int, served("Rows that a person has excluded", 1)]
     row_problems: Annotated[int, served("Problems of rows as a whole, as duplicates", 1)]
-    missing: Annotated[
-        Sequence[str], served("Required fields without a column", ["FIRST_NAME"], "missingFields")
-    ]
+    missing: Annotated[Sequence[str], served("Required fields without a column", ["FIRST_NAME"])]
     dry_run: Annotated[
         bool, served("Nothing is written unless it is imported from the review", False)
     ]
     columns: Annotated[Sequence[ReviewColumn], served("The columns, by place", [])]
 
     @computed_field(
-        alias="moreProblems",
         description="Only the first 200,000 problems are known: rows further down may have more",
         examples=[False],
     )
@@ -174,10 +169,10 @@ class ReviewOverview(Record):
         return self.row_problems + sum(each.problems for each in self.columns) >= PROBLEMS
 
 
-class ReviewCell(Record):
+class ReviewCell(PlainRecord):
     """A cell of a row."""
 
-    column: Annotated[int, served("Number of the column", 3, "columnId")]
+    column: Annotated[int, served("Number of the column", 3)]
     value: Annotated[
         str | None, served("What stands in the cell; null: nothing", "anna(at)example.org")
     ]
@@ -203,15 +198,11 @@ class ReviewCell(Record):
     ] = None
 
 
-class ReviewRow(Record):
+class ReviewRow(PlainRecord):
     """A row as it is now."""
 
-    line: Annotated[
-        int, served("Line of the row, as a spreadsheet shows it, from 1", 17, "rowNumber")
-    ]
-    excluded: Annotated[
-        str | None, served("Who left the row out; null: it is imported", None, "excludedBy")
-    ]
+    line: Annotated[int, served("Line of the row, as a spreadsheet shows it, from 1", 17)]
+    excluded: Annotated[str | None, served("Who left the row out; null: it is imported", None)]
     problems: Annotated[
         Sequence[str],
         served("What is wrong with the row as a whole, in words", ["same person as line 4"]),
@@ -219,13 +210,7 @@ class ReviewRow(Record):
     cells: Annotated[Sequence[ReviewCell], served("The cells, by place", [])]
 
 
-class ReviewExampleView(ReviewExample):
-    """A cell before and after a change."""
-
-    model_config = served_as(row="rowNumber", column="columnId")
-
-
-class ChangeEffect(Record):
+class ChangeEffect(PlainRecord):
     """What a change does, or would do."""
 
     version: Annotated[
@@ -237,11 +222,11 @@ class ChangeEffect(Record):
     problems_after: Annotated[int, served("Problems of the changed columns afterwards", 0)] = 0
     wrong_rows: Annotated[int, served("Rows with a problem", 3)]
     examples: Annotated[
-        Sequence[ReviewExampleView], served("Some of the changed cells; at most 5", [])
+        Sequence[ReviewExample], served("Some of the changed cells; at most 5", [])
     ] = ()
 
 
-class ChangeRecord(Record):
+class ChangeRecord(PlainRecord):
     """A change to the rows of a review, in words and as it can be requested."""
 
     operation: Annotated[

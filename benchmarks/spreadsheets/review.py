@@ -85,21 +85,24 @@ def _changes() -> Mapping[str, Mapping[str, Any]]:
 
 
 async def _is_checked(stack: SheetStack, uuid: str) -> bool:
-    answer = await stack.api.get(f"/api/imports/{uuid}/review")
-    return answer.status_code == 200 and answer.json()["isChecked"]
+    answer = await stack.api.get(f"/api/v1/uploads/{uuid}/review")
+    return answer.status_code == 200 and answer.json()["is_checked"]
 
 
 async def _wrong(stack: SheetStack, uuid: str) -> int:
-    answer = await stack.api.get(f"/api/imports/{uuid}/review")
-    return answer.raise_for_status().json()["wrongRows"]
+    answer = await stack.api.get(f"/api/v1/uploads/{uuid}/review")
+    return answer.raise_for_status().json()["wrong"]
 
 
 async def _page(stack: SheetStack, uuid: str, page: int) -> float:
     began = time.perf_counter()
-    answer = await stack.api.get(f"/api/imports/{uuid}/review/rows", params={"page": page})
+    answer = await stack.api.get(
+        f"/api/v1/uploads/{uuid}/review/rows", params={"cursor": 50 * page}
+    )
     seconds = time.perf_counter() - began
-    if len(answer.raise_for_status().json()) != 50:
-        raise Failed(f"page {page} holds {len(answer.json())} rows")
+    found = answer.raise_for_status().json()["items"]
+    if len(found) != 50:
+        raise Failed(f"page {page} holds {len(found)} rows")
     return seconds
 
 
@@ -108,9 +111,9 @@ async def _change(
 ) -> tuple[float, int, int]:
     """Seconds of a change, the rows with a problem afterwards, and its version."""
     began = time.perf_counter()
-    answer = await stack.api.post(f"/api/imports/{uuid}/review/operations", json=operation)
+    answer = await stack.api.post(f"/api/v1/uploads/{uuid}/review/changes", json=operation)
     seconds = time.perf_counter() - began
     made = answer.raise_for_status().json()
     # The next one is measured by itself.
     await until(lambda: _is_checked(stack, uuid))
-    return seconds, made["wrongRows"], made["version"]
+    return seconds, made["wrong_rows"], made["version"]

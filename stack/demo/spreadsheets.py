@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 
@@ -12,6 +12,7 @@ from workflows.imports.runs import Counts
 from workflows.shared.contracts import Contract
 from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
 
+UPLOADS: Final = "/api/v1/uploads"
 LOOK_SECONDS = 0.05
 """Between two looks at where the import stands."""
 SEEN_SECONDS = 0.4
@@ -52,12 +53,10 @@ class SpreadsheetPerson:
             ApiError: It is refused.
         """
         content = await asyncio.to_thread(file.read_bytes)
-        fields = {"importType": self._answers.import_type, "contextId": str(context_id)}
-        made = await self._ask(
-            "POST", "/api/imports", data=fields, files={"file": (file.name, content)}
-        )
-        self._path = f"/api/imports/{made['identifier']}"
-        return str(made["identifier"])
+        fields = {"import_type": self._answers.import_type, "context_id": str(context_id)}
+        made = await self._ask("POST", UPLOADS, data=fields, files={"file": (file.name, content)})
+        self._path = f"{UPLOADS}/{made['uuid']}"
+        return str(made["uuid"])
 
     async def bring_to_its_end(self) -> tuple[SpreadsheetState, Counts]:
         """Answer what is asked until it has ended; final state and outcomes of the rows.
@@ -70,13 +69,13 @@ class SpreadsheetPerson:
         await self._until({SpreadsheetState.CELL_MAPPING})
         await self._map_values()
         state = await self._until(FINAL)
-        summary = await self._ask("GET", f"{self._path}/results/summary")
+        summary = await self._ask("GET", f"{self._path}/summary")
         return state, _counts(summary)
 
     async def _until(self, states: frozenset[SpreadsheetState] | set[SpreadsheetState]) -> Any:
         while True:
             now = await self._ask("GET", self._path)
-            state = SpreadsheetState(now["status"])
+            state = SpreadsheetState(now["state"])
             self._show(state.lower().replace("_", " "))
             if state in states or state in FINAL:
                 return state
@@ -84,34 +83,34 @@ class SpreadsheetPerson:
 
     async def _map_columns(self) -> None:
         await asyncio.sleep(SEEN_SECONDS)
-        columns = await self._ask("GET", f"{self._path}/column-mappings")
+        columns = await self._ask("GET", f"{self._path}/columns")
         decisions = [
-            {"id": column["id"], "targetField": self._answers.columns[column["sourceHeader"]]}
-            for column in columns
+            {"id": column["id"], "target": self._answers.columns[column["header"]]}
+            for column in columns["items"]
             if column["status"] == "UNRESOLVED"
         ]
-        await self._ask("PUT", f"{self._path}/column-mappings", json=decisions)
-        await self._ask("POST", f"{self._path}/column-mappings/confirm")
+        await self._ask("PATCH", f"{self._path}/columns", json={"decisions": decisions})
+        await self._ask("POST", f"{self._path}/confirm", json={"what": "columns"})
 
     async def _map_values(self) -> None:
         await asyncio.sleep(SEEN_SECONDS)
-        values = await self._ask("GET", f"{self._path}/cell-mappings")
+        values = await self._ask("GET", f"{self._path}/values")
         decisions = [
-            {"id": value["id"], "targetEntityId": await self._candidate(value)}
-            for value in values
+            {"id": value["id"], "target_id": await self._candidate(value)}
+            for value in values["items"]
             if value["status"] == "UNRESOLVED"
         ]
-        await self._ask("PUT", f"{self._path}/cell-mappings", json=decisions)
-        await self._ask("POST", f"{self._path}/cell-mappings/confirm")
+        await self._ask("PATCH", f"{self._path}/values", json={"decisions": decisions})
+        await self._ask("POST", f"{self._path}/confirm", json={"what": "values"})
 
     async def _candidate(self, value: Mapping[str, Any]) -> int:
-        wanted = self._answers.values[value["sourceValue"]]
+        wanted = self._answers.values[value["value"]]
         candidates = await self._ask(
             "GET",
-            f"{self._path}/cell-mappings/candidates",
-            params={"targetField": value["targetField"], "query": wanted},
+            f"{self._path}/candidates",
+            params={"field": value["field"], "text": wanted},
         )
-        return next(found["id"] for found in candidates if found["displayName"] == wanted)
+        return next(each["id"] for each in candidates["items"] if each["name"] == wanted)
 
     async def _ask(self, method: str, path: str, **content: Any) -> Any:
         return await ask(self._api, method, path, **content)

@@ -28,7 +28,7 @@ async def test_killed_processes_lose_no_correction_and_repeat_none(tmp_path: Pat
         installation.person() as ada,
     ):
         worker, gateway = installation.workers[0], installation.gateways[0]
-        address = f"/api/imports/{await _in_review(installation, ada, tmp_path)}"
+        address = f"/api/v1/uploads/{await _in_review(installation, ada, tmp_path)}"
         hits: list[bool] = []
         for number, victims in enumerate(((worker,), (gateway,), (worker, gateway))):
             hits.append(await _change(installation, ada, address, TWICE_SHOWS, victims))
@@ -38,14 +38,14 @@ async def test_killed_processes_lose_no_correction_and_repeat_none(tmp_path: Pat
         assert hits[0] or hits[2]
         kinds = [each["operation"]["kind"] for each in await _operations(ada, address)]
         assert kinds == ["SET", "REPLACE"] * 3
-        confirmed = await ada.post(f"{address}/review/import")
+        confirmed = await ada.post(f"{address}/confirm", json={"what": "rows"})
         assert confirmed.status_code == 202, confirmed.text
 
         async def is_completed() -> bool:
-            return (await ada.get(address)).json()["status"] == "COMPLETED"
+            return (await ada.get(address)).json()["state"] == "COMPLETED"
 
         await until(is_completed, "rows are written", within=300, every=0.2)
-        summary = (await ada.get(f"{address}/results/summary")).json()
+        summary = (await ada.get(f"{address}/summary")).json()
         assert (summary["created"], summary["error"]) == (ROWS, 0)
         async with installation.resources.database.reading() as connection:
             query = select(persons.c.city, func.count()).where(persons.c.city.startswith("Graz"))
@@ -75,8 +75,8 @@ async def _in_review(installation: Installation, ada: httpx.AsyncClient, folder:
     uuid: str = sent.json()["identifier"]
 
     async def is_open() -> bool:
-        review = await ada.get(f"/api/imports/{uuid}/review")
-        return review.status_code == 200 and review.json()["isChecked"]
+        review = await ada.get(f"/api/v1/uploads/{uuid}/review")
+        return review.status_code == 200 and review.json()["is_checked"]
 
     await until(is_open, "rows are reviewed", within=300, every=0.2)
     return uuid
@@ -99,7 +99,7 @@ async def _change(
 
     for attempt in range(20):
         sending = asyncio.create_task(
-            ada.post(f"{address}/review/operations", json=operation, headers={"if-match": version})
+            ada.post(f"{address}/review/changes", json=operation, headers={"if-match": version})
         )
         if victims and attempt == 0:
             await until(is_proposed, "a change is proposed", every=0.005)
@@ -111,7 +111,7 @@ async def _change(
         except httpx.TransportError:
             # It may have been taken all the same.
             status = 503
-        if status == 202:
+        if status == 200:
             return hit
         assert status in (412, 503), status
         if len(await _operations(ada, address)) > asked:
@@ -120,9 +120,9 @@ async def _change(
 
 
 async def _operations(ada: httpx.AsyncClient, address: str) -> list[dict[str, Any]]:
-    found = await ada.get(f"{address}/review/operations")
+    found = await ada.get(f"{address}/review/changes")
     assert found.status_code == 200, found.text
-    return found.json()
+    return found.json()["items"]
 
 
 async def _proposed(installation: Installation) -> int:

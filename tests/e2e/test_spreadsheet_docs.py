@@ -40,20 +40,20 @@ async def test_the_api_by_example(fresh: Installation) -> None:
     upload, *then = rest
     # A person who reads an answer before they continue gives docflow the time to look at the file.
     look = (
-        'until curl -s "$API/imports/$UUID" -H "Authorization: Bearer $TOKEN" '
+        'until curl -s "$API/uploads/$UUID" -H "Authorization: Bearer $TOKEN" '
         "| grep -q COLUMN_MAPPING; do :; done"
     )
     said = await pasted(fresh, "\n".join((begin, upload, look, *then)))
     assert "ignored" not in said
     assert (fresh.folder / "errors.xlsx").read_bytes().startswith(b"PK")
-    uuid = found(r'"identifier":"([0-9a-f-]{36})"', said)
+    uuid = found(r'"uuid":"([0-9a-f-]{36})"', said)
     async with fresh.person() as ada:
         summary = (await ada.get(f"/api/imports/{uuid}/results/summary")).json()
         assert (summary["total"], summary["created"], summary["error"]) == (60, 58, 2)
 
         async def undone() -> bool:
-            answer = await ada.get(f"/api/imports/{uuid}/undo")
-            return answer.json()["status"] == "UNDONE"
+            answer = await ada.get(f"/api/v1/uploads/{uuid}/undo")
+            return answer.json()["state"] == "UNDONE"
 
         await eventually(undone)
 

@@ -150,7 +150,7 @@ async def test_strangers_find_nothing_of_an_organisation(
             assert theirs.status_code >= 400 or waiting not in theirs.text, each
     async with stack.browser() as anna:
         assert (await anna.get(f"/api/imports/{waiting}")).json()["status"] == "COLUMN_MAPPING"
-        assert OURS in (await anna.get("/api/contexts")).text
+        assert OURS in (await anna.get("/api/v1/uploads/contexts")).text
 
 
 @pytest.mark.parametrize(

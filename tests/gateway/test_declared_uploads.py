@@ -24,6 +24,9 @@ ROWS = "Werkzeug;Price\nT-1;12,50 €\nT-2;9,00 €\n".encode()
 TYPED = {"importType": "tools", "contextId": "", "scope.site": "north"}
 
 
+CONTEXTS = "/api/v1/uploads/contexts"
+
+
 async def stored(stack: Stack, columns: str) -> list[tuple[object, ...]]:
     query = text(f"SELECT {columns} FROM docflow_types.tools ORDER BY site, tool")
     async with stack.resources.database.reading() as connection:
@@ -38,16 +41,17 @@ async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
     types = SqlDeclaredTypes(stack.resources.database)
     await types.apply(read_type(TOOLS, "tools.yaml"))
     async with stack.browser(token("tom")) as tom:
-        listed = (await tom.get("/api/import-types")).json()
+        listed = (await tom.get("/api/v1/uploads/types")).json()["items"]
         mine = next(each for each in listed if each["name"] == "tools")
         assert (mine["scope"], [each["name"] for each in mine["fields"]]) == (
             ["organisation_id", "site"],
             ["tool", "price"],
         )
-        assert (await tom.get("/api/import-types/tools/template")).status_code == 200
-        creating = (await tom.get("/openapi.json")).json()["paths"]["/api/imports"]["post"]
-        form = creating["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
-        assert "tools" in form["importType"]["enum"]
+        assert (await tom.get("/api/v1/uploads/types/tools/template")).status_code == 200
+        paths = (await tom.get("/openapi.json")).json()["paths"]
+        for path, name in (("/api/imports", "importType"), ("/api/v1/uploads", "import_type")):
+            creating = paths[path]["post"]["requestBody"]["content"]["multipart/form-data"]
+            assert "tools" in creating["schema"]["properties"][name]["enum"]
         refused = await made(tom, **{"scope.site": ""})
         assert refused.status_code == 422
         assert "scope.site: Hand tools needs it" in refused.json()["detail"]
@@ -68,7 +72,7 @@ async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
         page = (await tom.get("/imports/new")).text
         assert 'data-scope="site"' in page and "Hand tools" in page
         assert "Hand tools" in (await tom.get(f"/imports/{uuid}")).text
-        await tom.post(f"/api/imports/{uuid}/undo")
+        await tom.post(f"/api/v1/uploads/{uuid}/undo")
 
         async def gone() -> bool:
             return not await stored(stack, "tool")
@@ -111,33 +115,33 @@ async def test_an_import_keeps_the_version_that_it_began_with(stack: Stack) -> N
 
 
 async def test_what_rows_belong_to_is_made_where_it_is_missing(stack: Stack) -> None:
-    wanted = {"table": "membership_periods", "name": "Season 2027", "startsOn": "2027-01-01"}
+    wanted = {"table": "membership_periods", "name": "Season 2027", "starts_on": "2027-01-01"}
     async with stack.browser(token("liz")) as liz:
-        made = await liz.post("/api/contexts", json=wanted)
+        made = await liz.post(CONTEXTS, json=wanted)
         assert made.status_code == 201, made.text
-        again = await liz.post("/api/contexts", json=wanted)
+        again = await liz.post(CONTEXTS, json=wanted)
         assert again.json() == made.json()
-        assert made.json() in (await liz.get("/api/contexts")).json()
-        refused = await liz.post("/api/contexts", json={**wanted, "table": "persons"})
+        assert made.json() in (await liz.get(CONTEXTS)).json()["items"]
+        refused = await liz.post(CONTEXTS, json={**wanted, "table": "persons"})
         assert refused.status_code == 422
-        day = {"table": "events", "name": "Hill Run", "startsOn": "2027-05-01"}
-        event = (await liz.post("/api/contexts", json=day)).json()["id"]
-        race = {"table": "races", "name": "10 km", "eventId": event}
+        day = {"table": "events", "name": "Hill Run", "starts_on": "2027-05-01"}
+        event = (await liz.post(CONTEXTS, json=day)).json()["id"]
+        race = {"table": "races", "name": "10 km", "event_id": event}
         sizes = {"table": "custom_lists", "name": "Shirts", "key": "SHIRT_SIZE", "open": True}
         for body in (race, sizes):
-            made = await liz.post("/api/contexts", json=body)
+            made = await liz.post(CONTEXTS, json=body)
             assert made.status_code == 201, made.text
-            assert (await liz.post("/api/contexts", json=body)).json() == made.json()
-            listed = [each["id"] for each in (await liz.get("/api/contexts")).json()]
+            assert (await liz.post(CONTEXTS, json=body)).json() == made.json()
+            listed = [each["id"] for each in (await liz.get(CONTEXTS)).json()["items"]]
             assert made.json()["id"] in listed
         for body in (
-            {**race, "eventId": 999_999},
-            {**race, "eventId": None},
+            {**race, "event_id": 999_999},
+            {**race, "event_id": None},
             {**race, "key": "A"},
             {**sizes, "key": "small"},
             {"table": "events", "name": "No day"},
         ):
-            assert (await liz.post("/api/contexts", json=body)).status_code == 422, body
+            assert (await liz.post(CONTEXTS, json=body)).status_code == 422, body
         liz.cookies.set(COOKIE, token("liz"))
         page = (await liz.get("/imports/new")).text
         assert 'value="races"' in page and 'value="custom_lists"' in page

@@ -57,7 +57,7 @@ async def test_what_looks_like_a_formula_is_text_in_rows_and_reports(
     ]
     async with stack.browser(token("fred")) as fred:
         uuid = await import_in(fred, "COMPLETED", sheet(header, *rows), autoStart="true")
-        report = (await fred.get(f"/api/imports/{uuid}/report")).content
+        report = (await fred.get(f"/api/v1/runs/spreadsheet/{uuid}/report")).content
         results = await errors(fred, uuid)
     for n, formula in enumerate(formulas):
         mail = f"formula{n}@example.org"
@@ -87,7 +87,7 @@ async def test_formulas_of_a_workbook_are_read_as_what_they_showed(
         uuid = await import_in(
             fred, "COMPLETED", target.getvalue(), filename="book.xlsx", autoStart="true"
         )
-        report = (await fred.get(f"/api/imports/{uuid}/report")).content
+        report = (await fred.get(f"/api/v1/runs/spreadsheet/{uuid}/report")).content
     assert await people(stack, "shown@example.org") == [("Anna", "=Meier")]
     assert await participations(stack, "shown@example.org") == [(None, "2")]
     refuse_formulas(report)

@@ -45,29 +45,29 @@ async def test_the_life_of_an_import(stack: Stack) -> None:
         uuid = await import_in(anna, "COLUMN_MAPPING")
         states: list[str] = []
         revisions: list[int] = []
-        async with anna.stream("GET", f"/api/imports/{uuid}/events") as stream:
+        async with anna.stream("GET", f"/api/v1/uploads/{uuid}/events") as stream:
             assert stream.headers["content-type"].startswith("text/event-stream")
             assert stream.headers["cache-control"] == "no-store"
             async for event in events_of(stream):
-                assert event["event"] == "status"
-                assert event["data"]["identifier"] == uuid
+                assert event["event"] == "upload"
+                assert event["data"]["uuid"] == uuid
                 if not states:
                     assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
-                states.append(event["data"]["status"])
+                states.append(event["data"]["state"])
                 revisions.append(int(event["id"]))
         assert states[0] == "COLUMN_MAPPING"
         assert states[-1] == "COMPLETED"
         assert revisions == sorted(set(revisions))
 
         seen = {"last-event-id": str(revisions[-1])}
-        done = await anna.get(f"/api/imports/{uuid}/events", headers=seen)
+        done = await anna.get(f"/api/v1/uploads/{uuid}/events", headers=seen)
         assert done.status_code == 204
 
 
 async def test_a_reconnected_client_gets_what_is_new(stack: Stack) -> None:
     async with served(stack.app) as address, stack.browser(address=address) as anna:
         uuid = await silent_import(anna)
-        url = f"/api/imports/{uuid}/events"
+        url = f"/api/v1/uploads/{uuid}/events"
         async with anna.stream("GET", url) as stream:
             first = await anext(events_of(stream))
         seen = {"last-event-id": first["id"]}
@@ -75,7 +75,8 @@ async def test_a_reconnected_client_gets_what_is_new(stack: Stack) -> None:
         async with anna.stream("GET", url, headers=seen) as stream:
             events = events_of(stream)
             waiting = asyncio.create_task(anext(events))
-            answer = await anna.post(f"/api/imports/{uuid}/assignee", json={"to": "ben"})
+            change = {"assignee": {"to": "ben"}}
+            answer = await anna.patch(f"/api/v1/uploads/{uuid}", json=change)
             assert answer.status_code == 200
             news = await waiting
         assert int(news["id"]) > int(first["id"])
@@ -94,7 +95,7 @@ async def test_streams_end_when_the_gateway_stops(stack: Stack) -> None:
     app = stack.gateway(stopping=stop.is_set)
     async with served(app, stop) as address, stack.browser(address=address) as anna:
         uuid = await silent_import(anna)
-        async with anna.stream("GET", f"/api/imports/{uuid}/events") as stream:
+        async with anna.stream("GET", f"/api/v1/uploads/{uuid}/events") as stream:
             events = events_of(stream)
             await anext(events)
             stop.set()
@@ -124,6 +125,6 @@ async def test_a_watcher_is_disconnected_after_a_while(
     async with stack.browser(token("will")) as will:
         uuid = await silent_import(will)
         monkeypatch.setattr("workers.shared.services.lists.WATCH_SECONDS", 0)
-        answer = await will.get(f"/api/imports/{uuid}/events")
+        answer = await will.get(f"/api/v1/uploads/{uuid}/events")
         assert answer.status_code == 200
-        assert answer.text.count("event: status") == 1
+        assert answer.text.count("event: upload") == 1

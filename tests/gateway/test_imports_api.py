@@ -105,7 +105,8 @@ async def test_the_whole_way(stack: Stack) -> None:
         assert status["progressPercent"] == 100
         assert status["totalRows"] == 3
 
-        trail = (await anna.get(f"{url}/decisions")).json()
+        uuid = body["identifier"]
+        trail = (await anna.get(f"/api/v1/uploads/{uuid}/decisions")).json()["items"]
         said = {(each["kind"], each["subject"]): each["decision"] for each in trail}
         assert said["column", "Nachnahme?"] == "LAST_NAME"
         assert {each["by"] for each in trail} == {"anna"}
@@ -137,17 +138,18 @@ async def test_results_report_and_undo(
 
         with pytest.MonkeyPatch.context() as full:
             full.setattr(stack.resources.blobs, "download", no_room)
-            refused = await ria.get(f"{url}/report")
+            refused = await ria.get(f"/api/v1/runs/spreadsheet/{uuid}/report")
             assert refused.status_code == 503
             assert "the scratch disk is full" in refused.json()["detail"]
             assert list(stack.resources.scratch.glob("report-*")) == []
 
-        report = await ria.get(f"{url}/report")
+        report = await ria.get(f"/api/v1/runs/spreadsheet/{uuid}/report")
         assert report.status_code == 200
         assert "l%C3%A4ufer-errors.xlsx" in report.headers["content-disposition"]
         assert "Dora" in cells_of(report.content, tmp_path)
         assert list(stack.resources.scratch.glob("report-*")) == []
 
+        url = f"/api/v1/uploads/{uuid}"
         assert (await ria.get(f"{url}/undo")).status_code == 404
         # Retention removes what it was about; what an undo needs is still there.
         store = spreadsheet_resources(stack.resources.database).store
@@ -163,7 +165,7 @@ async def test_results_report_and_undo(
         async def finished() -> bool:
             nonlocal status
             status = (await ria.get(f"{url}/undo")).json()
-            return status["status"] == "UNDONE"
+            return status["state"] == "UNDONE"
 
         await eventually(finished)
         assert status["conflicts"] == []
@@ -182,22 +184,24 @@ async def test_whole_sets_of_values_are_answered_by_rules(stack: Stack) -> None:
     rows = (("Rule", f"R{place}", "", each) for place, each in enumerate(groups))
     async with stack.browser(token("rita")) as rita:
         uuid = await import_in(rita, "COLUMN_MAPPING", sheet(HEADER, *rows), dryRun="true")
-        url = f"/api/imports/{uuid}/cell-mappings"
-        assert (await rita.post(f"{url[:-13]}column-mappings/confirm")).status_code == 202
-        found = await rita.get(url, params={"text": "kids"})
-        assert [each["sourceValue"] for each in found.json()] == ["Kids blue", "KIDS red"]
-        wrong = await rita.post(f"{url}/rules", json=[{"create": True}])
+        upload = f"/api/v1/uploads/{uuid}"
+        confirmed = await rita.post(f"{upload}/confirm", json={"what": "columns"})
+        assert confirmed.status_code == 202, confirmed.text
+        url = f"{upload}/values"
+        found = (await rita.get(url, params={"text": "kids"})).json()["items"]
+        assert [each["value"] for each in found] == ["Kids blue", "KIDS red"]
+        wrong = await rita.patch(url, json={"rules": [{"create": True}]})
         assert (wrong.status_code, "name the field" in wrong.json()["detail"]) == (422, True)
-        kids = {"targetField": "EVENT_CATEGORY_NAME", "text": "kids", "targetEntityId": JUNIOR}
-        saved = await rita.post(f"{url}/rules", json=[kids], headers={"if-match": '"2"'})
-        assert (saved.status_code, saved.json()["saved"]) == (406, True)
-        late = await rita.post(f"{url}/rules", json=[kids], headers={"if-match": '"2"'})
+        kids = {"field": "EVENT_CATEGORY_NAME", "text": "kids", "target_id": JUNIOR}
+        body, seen = {"rules": [kids]}, {"if-match": '"2"'}
+        saved = await rita.patch(url, json=body, headers=seen)
+        assert (saved.status_code, saved.json()["open_values"]) == (200, 2)
+        late = await rita.patch(url, json=body, headers=seen)
         assert late.status_code == 412
-        rest = [{"confirm": True, "minScore": 0.8}, {"ignore": True}]
-        assert (await rita.post(f"{url}/rules", json=rest)).status_code == 202
-        meanings = {
-            each["sourceValue"]: each["targetName"] for each in (await rita.get(url)).json()
-        }
+        rest = [{"confirm": True, "min_score": 0.8}, {"ignore": True}]
+        assert (await rita.patch(url, json={"rules": rest})).json()["open_values"] == 0
+        found = (await rita.get(url)).json()["items"]
+        meanings = {each["value"]: each["target_name"] for each in found}
         assert meanings == {
             "Kids blue": "Junior (U18)",
             "KIDS red": "Junior (U18)",
@@ -232,7 +236,7 @@ async def test_a_dry_run_reports_what_would_change(stack: Stack) -> None:
                 "after": "Masters (40+)",
             }
         ]
-        refused = await anna.post(f"/api/imports/{uuid}/undo")
+        refused = await anna.post(f"/api/v1/uploads/{uuid}/undo")
         assert (refused.status_code, refused.json()["type"]) == (
             409,
             "urn:docflow:problem:wrong-state",
@@ -265,15 +269,16 @@ async def test_another_layout(stack: Stack) -> None:
             anna, "COLUMN_MAPPING", text.encode("cp1252"), headerLine="1", delimiter=","
         )
         url = f"/api/imports/{uuid}"
-        preview = (await anna.get(f"{url}/preview")).json()
+        upload = f"/api/v1/uploads/{uuid}"
+        preview = (await anna.get(f"{upload}/preview")).json()
         assert preview["format"] == "csv"
         assert preview["layout"]["delimiter"] == ","
-        body = {"encoding": "cp1252", "delimiter": ";", "headerLine": 3}
-        changed = await anna.put(f"{url}/layout", json=body)
-        assert changed.status_code == 202
-        preview = (await anna.get(f"{url}/preview")).json()
+        layout = {"encoding": "cp1252", "delimiter": ";", "header_line": 3}
+        changed = await anna.patch(upload, json={"layout": layout})
+        assert changed.status_code == 200
+        preview = (await anna.get(f"{upload}/preview")).json()
         assert preview["rows"][1] == {
-            "rowNumber": 4,
+            "line": 4,
             "cells": ["Müller", "Jörg", "joerg@example.org"],
         }
         columns = (await anna.get(f"{url}/column-mappings")).json()
@@ -294,9 +299,8 @@ async def test_cancel(stack: Stack) -> None:
 async def test_a_reassigned_import_waits_for_the_new_person(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COLUMN_MAPPING")
-        answer = await anna.post(
-            f"/api/imports/{uuid}/assignee", json={"to": "ben", "notify": "ben@example.org"}
-        )
+        body = {"assignee": {"to": "ben", "notify": "ben@example.org"}}
+        answer = await anna.patch(f"/api/v1/uploads/{uuid}", json=body)
         assert answer.status_code == 200
         assert (await anna.get(f"/api/imports/{uuid}")).json()["assignee"] == "ben"
 
@@ -341,7 +345,9 @@ async def test_pages_of_a_list(stack: Stack) -> None:
 
 async def test_types_name_their_fields(stack: Stack) -> None:
     async with stack.browser() as anna:
-        types = {each["name"]: each for each in (await anna.get("/api/import-types")).json()}
+        types = {
+            each["name"]: each for each in (await anna.get("/api/v1/uploads/types")).json()["items"]
+        }
         assert {"EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"} <= set(types)
         participant = types["EVENT_PARTICIPANT"]
         assert participant["context"]["table"] == "events"

@@ -1,7 +1,9 @@
 """What of a file is not imported is named before anything is confirmed."""
 
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import xlsxwriter
 
@@ -10,6 +12,11 @@ from tests.support.waiting import eventually
 from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def read_as(browser: httpx.AsyncClient, uuid: str, **layout: object) -> httpx.Response:
+    """Have a file read in another way."""
+    return await browser.patch(f"/api/v1/uploads/{uuid}", json={"layout": layout})
 
 
 async def test_another_sheet_is_asked_about_and_columns_without_a_field_are_listed(
@@ -38,9 +45,9 @@ async def test_another_sheet_is_asked_about_and_columns_without_a_field_are_list
             page = await page_of(browser, uuid)
         listed = page.split('id="left-out"')[1].split("</div>")[0]
         assert "Shoe size" in listed and "Walkers" in listed
-        layout = await anna.put(f"/api/imports/{uuid}/layout", json={"noHeader": True})
-        assert layout.status_code == 202, layout.text
-        assert layout.json()["leftOutColumns"][0] == "Column A"
+        layout = await read_as(anna, uuid, no_header=True)
+        assert layout.status_code == 200, layout.text
+        assert layout.json()["left_out_columns"][0] == "Column A"
         await anna.delete(f"/api/imports/{uuid}")
 
 
@@ -54,11 +61,11 @@ async def test_a_table_above_the_header_is_asked_about(stack: Stack) -> None:
         )
         browser.cookies.set(COOKIE, token("anna"))
         page = await page_of(browser, uuid)
-        layout = await anna.put(f"/api/imports/{uuid}/layout", json={"headerLine": 1})
-        assert layout.status_code == 202, layout.text
-        assert layout.json()["leftOutLines"] == []
-        back = await anna.put(f"/api/imports/{uuid}/layout", json={})
-        assert back.json()["leftOutLines"] == above
+        layout = await read_as(anna, uuid, header_line=1)
+        assert layout.status_code == 200, layout.text
+        assert layout.json()["left_out_lines"] == []
+        back = await read_as(anna, uuid)
+        assert back.json()["left_out_lines"] == above
         await anna.delete(f"/api/imports/{uuid}")
     listed = page.split('id="left-out"')[1].split("</div>")[0]
     assert f"lines {', '.join(map(str, above))}" in " ".join(listed.split())
@@ -105,8 +112,8 @@ async def test_a_row_that_is_taken_for_headers_is_asked_about(stack: Stack) -> N
         uuid = await import_in(anna, "COLUMN_MAPPING", rows.encode(), filename="headless.csv")
         browser.cookies.set(COOKIE, token("anna"))
         before = await page_of(browser, uuid)
-        layout = await anna.put(f"/api/imports/{uuid}/layout", json={"noHeader": True})
-        assert layout.status_code == 202, layout.text
+        layout = await read_as(anna, uuid, no_header=True)
+        assert layout.status_code == 200, layout.text
         after = (await browser.get(f"/imports/{uuid}")).text
         await anna.delete(f"/api/imports/{uuid}")
     assert 'id="no-headers"' in before and "If the file has no header row" in before
@@ -132,8 +139,8 @@ async def test_a_sheet_without_rows_is_not_confirmed_beside_one_with_some(
             assert refused.status_code == 422, refused.text
             assert "no rows below them; read another sheet" in refused.json()["detail"]
         before = (await browser.get(f"/imports/{uuid}")).text
-        layout = await anna.put(f"{address}/layout", json={"sheet": "Walkers"})
-        assert layout.status_code == 202, layout.text
+        layout = await read_as(anna, uuid, sheet="Walkers")
+        assert layout.status_code == 200, layout.text
         after = (await browser.get(f"/imports/{uuid}")).text
         confirmed = await anna.post(f"{address}/column-mappings/confirm")
         assert confirmed.status_code == 202, confirmed.text
@@ -146,20 +153,23 @@ async def test_skipped_rows_are_shown_and_can_be_kept(stack: Stack) -> None:
     content = "\n".join(",".join(map(str, line)) for line in lines).encode()
     async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
         uuid = await import_in(anna, "COLUMN_MAPPING", content, filename="printed.csv")
-        address = f"/api/imports/{uuid}/skipped-rows"
+        address = f"/api/v1/uploads/{uuid}"
+
+        async def skipped() -> list[dict[str, Any]]:
+            return (await anna.get(f"{address}/preview")).json()["skipped_rows"]
 
         async def is_found() -> bool:
-            return bool((await anna.get(address)).json())
+            return bool(await skipped())
 
         await eventually(is_found)
-        [found] = (await anna.get(address)).json()
-        assert (found["rowNumber"], found["leftOut"]) == (3, True)
+        [found] = await skipped()
+        assert (found["line"], found["is_skipped"]) == (3, True)
         assert found["reason"] == "repeats the header"
         browser.cookies.set(COOKIE, token("anna"))
         german = {"Accept-Language": "de"}
         page = (await browser.get(f"/imports/{uuid}", headers=german)).text
-        kept = await anna.put(address, json={"rows": [3], "keep": True})
-        assert kept.status_code == 202, kept.text
-        assert [each["leftOut"] for each in (await anna.get(address)).json()] == [False]
+        kept = await anna.patch(address, json={"rows": {"lines": [3], "keep": True}})
+        assert kept.status_code == 200, kept.text
+        assert [each["is_skipped"] for each in await skipped()] == [False]
         await anna.delete(f"/api/imports/{uuid}")
     assert 'id="skipped"' in page and "wiederholt die Überschrift" in page

@@ -9,7 +9,7 @@ from activities.imports import views as imports
 from activities.spreadsheets import records, review_rules
 from activities.transfers import records as transfers
 from tests.support.gateway import HEADER, Stack, import_in, sheet
-from workers.spreadsheets import bodies, mapping_api, upload_form
+from workers.spreadsheets import api, bodies, memory_v1, review_v1, upload_form, v1
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -44,14 +44,17 @@ async def test_properties_are_described_with_examples(stack: Stack) -> None:
         document = (await anonymous.get("/openapi.json")).json()
     own = {
         each.__name__
-        for module in (records, imports, transfers, review_rules, bodies, upload_form, mapping_api)
+        for module in (
+            *(records, imports, transfers, review_rules, bodies, upload_form),
+            *(api, v1, review_v1, memory_v1),
+        )
         for each in vars(module).values()
         if isinstance(each, type)
         and issubclass(each, BaseModel)
         and each.__module__ == module.__name__
     }
     found = document["components"]["schemas"]
-    served = {"SpreadsheetRow", "ColumnView", "CellView", "ResultRow", "LearntValueBody"}
+    served = {"SpreadsheetRow", "ImportStatus", "ImportCell", "ResultRow", "LearntValueBody"}
     assert served <= own & found.keys()
     for name in own & found.keys():
         for key, each in found[name].get("properties", {}).items():
@@ -63,7 +66,7 @@ async def test_operations_keep_their_names(stack: Stack) -> None:
         document = (await anonymous.get("/openapi.json")).json()
     names = [each["operationId"] for path in document["paths"].values() for each in path.values()]
     assert len(set(names)) == len(names)
-    assert {"createImport", "listImports", "putColumns", "undoImport", "listContexts"} <= set(names)
+    assert {"createImport", "listImports", "putColumns", "undoUpload", "listContexts"} <= set(names)
 
 
 async def test_headers_are_declared(stack: Stack) -> None:
@@ -74,7 +77,8 @@ async def test_headers_are_declared(stack: Stack) -> None:
         ("/api/imports/{uuid}/results", "get", "200", {"Link", "X-Total-Count"}),
         ("/api/imports/{uuid}/column-mappings", "put", "202", {"ETag"}),
         ("/api/imports/{uuid}/cell-mappings", "get", "200", {"ETag", "Link", "X-Total-Count"}),
-        ("/api/imports/{uuid}/undo", "post", "202", {"Location"}),
+        ("/api/v1/uploads/{uuid}/undo", "post", "202", {"Location"}),
+        ("/api/v1/uploads/{uuid}/columns", "patch", "200", {"ETag"}),
     ):
         assert set(paths[path][method]["responses"][status]["headers"]) == names, (method, path)
 

@@ -25,7 +25,8 @@ async def test_questions_about_people_are_grouped_and_answered_together(stack: S
         )
         url = f"/api/imports/{uuid}"
         await eventually(partial(_waits, anna, url))
-        (group,) = (await anna.get(f"{url}/cell-mappings/questions")).json()
+        upload = f"/api/v1/uploads/{uuid}"
+        (group,) = (await anna.get(f"{upload}/values", params={"limit": 1})).json()["questions"]
         assert (group["question"], group["count"]) == ("MAIL_MISSING", 2)
         found = (await anna.get(f"{url}/cell-mappings", params={"question": "MAIL_MISSING"})).json()
         assert [each["targetField"] for each in found] == ["PERSON", "PERSON"]
@@ -35,11 +36,11 @@ async def test_questions_about_people_are_grouped_and_answered_together(stack: S
             f"{url}/cell-mappings/candidates", params={"targetField": "PERSON", "query": "yv qua"}
         )
         assert [each["displayName"] for each in people.json()] == ["Yves Quast, 1991-05-31"]
-        wrong = {"id": group["firstId"], "reset": True, "forAll": True}
+        wrong = {"id": group["first_id"], "reset": True, "forAll": True}
         refused = await anna.put(f"{url}/cell-mappings", json=[wrong])
         assert (refused.status_code, "forAll goes with" in refused.json()["detail"]) == (422, True)
 
-        await _answer_on_the_page(stack, uuid, f"all:{group['firstId']}:confirm")
+        await _answer_on_the_page(stack, uuid, f"all:{group['first_id']}:confirm")
         assert (await anna.post(f"{url}/cell-mappings/confirm")).status_code == 202
         await until(anna, uuid, "COMPLETED")
         summary = (await anna.get(f"{url}/results/summary")).json()

@@ -194,19 +194,23 @@ async def test_answers_in_the_wrong_state(stack: Stack) -> None:
             "wrong-state",
         )
         problem(await anna.post(f"{url}/cell-mappings/confirm"), 409, "wrong-state")
-        problem(await anna.post(f"{url}/retry"), 409, "wrong-state")
-        problem(await anna.post(f"{url}/undo"), 409, "wrong-state")
-        problem(await anna.get(f"{url}/report"), 409, "wrong-state")
+        upload, run = f"/api/v1/uploads/{uuid}", f"/api/v1/runs/spreadsheet/{uuid}"
+        problem(await anna.post(f"{run}/retry"), 409, "wrong-state")
+        problem(await anna.post(f"{upload}/undo"), 409, "wrong-state")
+        problem(await anna.get(f"{run}/report"), 409, "wrong-state")
         await anna.delete(url)
         for method, path, body in (
-            ("put", "/column-mappings", [{"id": 1, "ignore": True}]),
-            ("post", "/column-mappings/confirm", None),
-            ("post", "/start", None),
-            ("put", "/layout", {}),
-            ("post", "/assignee", {"to": "ben"}),
-            ("delete", "", None),
+            ("put", f"{url}/column-mappings", [{"id": 1, "ignore": True}]),
+            ("post", f"{url}/column-mappings/confirm", None),
+            ("post", f"{url}/start", None),
+            ("delete", url, None),
+            ("patch", upload, {"layout": {}}),
+            ("patch", upload, {"assignee": {"to": "ben"}}),
+            ("patch", f"{upload}/columns", {"decisions": [{"id": 1, "ignore": True}]}),
+            ("post", f"{upload}/confirm", {"what": "all"}),
+            ("post", f"{run}/cancel", None),
         ):
-            problem(await anna.request(method, url + path, json=body), 409, "wrong-state")
+            problem(await anna.request(method, path, json=body), 409, "wrong-state")
 
 
 async def test_candidates_are_for_fields_that_refer_to_something(stack: Stack) -> None:
@@ -232,13 +236,18 @@ async def test_what_was_purged_is_gone(stack: Stack) -> None:
         uuid = await import_in(anna, "COMPLETED", autoStart="true")
         assert await SqlSpreadsheetStore(stack.resources.database).purge(uuid, datetime.now(UTC))
         url = f"/api/imports/{uuid}"
-        for path in ("/column-mappings", "/cell-mappings", "/preview", "/results", "/report"):
-            assert "retention" in problem(await anna.get(url + path), 410, "gone")
+        upload = f"/api/v1/uploads/{uuid}"
+        for path in (
+            *(f"{url}/{each}" for each in ("column-mappings", "cell-mappings", "results")),
+            *(f"{upload}/{each}" for each in ("columns", "values", "preview", "results")),
+            f"/api/v1/runs/spreadsheet/{uuid}/report",
+        ):
+            assert "retention" in problem(await anna.get(path), 410, "gone")
         problem(await anna.post(f"{url}/start"), 410, "gone")
         status = await anna.get(url, params={"includeMappings": "true"})
         assert status.json()["purgedAt"]
         assert status.json()["createdBy"] != "anna"
-        assert (await anna.get(f"{url}/decisions")).status_code == 200
+        assert (await anna.get(f"{upload}/decisions")).status_code == 200
 
 
 async def test_what_cannot_be_undone_any_more(stack: Stack) -> None:
@@ -247,7 +256,7 @@ async def test_what_cannot_be_undone_any_more(stack: Stack) -> None:
         later = datetime.now(UTC) + timedelta(days=1)
         while await SqlSpreadsheetStore(stack.resources.database).purge_journals(later, 100):
             pass
-        refused = await anna.post(f"/api/imports/{uuid}/undo")
+        refused = await anna.post(f"/api/v1/uploads/{uuid}/undo")
         assert "are no longer kept" in problem(refused, 409, "wrong-state")
 
 
@@ -318,8 +327,11 @@ async def test_other_sites_are_closed_out_unless_named(stack: Stack) -> None:
         assert "access-control-allow-origin" not in answer.headers
     opened = stack.gateway(cors_origins=("https://club.example.org",))
     async with stack.browser("", app=opened) as script:
-        answer = await script.options("/api/imports", headers=asked)
-        assert answer.headers["access-control-allow-origin"] == "https://club.example.org"
+        for method in ("PUT", "PATCH"):
+            wanted = {**asked, "access-control-request-method": method}
+            answer = await script.options("/api/v1/uploads/x/columns", headers=wanted)
+            assert (answer.status_code, method) == (200, method), answer.text
+            assert answer.headers["access-control-allow-origin"] == "https://club.example.org"
         assert "access-control-allow-credentials" not in answer.headers
         other = {**asked, "origin": "https://evil.example.org"}
         refused = await script.options("/api/imports", headers=other)
@@ -347,6 +359,6 @@ async def test_two_gateways_are_one(stack: Stack) -> None:
 
         await eventually(completed)
         # It is remembered that the column was left out, which concerns no other test.
-        learnt = {"importType": "EVENT_PARTICIPANT", "header": HEADER[3]}
-        gone = await anna.delete("/api/memory/columns", params=learnt)
+        learnt = {"import_type": "EVENT_PARTICIPANT", "header": HEADER[3]}
+        gone = await anna.delete("/api/v1/uploads/memory/columns", params=learnt)
         assert gone.status_code == 204, gone.text

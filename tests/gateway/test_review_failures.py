@@ -35,21 +35,21 @@ async def test_rows_that_cannot_be_checked_are_not_said_to_be_checked_still(stac
         view: dict[str, Any] = {}
 
         async def has_failed() -> bool:
-            view.update((await anna.get(f"/api/imports/{uuid}/review")).json())
-            return view["checkFailure"] is not None
+            view.update((await anna.get(f"/api/v1/uploads/{uuid}/review")).json())
+            return view["check_failure"] is not None
 
         await eventually(has_failed)
-        assert (view["isChecked"], view["isOpen"]) == (False, True)
+        assert (view["is_checked"], view["is_open"]) == (False, True)
         anna.cookies.set(COOKIE, token())
         page = (await anna.get(f"/imports/{uuid}")).text
         assert "still being compared" not in page
-        assert "could not be compared" in page and view["checkFailure"] in unescape(page)
+        assert "could not be compared" in page and view["check_failure"] in unescape(page)
         await blobs.write(name, pieces(kept))
-        again = await anna.post(f"/api/imports/{uuid}/retry")
-        assert again.status_code == 202, again.text
-        assert (await settled(anna, uuid))["checkFailure"] is None
+        again = await anna.post(f"/api/v1/runs/spreadsheet/{uuid}/retry")
+        assert again.status_code == 200, again.text
+        assert (await settled(anna, uuid))["check_failure"] is None
         assert "could not be compared" not in (await anna.get(f"/imports/{uuid}")).text
-        useless = await anna.post(f"/api/imports/{uuid}/retry")
+        useless = await anna.post(f"/api/v1/runs/spreadsheet/{uuid}/retry")
         assert useless.status_code == 409, useless.text
 
 
@@ -86,22 +86,23 @@ async def test_a_review_that_could_not_be_opened_says_why(stack: Stack) -> None:
         await blobs.delete(name)
         sent = await anna.post(f"/api/imports/{uuid}/cell-mappings/confirm")
         assert sent.status_code == 202, sent.text
-        view = (await anna.get(f"/api/imports/{uuid}/review")).json()
-        assert (view["isOpen"], view["isChecked"]) == (False, False)
-        assert "upload the file again" in view["checkFailure"]
+        view = (await anna.get(f"/api/v1/uploads/{uuid}/review")).json()
+        assert (view["is_open"], view["is_checked"]) == (False, False)
+        assert "upload the file again" in view["check_failure"]
         leave = {"kind": "EXCLUDE", "rows": [5]}
-        refused = await anna.post(f"/api/imports/{uuid}/review/operations", json=leave)
+        refused = await anna.post(f"/api/v1/uploads/{uuid}/review/changes", json=leave)
         assert refused.status_code == 409
         assert "the import has stopped, check the rows" in refused.json()["detail"]
         await blobs.write(name, pieces(kept))
-        assert (await anna.post(f"/api/imports/{uuid}/retry")).status_code == 202
-        assert (await opened(anna, uuid))["checkFailure"] is None
+        retried = await anna.post(f"/api/v1/runs/spreadsheet/{uuid}/retry")
+        assert retried.status_code == 200, retried.text
+        assert (await opened(anna, uuid))["check_failure"] is None
 
 
 async def test_a_change_that_a_gateway_lost_is_found_again_and_made_once(stack: Stack) -> None:
     async with stack.browser() as anna, stack.browser(token("ben")) as ben:
         uuid = await reviewed(anna)
-        address = f"/api/imports/{uuid}/review/operations"
+        address = f"/api/v1/uploads/{uuid}/review/changes"
         replace = {"kind": "REPLACE", "column": 2, "find": "Maier", "put": "Maier-Maier"}
         proposed = ReviewOperation(
             id=0,
@@ -115,20 +116,20 @@ async def test_a_change_that_a_gateway_lost_is_found_again_and_made_once(stack: 
         assert lost == await reviews.propose(uuid, proposed, "first")
         once = {"headers": {"idempotency-key": "first"}, "json": replace}
         first = await anna.post(address, **once)
-        assert (first.status_code, first.json()["changedCells"]) == (202, 1), first.text
+        assert (first.status_code, first.json()["changed_cells"]) == (200, 1), first.text
         assert lost is not None
         found = await reviews.operation(uuid, lost)
         assert found is not None and found.operation.version == first.json()["version"]
         again = await anna.post(address, **once)
-        assert (again.status_code, again.json()) == (202, first.json())
+        assert (again.status_code, again.json()) == (200, first.json())
         other = {**replace, "put": "Meier"}
         for who, body in ((anna, other), (ben, replace)):
             refused = await who.post(address, headers=once["headers"], json=body)
             assert refused.status_code == 422, refused.text
             assert "another change" in refused.json()["detail"]
-        names = {each["rowNumber"]: each["cells"][1] for each in await rows(anna, uuid)}
+        names = {each["line"]: each["cells"][1] for each in await rows(anna, uuid)}
         assert names[2]["value"] == "Maier-Maier"
         await change(anna, uuid, kind="UNDO", version=first.json()["version"])
         late = await anna.post(address, **once)
         assert (late.status_code, "taken back since" in late.json()["detail"]) == (422, True)
-        assert len((await anna.get(address)).json()) == 2
+        assert len((await anna.get(address)).json()["items"]) == 2

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.gateway import (
@@ -28,6 +29,11 @@ from workers.shared.gateway.pages.site import COOKIE
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CONTEXT = {"contextId": str(TAUGHT_EVENT)}
+MEMORY = "/api/v1/uploads/memory/changes"
+
+
+async def learnt_changes(browser: httpx.AsyncClient) -> list[dict[str, Any]]:
+    return (await browser.get(MEMORY, params={"limit": 200})).json()["items"]
 
 
 async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack) -> None:
@@ -38,42 +44,44 @@ async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack)
         assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
         await finished(anna, uuid)
         following = await reviewed(anna, **CONTEXT)
-        offered = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
+        offered = (await anna.get(f"/api/v1/uploads/{following}/review/suggestions")).json()[
+            "items"
+        ]
         [again] = [each for each in offered if each["operation"]["find"] == "(at)"]
         assert again["headers"] == ["Email"]
         await change(anna, following, **again["operation"])
-        left = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
+        left = (await anna.get(f"/api/v1/uploads/{following}/review/suggestions")).json()["items"]
         assert again["operation"] not in [each["operation"] for each in left]
-        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        learnt = await learnt_changes(anna)
         [one] = [each for each in learnt if each["operation"].get("find") == "(at)"]
-        assert (one["headers"], one["decidedBy"]) == (["Email"], "anna")
+        assert (one["headers"], one["decided_by"]) == (["Email"], "anna")
         anna.cookies.set(COOKIE, token("anna", TAUGHT))
         page = await anna.get("/imports/memory?show=changes")
         assert page.status_code == 200 and one["key"] in page.text
         assert "“(at)” by “@”" in page.text
-        named = {"importType": one["importType"], "key": one["key"]}
+        named = {"import_type": one["import_type"], "key": one["key"]}
         async with stack.browser(token("zoe", THEIRS)) as zoe:
-            assert (await zoe.get("/api/memory/operations")).json() == []
-            assert (await zoe.delete("/api/memory/operations", params=named)).status_code == 204
-        assert one in (await anna.get("/api/memory/operations", params={"size": 200})).json()
+            assert await learnt_changes(zoe) == []
+            assert (await zoe.delete(MEMORY, params=named)).status_code == 204
+        assert one in await learnt_changes(anna)
         [csrf] = set(re.findall(r'name="csrf" value="([^"]+)"', page.text))
         form = {
             "csrf": csrf,
             "show": "changes",
             "organisation": str(TAUGHT),
-            "type": one["importType"],
+            "type": one["import_type"],
             "key": one["key"],
         }
         assert (await anna.post("/imports/memory", data=form)).status_code == 303
-        assert one not in (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        assert one not in await learnt_changes(anna)
 
 
 async def test_a_constant_without_a_column_is_remembered_for_files_of_the_same_headers(
     stack: Stack,
 ) -> None:
     async def offered(uuid: str) -> list[dict[str, Any]]:
-        answer = await anna.get(f"/api/imports/{uuid}/review/remembered")
-        return [each for each in answer.json() if each["operation"].get("value") == "Graz"]
+        answer = await anna.get(f"/api/v1/uploads/{uuid}/review/suggestions")
+        return [each for each in answer.json()["items"] if each["operation"].get("value") == "Graz"]
 
     shuffled = tuple(reversed(HEADER))
     async with stack.browser(token("anna", TAUGHT)) as anna:
@@ -92,6 +100,6 @@ async def test_a_constant_without_a_column_is_remembered_for_files_of_the_same_h
                 await anna.post(f"/api/imports/{other}/{step}/confirm")
             await opened(anna, other)
             assert len(await offered(other)) == found
-        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        learnt = await learnt_changes(anna)
         [one] = [each for each in learnt if each["operation"].get("value") == "Graz"]
-        assert len(one["fileHeaders"]) == len(HEADER)
+        assert len(one["file_headers"]) == len(HEADER)

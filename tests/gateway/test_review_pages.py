@@ -64,7 +64,7 @@ async def test_a_form_that_is_saved_in_part_is_reported(stack: Stack) -> None:
         assert "there is no row 77" in text.lower()
         assert "Saved before that: 1 cell corrected." in text
         assert "Not saved yet: 1 row left out; it is still on this page" in text
-        [row] = (await api.get(f"/api/imports/{uuid}/review/rows")).json()
+        [row] = (await api.get(f"/api/v1/uploads/{uuid}/review/rows")).json()["items"]
         assert row["cells"][2]["value"] == "ida@review.org"
         assert (await api.get(f"/api/imports/{uuid}")).json()["status"] == "CELL_MAPPING"
 

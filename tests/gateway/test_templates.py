@@ -9,7 +9,7 @@ from activities.spreadsheets.sheet_types import discover
 from adapters.files.tables.workbooks import write_workbook
 from tests.support.gateway import Stack, import_in, token, until
 from workers.shared.gateway.pages.site import COOKIE
-from workers.spreadsheets.api import template_sheets
+from workers.spreadsheets.http import template_sheets
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -25,13 +25,13 @@ async def test_a_filled_in_template_maps_every_column_by_itself(
     filled = tmp_path / "filled.xlsx"
     write_workbook([replace(sheet, rows=[row]), guidance], filled)
     async with stack.browser(token("anna")) as anna:
-        assert (await anna.get("/api/import-types/NO_TYPE/template")).status_code == 404
-        answer = await anna.get("/api/import-types/EVENT_PARTICIPANT/template")
+        assert (await anna.get("/api/v1/uploads/types/NO_TYPE/template")).status_code == 404
+        answer = await anna.get("/api/v1/uploads/types/EVENT_PARTICIPANT/template")
         assert answer.status_code == 200
         assert "event-participant-template.xlsx" in answer.headers["content-disposition"]
         context = (
-            await anna.get("/api/contexts", params={"importType": "EVENT_PARTICIPANT"})
-        ).json()[0]
+            await anna.get("/api/v1/uploads/contexts", params={"import_type": "EVENT_PARTICIPANT"})
+        ).json()["items"][0]
         created = await anna.post(
             "/api/imports",
             data={"importType": "EVENT_PARTICIPANT", "contextId": str(context["id"])},
@@ -73,7 +73,7 @@ async def test_what_an_organisation_calls_its_things_is_escaped_in_every_languag
 
 async def test_a_template_that_is_not_filled_in_is_not_confirmed(stack: Stack) -> None:
     async with stack.browser(token("anna")) as anna:
-        template = await anna.get("/api/import-types/EVENT_PARTICIPANT/template")
+        template = await anna.get("/api/v1/uploads/types/EVENT_PARTICIPANT/template")
         uuid = await import_in(anna, "COLUMN_MAPPING", template.content, filename="empty.xlsx")
         columns = (await anna.get(f"/api/imports/{uuid}/column-mappings")).json()
         assert not any(each["samples"] for each in columns)

@@ -20,12 +20,12 @@ async def test_values_are_filled_in_outside_and_uploaded(stack: Stack, tmp_path:
     rows = (("File", f"F{place}", "", each) for place, each in enumerate(GROUPS))
     async with stack.browser(token("vera")) as vera:
         uuid = await import_in(vera, "COLUMN_MAPPING", sheet(HEADER, *rows), dryRun="true")
-        url = f"/api/imports/{uuid}/cell-mappings"
-        early = await vera.get(f"{url}/export")
+        url = f"/api/v1/uploads/{uuid}/values"
+        early = await vera.get(f"{url}/file")
         assert (early.status_code, "not been collected" in early.json()["detail"]) == (409, True)
         assert (await vera.post(f"/api/imports/{uuid}/column-mappings/confirm")).is_success
         await until(vera, uuid, "CELL_MAPPING")
-        exported = await vera.get(f"{url}/export", params={"onlyOpen": "true"})
+        exported = await vera.get(f"{url}/file", params={"only_open": "true"})
         table = _table(exported.content, tmp_path)
         assert [row[2] for row in table] == ["value", *GROUPS]
         assert table[1][3:] == [1, None, None, "(leave empty), (add)"]
@@ -33,24 +33,22 @@ async def test_values_are_filled_in_outside_and_uploaded(stack: Stack, tmp_path:
         for line, meaning in enumerate(("junior (U18)", "(ADD)", None, "(leave empty)"), start=1):
             table[line][5] = meaning
         table[3][5] = "Nobody's"
-        refused = await _upload(vera, f"{url}/upload", table, tmp_path)
+        refused = await _upload(vera, f"{url}/file", table, tmp_path)
         assert (refused.status_code, 'line 4: "Nobody\'s"' in refused.json()["detail"]) == (
             422,
             True,
         )
-        assert (await vera.get(url, params={"status": "UNRESOLVED"})).headers[
-            "x-total-count"
-        ] == "4"
+        assert (await vera.get(url, params={"status": "UNRESOLVED"})).json()["total"] == 4
         table[3][5] = None
-        taken = await _upload(vera, f"{url}/upload", table, tmp_path)
-        assert (taken.status_code, taken.json()["openValues"]) == (202, 1)
-        found = {each["sourceValue"]: each for each in (await vera.get(url)).json()}
-        assert found["Tiny"]["targetName"] == "Junior (U18)"
+        taken = await _upload(vera, f"{url}/file", table, tmp_path)
+        assert (taken.status_code, taken.json()["open_values"]) == (200, 1)
+        found = {each["value"]: each for each in (await vera.get(url)).json()["items"]}
+        assert found["Tiny"]["target_name"] == "Junior (U18)"
         assert found["Veterans"]["create"]
         assert found["Giants"]["status"] == "IGNORED"
         assert found["Elite"]["status"] == "UNRESOLVED"
         table[1][2] = "Another"
-        changed = await _upload(vera, f"{url}/upload", table, tmp_path)
+        changed = await _upload(vera, f"{url}/file", table, tmp_path)
         assert "is 'Tiny'" in changed.json()["detail"]
 
         table[1][2], table[3][5] = "Tiny", "Masters (40+)"

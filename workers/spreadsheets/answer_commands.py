@@ -53,7 +53,6 @@ OPTIONS: Mapping[str, str] = {
     "noHeader": "--no-header",
     "autoStart": "--auto-start",
     "dryRun": "--dry-run",
-    "targetField": "--field",
     "targetEntityId": "--set",
 }
 """Field of the API to the option that sets it."""

@@ -1,67 +1,215 @@
-"""Imports over HTTP: upload, status, progress, results, end.
+"""The API of imports that docflow took over: fourteen operations under `/api/imports`.
 
-A spreadsheet to begin with: the columns of an import type, and help.
-
-Its first sheet has headers alone: an example that stays there would be imported as a person.
+They stay as they are for the programs that call them. `workers/spreadsheets/v1.py` has the same and
+everything else; both ask the same service.
 """
 
-import asyncio
-import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
-from uuid import uuid4
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi import APIRouter, Body, Header, Query, Request, Response
+from fastapi.openapi.models import Example
 from fastapi_problem.error import Problem
-from pydantic import AfterValidator
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from activities.spreadsheets.records import (
     AnswerView,
-    DecisionView,
+    CellView,
+    ColumnView,
+    Difference,
     ImportFilter,
     ImportSorting,
-    ImportTypeView,
+    ResultCell,
     ResultRow,
     SpreadsheetRow,
     SummaryView,
-    UndoPreview,
-    UndoView,
+    mapping_status,
 )
-from activities.spreadsheets.types.base import SheetType
-from adapters.files.tables.workbooks import WorkbookSheet, write_workbook
-from workers.shared.gateway.http.answers import Download, event_stream
-from workers.shared.gateway.http.etags import etag, versions_of
-from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
+from activities.spreadsheets.value_store import ValueFilter
+from workers.shared.gateway.http.etags import etag
+from workers.shared.gateway.http.problems import problem_of
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
-from workers.shared.gateway.pages.renderer import N_, gettext, localised
-from workers.shared.services.errors import Conflict, NotFound, UnsupportedFile, WrongState
-from workers.shared.services.identity import Identity
 from workers.spreadsheets import bodies
-from workers.spreadsheets.bodies import AssigneeBody
-from workers.spreadsheets.queries import ReportFile, settled
-from workers.spreadsheets.register import NAME
+from workers.spreadsheets.bodies import CellDecisionBody, ColumnDecisionBody
+from workers.spreadsheets.http import (
+    VERSIONED,
+    IfMatch,
+    ImportId,
+    MappingStatusName,
+    TheService,
+    answers_with,
+    expected_version,
+    import_problems,
+)
 from workers.spreadsheets.runs import StillOpen
-from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.statuses import LARGEST_PAGE
-from workers.spreadsheets.upload_form import check_beginning
-from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.spreadsheets.mappings import Outcome, SpreadsheetState, TypeName
+from workers.spreadsheets.upload_form import Naming, check_beginning
+from workflows.shared.contracts import served, served_as
+from workflows.spreadsheets.decisions import titled
+from workflows.spreadsheets.mappings import (
+    COLUMNS,
+    DECISIONS,
+    Alternative,
+    Candidate,
+    FieldName,
+    MappingsAnswer,
+    OpenValue,
+    Outcome,
+    SpreadsheetState,
+    TypeName,
+)
+from workflows.spreadsheets.people import QuestionKind
 
-_DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
-    404: ProblemDescription(NotFound.kind, "no such import in your organisations"),
-    406: ProblemDescription(StillOpen.kind, "required mappings are still open"),
-    409: ProblemDescription(WrongState.kind, "not in this state of the import"),
-    412: ProblemDescription(Conflict.kind, "the mappings were changed by another person"),
-    415: ProblemDescription(UnsupportedFile.kind, "not a spreadsheet, or not a form upload"),
-}
+
+class ImportAlternative(Alternative):
+    """Something a column or a value might mean as well."""
+
+    model_config = served_as(why="reason")
 
 
-def import_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Entries of an OpenAPI document for problems of these statuses."""
-    return problem_responses(*statuses, further=_DESCRIPTIONS)
+_Alternatives = Annotated[
+    tuple[ImportAlternative, ...],
+    served("What it may mean as well, the likeliest first; at most 3", []),
+]
+
+
+class ImportColumn(ColumnView):
+    """One column, and what it means."""
+
+    model_config = served_as(
+        index="columnIndex",
+        header="sourceHeader",
+        target="targetField",
+        confidence="confidenceScore",
+        why="reason",
+    )
+
+    alternatives: _Alternatives  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class ImportCell(CellView):
+    """One distinct value of one field, and what it means."""
+
+    model_config = served_as(
+        field="targetField",
+        value="sourceValue",
+        target_id="targetEntityId",
+        confidence="confidenceScore",
+        rows="rowCount",
+    )
+
+    alternatives: _Alternatives = ()  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class ImportOpenValue(OpenValue):
+    """A value without a decision so far."""
+
+    model_config = served_as(field="targetField", value="sourceValue", rows="rowCount")
+
+
+class ImportCandidate(Candidate):
+    """Something that a value may mean."""
+
+    model_config = served_as(name="displayName")
+
+
+class ImportAnswer(AnswerView):
+    """What has become of an answer."""
+
+    model_config = served_as(uuid="identifier", state="status")
+
+    first_open_values: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
+        Sequence[ImportOpenValue], served("The first values without a meaning; at most 50", [])
+    ]
+
+
+class ImportStatus(SpreadsheetRow):
+    """The status of an import."""
+
+    model_config = served_as(
+        uuid="identifier",
+        filename="originalFilename",
+        by="createdBy",
+        state="status",
+        total="totalRows",
+        parked="parkedRows",
+        undo_state="undoStatus",
+    )
+
+    workflow_id: Annotated[
+        str,
+        served("Id of its run", "spreadsheet/0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11", "workflowId"),
+    ]
+    column_mappings: Annotated[
+        Sequence[ImportColumn] | None,
+        served("Its columns, if they were asked for; else null", None),
+    ] = None
+    cell_mappings: Annotated[
+        Sequence[ImportCell] | None,
+        served("Its first 200 values, if they were asked for; else null", None),
+    ] = None
+
+
+class ImportResultCell(ResultCell):
+    """A cell that is not blank, of a column that fills a field."""
+
+    model_config = served_as(field="targetField")
+
+
+class ImportResult(ResultRow):
+    """Outcome of a row."""
+
+    model_config = served_as(line="rowNumber")
+
+    cells: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
+        Sequence[ImportResultCell],
+        served("Its cells that are not blank, in columns that fill a field", []),
+    ] = ()
+
+
+class ImportDifference(Difference):
+    """What the import has changed in a row that was there; a dry run: would change."""
+
+    model_config = served_as(line="rowNumber")
+
+
+class ImportSummary(SummaryView):
+    """Rows per outcome."""
+
+    model_config = served_as()
+
+    differences: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
+        Sequence[ImportDifference],
+        served("What a dry run would change in rows that are there; the first 100", []),
+    ] = ()
+
+
+def _sent_as(**names: str) -> ConfigDict:
+    """Configure a body whose fields have the names of this API."""
+    return ConfigDict(
+        extra="forbid",
+        frozen=True,
+        alias_generator=lambda name: names.get(name) or to_camel(name),
+    )
+
+
+class ImportColumnDecision(ColumnDecisionBody):
+    """A decision about one column: exactly one of targetField, confirm, ignore and reset."""
+
+    model_config = _sent_as(target="targetField")
+
+
+class ImportCellDecision(CellDecisionBody):
+    """A decision about one value: exactly one of the five, and whether it is for all."""
+
+    model_config = _sent_as(target_id="targetEntityId")
+
+
+ColumnDecisions = Annotated[list[ImportColumnDecision], Field(min_length=1, max_length=COLUMNS)]
+CellDecisions = Annotated[list[ImportCellDecision], Field(min_length=1, max_length=DECISIONS)]
 
 
 def still_open(error: StillOpen) -> Problem:
@@ -70,62 +218,55 @@ def still_open(error: StillOpen) -> Problem:
         error,
         {"etag": f'"{error.answer.version}"'},
         saved=error.saved,
-        **AnswerView.of("", error.answer).model_dump(
-            mode="json", by_alias=True, exclude={"identifier", "status", "version"}
+        **_answer("", error.answer).model_dump(
+            mode="json", by_alias=True, exclude={"uuid", "state", "version"}
         ),
     )
 
 
-XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+def _answer(uuid: str, answer: MappingsAnswer) -> ImportAnswer:
+    return ImportAnswer.model_validate(AnswerView.of(uuid, answer))
 
 
-class ReportDownload(Download):
-    """Sends an error report and deletes it."""
-
-    def __init__(self, report: ReportFile) -> None:
-        super().__init__(report.path, media_type=XLSX, filename=report.filename)
-
-
-_VERSION: Final = re.compile(r"\d{1,15}")
-_LAST_PAGE: Final = 1_000_000
+def _status(row: SpreadsheetRow, **further: object) -> ImportStatus:
+    """An import; fields that were not read are left out."""
+    known = {name: getattr(row, name) for name in row.model_fields_set}
+    return ImportStatus.model_validate({**known, **further})
 
 
-def _service_of(request: Request) -> SpreadsheetService:
-    return cast("SpreadsheetService", request.app.state.services[NAME])
-
-
-TheService = Annotated[SpreadsheetService, Depends(_service_of)]
-ImportId = Annotated[
-    str,
-    # A UUID is the same in capitals (RFC 9562, section 4).
-    AfterValidator(str.lower),
-    Path(
-        alias="uuid",
-        max_length=100,
-        description="Identifier of an import.",
-        examples=["0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11"],
-    ),
-]
-PageNumber = Annotated[int, Query(alias="page", ge=0, le=_LAST_PAGE, description="From 0.")]
-PageSize = Annotated[int, Query(alias="size", ge=1, le=LARGEST_PAGE, description="Items a page.")]
-IfMatch = Annotated[
-    str | None,
-    Header(
-        max_length=1000,
-        description="ETag of the mappings that the answer is based on; 412 when they have changed.",
-        examples=['"3"'],
-    ),
-]
-
-
-VERSIONED: Final[dict[str, Any]] = {
-    "ETag": {
-        "schema": {"type": "string"},
-        "description": "Version of the mappings, for If-Match",
-        "example": '"3"',
+_COLUMN_DECISIONS: Final[dict[str, Example]] = {
+    "mapping": {
+        "summary": "Confirm one, choose a field for one, leave one out",
+        "value": [
+            {"id": 1, "confirm": True},
+            {"id": 2, "targetField": "EVENT_CATEGORY_NAME"},
+            {"id": 3, "ignore": True},
+            {"id": 4, "reset": True},
+        ],
     }
 }
-"""Header of answers about mappings."""
+_CELL_DECISIONS: Final[dict[str, Example]] = {
+    "mapping": {
+        "summary": "Confirm one, choose a candidate for one, count one as empty, create one",
+        "value": [
+            {"id": 1, "confirm": True},
+            {"id": 2, "targetEntityId": 43},
+            {"id": 3, "ignore": True},
+            {"id": 4, "create": True},
+        ],
+    },
+    "people": {
+        "summary": "The same person as suggested, for every question of the kind",
+        "value": [{"id": 5, "confirm": True, "forAll": True}],
+    },
+    "back": {
+        "summary": "Take a decision back",
+        "value": [{"id": 2, "reset": True}],
+    },
+}
+_LAST_PAGE: Final = 1_000_000
+PageNumber = Annotated[int, Query(alias="page", ge=0, le=_LAST_PAGE, description="From 0.")]
+PageSize = Annotated[int, Query(alias="size", ge=1, le=LARGEST_PAGE, description="Items a page.")]
 PAGED: Final[dict[str, Any]] = {
     "X-Total-Count": {
         "schema": {"type": "integer"},
@@ -139,36 +280,6 @@ PAGED: Final[dict[str, Any]] = {
     },
 }
 """Headers of answers that are a page of many."""
-
-
-def answers_with(status: int, *headers: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
-    """An entry of an OpenAPI document for the headers of an answer."""
-    named = {name: value for each in headers for name, value in each.items()}
-    return {status: {"description": "Successful Response", "headers": named}}
-
-
-async def expected_version(
-    service: SpreadsheetService, who: Identity, uuid: str, header: str | None
-) -> int | None:
-    """The version that an answer is based on.
-
-    Of several, the one that is current counts.
-
-    Raises:
-        Conflict: None of the tags can be current.
-    """
-    tags = versions_of(header)
-    if tags is None:
-        return None
-    versions = [int(tag) for tag in tags if _VERSION.fullmatch(tag)]
-    if len(versions) == 1:
-        return versions[0]
-    current = (await service.get(who, uuid)).version
-    if current in versions:
-        return current
-    raise Conflict(
-        f"If-Match holds none of the current tags: the mappings are at version {current}", current
-    )
 
 
 def describe_page(request: Request, response: Response, total: int, page: int, size: int) -> None:
@@ -217,95 +328,19 @@ def _address(request: Request, changes: Mapping[str, int]) -> str:
     return f"{request.url.path}?{urlencode(query)}"
 
 
-_KINDS: Final[Mapping[ColumnKind, str]] = {
-    ColumnKind.TEXT: N_("Text"),
-    ColumnKind.CODE: N_("Identifier, kept as it stands"),
-    ColumnKind.MAIL: N_("Mail address"),
-    ColumnKind.DECIMAL: N_("Number"),
-    ColumnKind.INTEGER: N_("Whole number"),
-    ColumnKind.PLACE: N_("Whole number"),
-    ColumnKind.DATE: N_("Date"),
-    ColumnKind.DURATION: N_("Time as hours:minutes:seconds"),
-    ColumnKind.ENTITY: N_("Name of an existing entry"),
-    ColumnKind.BOOLEAN: N_("Yes or no"),
-    ColumnKind.TIME: N_("Time of day"),
-    ColumnKind.TIMESTAMP: N_("Date with a time of day"),
-    ColumnKind.MONEY: N_("Amount of money"),
-    ColumnKind.PHONE: N_("Telephone number"),
-}
-_CREATES: Final = N_("Name of an entry, existing or new")
-_CHOICES: Final = 20
-"""Choices that the help names."""
-_ALIASES: Final = 4
-"""Other headers of a field that the help names."""
-
-
-def kind_words(field: FieldSpec) -> str:
-    """What the cells of a field hold, in the language of the request."""
-    if field.kind is ColumnKind.CHOICE:
-        named = list(field.choices)[:_CHOICES]
-        more = ["…"] if len(field.choices) > _CHOICES else []
-        return gettext("One of: %(choices)s", choices=", ".join([*named, *more]))
-    return localised(_CREATES if field.creates else _KINDS[field.kind])
-
-
-def template_sheets(kind: SheetType) -> Sequence[WorkbookSheet]:
-    """The sheets of a template: columns to fill in, and help."""
-    fields = kind.fields
-    headers = [localised(field.title) for field in fields]
-    help_headers = (
-        gettext("Column"),
-        gettext("Required"),
-        gettext("What it holds"),
-        gettext("Examples"),
-        gettext("Also understood"),
-    )
-    rows = [
-        (
-            header,
-            gettext("yes") if field.required else gettext("no"),
-            kind_words(field),
-            ", ".join(field.examples),
-            ", ".join(field.aliases[:_ALIASES]),
-        )
-        for header, field in zip(headers, fields, strict=True)
-    ]
-    hint = gettext(
-        "Write your rows below the headers of the first sheet. Columns may be left out, unless "
-        "they are required, and stand in any order."
-    )
-    return (
-        WorkbookSheet(localised(kind.title), headers, []),
-        WorkbookSheet(gettext("Help"), help_headers, [*rows, (hint, "", "", "", "")]),
-    )
-
-
-async def template_file(service: SpreadsheetService, name: str) -> ReportFile:
-    """The template of an import type as XLSX, in the language of the request.
-
-    Raises:
-        NotFound: There is no such type.
-    """
-    kind = next((each for each in await service.types() if each.name == name), None)
-    if kind is None:
-        raise NotFound(gettext("there is no such import type"))
-    path = service.scratch / f"template-{uuid4().hex}.xlsx"
-    await asyncio.to_thread(write_workbook, template_sheets(kind), path)
-    return ReportFile(path, f"{kind.name.lower().replace('_', '-')}-template.xlsx")
-
-
-router = APIRouter(prefix="/api", responses=import_problems(401, 403, 422, 503))
+router = APIRouter(
+    prefix="/api/imports", tags=["imports"], responses=import_problems(401, 403, 422, 503)
+)
 
 _ONE: Final = import_problems(404)
 
 
 @router.post(
-    "/imports",
+    "",
     status_code=201,
-    tags=["imports"],
     response_model_exclude_unset=True,
     responses={**bodies.created, **import_problems(409, 410, 413, 415, 429)},
-    openapi_extra={"requestBody": bodies.upload_form},
+    openapi_extra={"requestBody": bodies.upload_form(Naming.CAMEL)},
 )
 async def create_import(
     service: TheService,
@@ -320,7 +355,7 @@ async def create_import(
             description="A second request with the same key and content makes no second import.",
         ),
     ] = None,
-) -> SpreadsheetRow:
+) -> ImportStatus:
     """Upload a spreadsheet and start its import.
 
     The file is streamed: the answer comes within a second of its last byte, with the columns
@@ -331,14 +366,13 @@ async def create_import(
     response.headers["location"] = f"/api/imports/{row.uuid}"
     response.headers["etag"] = etag(row.version)
     if row.state is SpreadsheetState.UPLOADED:
-        return row
+        return _status(row)
     columns = await service.columns(who, row.uuid)
-    return row.model_copy(update={"column_mappings": columns.columns})
+    return _status(row, column_mappings=columns.columns)
 
 
 @router.get(
-    "/imports",
-    tags=["imports"],
+    "",
     response_model_exclude_unset=True,
     responses=answers_with(200, PAGED),
 )
@@ -363,7 +397,7 @@ async def list_imports(
     sort: ImportSorting = ImportSorting.NEWEST,
     page: PageNumber = 0,
     size: PageSize = 20,
-) -> list[SpreadsheetRow]:
+) -> list[ImportStatus]:
     """Imports of your organisations, the newest first unless another order is asked for."""
     wanted = ImportFilter(status, import_type, context_id, created_by, search, sort)
     found = await service.list(who, wanted, organisation=organisation_id, page=page, size=size)
@@ -371,16 +405,11 @@ async def list_imports(
         describe_uncounted_page(request, response, len(found.items), page, size)
     else:
         describe_page(request, response, found.total, page, size)
-    names = await service.context_names(who, found.items)
-    return [
-        row.model_copy(update={"context_name": names[row.uuid]}) if row.uuid in names else row
-        for row in found.items
-    ]
+    return [_status(row) for row in await service.with_contexts(who, found.items)]
 
 
 @router.get(
-    "/imports/{uuid}",
-    tags=["imports"],
+    "/{uuid}",
     response_model_exclude_unset=True,
     responses={**_ONE, **answers_with(200, VERSIONED)},
 )
@@ -390,20 +419,19 @@ async def get_import(
     uuid: ImportId,
     response: Response,
     include_mappings: Annotated[bool, Query(alias="includeMappings")] = False,
-) -> SpreadsheetRow:
+) -> ImportStatus:
     """The status of an import; with its columns and the first 200 values on request."""
     row = await service.get(who, uuid)
     response.headers["etag"] = etag(row.version)
     if not include_mappings or row.purged_at is not None:
-        return row
+        return _status(row)
     columns = await service.columns(who, uuid)
     cells = await service.cells(who, uuid, size=LARGEST_PAGE)
-    return row.model_copy(update={"column_mappings": columns.columns, "cell_mappings": cells.items})
+    return _status(row, column_mappings=columns.columns, cell_mappings=cells.items)
 
 
 @router.delete(
-    "/imports/{uuid}",
-    tags=["imports"],
+    "/{uuid}",
     response_model_exclude_unset=True,
     responses={**_ONE, **import_problems(409, 410)},
 )
@@ -412,22 +440,21 @@ async def cancel_import(
     who: Who,
     uuid: ImportId,
     reason: Annotated[str | None, Query(max_length=500)] = None,
-) -> SpreadsheetRow:
+) -> ImportStatus:
     """Cancel an import. Rows that are in stay in, and can be undone."""
     await service.cancel(who, uuid, reason)
-    return await service.get(who, uuid)
+    return _status(await service.get(who, uuid))
 
 
 @router.post(
-    "/imports/{uuid}/start",
+    "/{uuid}/start",
     status_code=202,
-    tags=["imports"],
     response_model_exclude_unset=True,
     responses={**_ONE, **answers_with(202, VERSIONED), **import_problems(406, 409, 410, 412)},
 )
 async def start_import(
     service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
-) -> SpreadsheetRow:
+) -> ImportStatus:
     """Confirm all that matched by itself and process the rows.
 
     From COLUMN_MAPPING the values are not collected first: those that turn out to be open are
@@ -436,99 +463,173 @@ async def start_import(
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.start(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
-    return await service.get(who, uuid)
+    return _status(await service.get(who, uuid))
 
 
-@router.post(
-    "/imports/{uuid}/retry",
-    status_code=202,
-    tags=["imports"],
-    response_model_exclude_unset=True,
-    responses={**_ONE, **import_problems(409, 410)},
+one = APIRouter(
+    prefix="/api/imports/{uuid}",
+    tags=["mappings"],
+    responses=import_problems(401, 403, 404, 410, 422, 503),
 )
-async def retry_import(service: TheService, who: Who, uuid: ImportId) -> SpreadsheetRow:
-    """Try the step again that could not be done, and that the import waits at."""
-    await service.retry(who, uuid)
-    return await service.get(who, uuid)
+
+_ANSWERED: Final = {**answers_with(202, VERSIONED), **import_problems(406, 409, 412)}
+_WRITTEN: Final = {**_ANSWERED, **import_problems(400, 413)}
+"""Of requests with a body."""
 
 
-@router.post(
-    "/imports/{uuid}/assignee",
-    tags=["imports"],
-    responses={**_ONE, **import_problems(400, 409, 410, 413)},
-)
-async def reassign_import(
+@one.get("/column-mappings", responses=answers_with(200, VERSIONED))
+async def get_columns(
+    service: TheService, who: Who, uuid: ImportId, response: Response
+) -> Sequence[ImportColumn]:
+    """Every column, what it means, and some of its values."""
+    found = await service.columns(who, uuid)
+    response.headers["etag"] = etag(found.version)
+    return [ImportColumn.model_validate(each) for each in found.columns]
+
+
+@one.put("/column-mappings", status_code=202, responses=_WRITTEN)
+async def put_columns(
     service: TheService,
     who: Who,
     uuid: ImportId,
-    body: Annotated[AssigneeBody, Body(openapi_examples=bodies.assignee)],
-) -> AnswerView:
-    """Reassign the import to another person; reminders go to them from now on."""
-    return AnswerView.of(uuid, await service.reassign(who, uuid, body.to, body.notify))
+    body: Annotated[ColumnDecisions, Body(openapi_examples=_COLUMN_DECISIONS)],
+    response: Response,
+    if_match: IfMatch = None,
+) -> ImportAnswer:
+    """Decide what columns mean.
+
+    All decisions are saved, or none. 202: every required field has a column. 406: the decisions
+    are saved (`saved`), and the problem names the fields that are still open.
+    """
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.update_columns(who, uuid, body, version)
+    if answer.missing_fields:
+        titles = {each.name: each.title for each in await service.fields(who, uuid)}
+        raise StillOpen(
+            "the decisions are saved; required fields without a column: "
+            + ", ".join(titled(answer.missing_fields, titles)),
+            answer,
+            saved=True,
+        )
+    response.headers["etag"] = etag(answer.version)
+    return _answer(uuid, answer)
 
 
-@router.get(
-    "/imports/{uuid}/events",
-    tags=["imports"],
-    response_class=StreamingResponse,
-    responses={
-        200: {"description": "Events `status`", "content": {"text/event-stream": {}}},
-        204: {"description": "Nothing more will happen: do not come back"},
-        **_ONE,
-    },
+@one.post(
+    "/column-mappings/confirm",
+    status_code=202,
+    response_model_exclude_unset=True,
+    responses=_ANSWERED,
 )
-async def watch_import(
+async def confirm_columns(
+    service: TheService,
+    who: Who,
+    uuid: ImportId,
+    response: Response,
+    incomplete: Annotated[
+        bool, Query(description="Columns of required fields are made in the review.")
+    ] = False,
+    if_match: IfMatch = None,
+) -> ImportStatus:
+    """Confirm all columns and continue with the values; answers with the first 200 of them."""
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.confirm_columns(who, uuid, version, incomplete=incomplete)
+    response.headers["etag"] = etag(answer.version)
+    cells = await service.cells(who, uuid, size=LARGEST_PAGE)
+    row = await service.get(who, uuid)
+    return _status(row, cell_mappings=cells.items)
+
+
+@one.get("/cell-mappings", responses=answers_with(200, PAGED, VERSIONED))
+async def get_cells(
     service: TheService,
     who: Who,
     uuid: ImportId,
     request: Request,
-    last_event_id: Annotated[
-        str | None, Header(max_length=30, description="Revision that you have seen.")
-    ] = None,
-) -> Response:
-    """The status whenever it changes, as server-sent events, until the import has ended."""
-    row = await service.get(who, uuid)
-    seen = _revision(last_event_id)
-    if settled(row) and row.revision == seen:
-        return Response(status_code=204)
-    stopping = request.app.state.stopping
-    rows = service.events(who, uuid, seen, stopping)
-    return event_stream(
-        rows,
-        event="status",
-        id=lambda row: str(row.revision),
-        render=lambda row: row.model_dump_json(by_alias=True, exclude_unset=True),
-    )
+    response: Response,
+    field: Annotated[FieldName | None, Query(alias="targetField")] = None,
+    status: MappingStatusName | None = None,
+    question: QuestionKind | None = None,
+    text: Annotated[str, Query(max_length=200, description="Part of the value")] = "",
+    page: PageNumber = 0,
+    size: PageSize = 50,
+) -> Sequence[ImportCell]:
+    """The distinct values of fields that refer to other tables, and what they mean."""
+    kind = None if question is None else question.value
+    wanted = ValueFilter(field, mapping_status(status), kind, text)
+    found = await service.cells(who, uuid, wanted, page=page, size=size)
+    describe_page(request, response, found.total, page, size)
+    response.headers["etag"] = etag(found.version)
+    return [ImportCell.model_validate(each) for each in found.items]
 
 
-@router.get("/import-types", tags=["types"])
-async def list_types(service: TheService, who: Who) -> list[ImportTypeView]:
-    """What can be imported, field by field; custom lists of an organisation come on top."""
-    return [ImportTypeView.model_validate(kind) for kind in await service.types()]
+@one.get("/cell-mappings/candidates")
+async def get_candidates(
+    service: TheService,
+    who: Who,
+    uuid: ImportId,
+    field: Annotated[FieldName, Query(alias="targetField", examples=["EVENT_CATEGORY_NAME"])],
+    query: Annotated[str, Query(max_length=200)] = "",
+) -> list[ImportCandidate]:
+    """What a value of a field may mean, the likeliest first; at most 50."""
+    found = await service.candidates(who, uuid, field, query)
+    return [ImportCandidate(id=each.id, name=each.name) for each in found]
 
 
-def _revision(header: str | None) -> int | None:
-    """The revision that a browser saw last; None: it sent none, or an invalid one."""
-    return int(header) if header and header.isascii() and header.isdecimal() else None
+@one.put("/cell-mappings", status_code=202, responses=_WRITTEN)
+async def put_cells(
+    service: TheService,
+    who: Who,
+    uuid: ImportId,
+    body: Annotated[CellDecisions, Body(openapi_examples=_CELL_DECISIONS)],
+    response: Response,
+    if_match: IfMatch = None,
+) -> ImportAnswer:
+    """Decide what values mean.
+
+    All decisions are saved, or none. 202: every value has a meaning. 406: the decisions are
+    saved (`saved`), and the problem names the first values that are still open.
+    """
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.update_cells(who, uuid, body, version)
+    return _saved(uuid, answer, response)
 
 
-results_router = APIRouter(
+def _saved(uuid: str, answer: MappingsAnswer, response: Response) -> ImportAnswer:
+    if answer.cells.open:
+        raise StillOpen(
+            f"the decisions are saved; values that still have no meaning: {answer.cells.open}",
+            answer,
+            saved=True,
+        )
+    response.headers["etag"] = etag(answer.version)
+    return _answer(uuid, answer)
+
+
+@one.post(
+    "/cell-mappings/confirm",
+    status_code=202,
+    response_model_exclude_unset=True,
+    responses=_ANSWERED,
+)
+async def confirm_cells(
+    service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
+) -> ImportStatus:
+    """Confirm all values and process the rows."""
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.confirm_cells(who, uuid, version)
+    response.headers["etag"] = etag(answer.version)
+    return _status(await service.get(who, uuid))
+
+
+results = APIRouter(
     prefix="/api/imports/{uuid}",
     tags=["results"],
     responses=import_problems(401, 403, 404, 410, 422, 503),
 )
 
-_CONFLICTS: Final = 200
-_UNDO_AT: Final = {
-    "Location": {
-        "schema": {"type": "string"},
-        "description": "Where the undo can be followed",
-        "example": "/api/imports/0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11/undo",
-    }
-}
 
-
-@results_router.get("/results", responses=answers_with(200, PAGED))
+@results.get("/results", responses=answers_with(200, PAGED))
 async def get_results(
     service: TheService,
     who: Who,
@@ -538,99 +639,17 @@ async def get_results(
     outcome: Outcome | None = None,
     page: PageNumber = 0,
     size: PageSize = 50,
-) -> Sequence[ResultRow]:
+) -> Sequence[ImportResult]:
     """Outcome of each row by its number in the file, with its cells and what is wrong with them."""
     found = await service.result_page(who, uuid, outcome, page, size)
     describe_page(request, response, found.total, page, size)
-    return found.items
+    return [ImportResult.model_validate(each) for each in found.items]
 
 
-@results_router.get("/results/summary")
-async def get_summary(service: TheService, who: Who, uuid: ImportId) -> SummaryView:
+@results.get("/results/summary")
+async def get_summary(service: TheService, who: Who, uuid: ImportId) -> ImportSummary:
     """Rows per outcome; after a dry run the first 100 differences as well."""
-    return await service.summary(who, uuid)
+    return ImportSummary.model_validate(await service.summary(who, uuid))
 
 
-@results_router.get(
-    "/report",
-    response_class=FileResponse,
-    responses={
-        200: {
-            "description": "XLSX",
-            "content": {XLSX: {"schema": {"type": "string", "format": "binary"}}},
-        },
-        **import_problems(409),
-    },
-)
-async def get_report(service: TheService, who: Who, uuid: ImportId) -> ReportDownload:
-    """The rows that did not go in, with comments on the cells that are wrong."""
-    return ReportDownload(await service.report(who, uuid))
-
-
-@results_router.get("/decisions", responses=answers_with(200, PAGED))
-async def get_decisions(
-    service: TheService,
-    who: Who,
-    uuid: ImportId,
-    request: Request,
-    response: Response,
-    page: PageNumber = 0,
-    size: PageSize = 50,
-) -> Sequence[DecisionView]:
-    """Who decided what and when, and what else there was to choose from; the newest first."""
-    found = await service.decisions(who, uuid, page=page, size=size)
-    describe_page(request, response, found.total, page, size)
-    return found.items
-
-
-@results_router.post(
-    "/undo",
-    status_code=202,
-    responses={**import_problems(409), **answers_with(202, _UNDO_AT)},
-)
-async def undo_import(service: TheService, who: Who, uuid: ImportId, response: Response) -> None:
-    """Take the rows of an import back: delete created ones, restore updated ones.
-
-    A row of which anything was changed since is left alone and reported: `UNDONE_PARTLY`. It can
-    be undone again, for what is left.
-    """
-    await service.undo(who, uuid)
-    response.headers["location"] = f"/api/imports/{uuid}/undo"
-
-
-@results_router.get("/undo/preview", responses=import_problems(409))
-async def preview_undo(service: TheService, who: Who, uuid: ImportId) -> UndoPreview:
-    """What an undo would take back now, and the first rows that it would leave alone and why."""
-    return await service.preview_undo(who, uuid)
-
-
-@results_router.get("/undo")
-async def get_undo(service: TheService, who: Who, uuid: ImportId) -> UndoView:
-    """How far an undo has come, and what it left alone."""
-    found = await service.undo_view(who, uuid)
-    if found is None:
-        raise NotFound("no undo of this import has begun")
-    conflicts = await service.undo_conflicts(who, uuid, size=_CONFLICTS)
-    return found.model_copy(update={"conflicts": conflicts.items})
-
-
-templates_router = APIRouter(prefix="/api", responses=import_problems(401, 403, 404, 422, 503))
-
-
-@templates_router.get(
-    "/import-types/{name}/template",
-    tags=["types"],
-    response_class=FileResponse,
-    responses={
-        200: {
-            "description": "XLSX",
-            "content": {XLSX: {"schema": {"type": "string", "format": "binary"}}},
-        }
-    },
-)
-async def download_template(service: TheService, who: Who, name: TypeName) -> ReportDownload:
-    """A spreadsheet with the columns of a type, and help with examples on a second sheet.
-
-    Each of its columns is recognised when it is uploaded.
-    """
-    return ReportDownload(await template_file(service, name))
+ROUTERS: Final = (router, one, results)

@@ -1,15 +1,22 @@
-"""What people send, and what the OpenAPI document says of it: descriptions, examples."""
+"""What people send to `/api/v1/uploads`, and what the OpenAPI document says of it."""
 
-from typing import Annotated, Any, Final, Self, cast
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from fastapi.openapi.models import Example
-from pydantic import BeforeValidator, ConfigDict, Field, RootModel, WithJsonSchema, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    RootModel,
+    WithJsonSchema,
+    model_validator,
+)
 
 from activities.spreadsheets.records import mapping_status
-from workers.shared.services.bodies import Body
+from workers.spreadsheets.upload_form import STRICTLY, LayoutFields, StrictBody
 from workflows.shared.contracts import Person, served
-from workflows.spreadsheets.decisions import CHOICES, has_one_choice, rule_problem
+from workflows.spreadsheets.decisions import rule_problem
 from workflows.spreadsheets.mappings import (
     COLUMNS,
     DECISIONS,
@@ -35,152 +42,178 @@ created: Final[dict[int | str, dict[str, Any]]] = {
     }
 }
 
-upload_form: Final[dict[str, Any]] = {
-    "required": True,
-    "content": {
-        "multipart/form-data": {
-            "schema": {
-                "type": "object",
-                "required": ["file", "importType"],
-                "additionalProperties": False,
-                "properties": {
-                    "file": {
-                        "type": "string",
-                        "format": "binary",
-                        "description": "XLSX, XLS, ODS or CSV",
-                    },
-                    "importType": {
-                        "type": "string",
-                        "pattern": "^([A-Z][A-Z0-9_]*|[a-z][a-z0-9_]*)$",
-                        "maxLength": 40,
-                        "examples": ["EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT", "tools"],
-                    },
-                    "contextId": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": 2**53,
-                        "description": "Event, membership period or race",
-                    },
-                    "organisationId": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": 2**53,
-                        "description": "The first one of your token when absent",
-                    },
-                    "autoStart": {
-                        "type": "boolean",
-                        "description": "Go straight through when nothing needs a person",
-                    },
-                    "dryRun": {
-                        "type": "boolean",
-                        "description": "Check every row, report what would change, write nothing",
-                    },
-                    "review": {
-                        "type": "boolean",
-                        "description": "Have the rows reviewed before anything is written",
-                    },
-                    "sheet": {"type": "string", "maxLength": 100},
-                    "encoding": {
-                        "type": "string",
-                        "maxLength": 32,
-                        "pattern": "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}$",
-                    },
-                    "delimiter": {"type": "string", "minLength": 1, "maxLength": 1},
-                    "headerLine": {"type": "integer", "minimum": 1, "maximum": 1_048_576},
-                    "noHeader": {
-                        "type": "boolean",
-                        "description": "There is no header row: columns are called by letters",
-                    },
-                },
-                "patternProperties": {
-                    "^scope[.][a-z][a-z0-9_]{0,39}$": {
-                        "type": "string",
-                        "minLength": 1,
-                        "maxLength": 100,
-                        "description": "What all rows of a declared type share",
-                        "examples": ["P1"],
-                    }
-                },
-            }
-        }
+_FORM_FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "file": {
+        "type": "string",
+        "format": "binary",
+        "description": "XLSX, XLS, ODS or CSV",
+    },
+    "import_type": {
+        "type": "string",
+        "pattern": "^([A-Z][A-Z0-9_]*|[a-z][a-z0-9_]*)$",
+        "maxLength": 40,
+        "examples": ["EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT", "tools"],
+    },
+    "context_id": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 2**53,
+        "description": "Event, membership period or race",
+    },
+    "organisation_id": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 2**53,
+        "description": "The first one of your token when absent",
+    },
+    "auto_start": {
+        "type": "boolean",
+        "description": "Go straight through when nothing needs a person",
+    },
+    "dry_run": {
+        "type": "boolean",
+        "description": "Check every row, report what would change, write nothing",
+    },
+    "review": {
+        "type": "boolean",
+        "description": "Have the rows reviewed before anything is written",
+    },
+    "sheet": {"type": "string", "maxLength": 100},
+    "encoding": {
+        "type": "string",
+        "maxLength": 32,
+        "pattern": "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}$",
+    },
+    "delimiter": {"type": "string", "minLength": 1, "maxLength": 1},
+    "header_line": {"type": "integer", "minimum": 1, "maximum": 1_048_576},
+    "no_header": {
+        "type": "boolean",
+        "description": "There is no header row: columns are called by letters",
     },
 }
+
+
+def upload_form(called: Callable[[str], str] = str) -> dict[str, Any]:
+    """The form of an upload, for the OpenAPI document.
+
+    Args:
+        called: Name of a field in the form.
+    """
+    return form_of(
+        {
+            "type": "object",
+            "required": ["file", called("import_type")],
+            "additionalProperties": False,
+            "properties": {called(name): dict(each) for name, each in _FORM_FIELDS.items()},
+            "patternProperties": {
+                "^scope[.][a-z][a-z0-9_]{0,39}$": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 100,
+                    "description": "What all rows of a declared type share",
+                    "examples": ["P1"],
+                }
+            },
+        }
+    )
+
+
+def file_form(description: str) -> dict[str, Any]:
+    """A form with a file alone, for the OpenAPI document."""
+    file = {"type": "string", "format": "binary", "description": description}
+    return form_of({"type": "object", "required": ["file"], "properties": {"file": file}})
+
+
+def form_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A form as the body of a request, for the OpenAPI document."""
+    return {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+
 
 column_decisions: Final[dict[str, Example]] = {
     "mapping": {
-        "summary": "Confirm one, choose a field for one, leave one out",
-        "value": [
-            {"id": 1, "confirm": True},
-            {"id": 2, "targetField": "EVENT_CATEGORY_NAME"},
-            {"id": 3, "ignore": True},
-            {"id": 4, "reset": True},
-        ],
+        "summary": "Confirm one, choose a field for one, leave one out, take a decision back",
+        "value": {
+            "decisions": [
+                {"id": 1, "confirm": True},
+                {"id": 2, "target": "EVENT_CATEGORY_NAME"},
+                {"id": 3, "ignore": True},
+                {"id": 4, "reset": True},
+            ]
+        },
     }
 }
 
-cell_decisions: Final[dict[str, Example]] = {
+value_decisions: Final[dict[str, Example]] = {
     "mapping": {
         "summary": "Confirm one, choose a candidate for one, count one as empty, create one",
-        "value": [
-            {"id": 1, "confirm": True},
-            {"id": 2, "targetEntityId": 43},
-            {"id": 3, "ignore": True},
-            {"id": 4, "create": True},
-        ],
+        "value": {
+            "decisions": [
+                {"id": 1, "confirm": True},
+                {"id": 2, "target_id": 43},
+                {"id": 3, "ignore": True},
+                {"id": 4, "create": True},
+            ]
+        },
     },
     "people": {
         "summary": "The same person as suggested, for every question of the kind",
-        "value": [{"id": 5, "confirm": True, "forAll": True}],
+        "value": {"decisions": [{"id": 5, "confirm": True, "for_all": True}]},
     },
-    "back": {
-        "summary": "Take a decision back",
-        "value": [{"id": 2, "reset": True}],
-    },
-}
-
-cell_rules: Final[dict[str, Example]] = {
     "likely": {
         "summary": "Take suggestions from 90 % on, add all other categories, leave the rest empty",
-        "value": [
-            {"confirm": True, "minScore": 0.9},
-            {"targetField": "EVENT_CATEGORY_NAME", "create": True},
-            {"ignore": True},
-        ],
+        "value": {
+            "rules": [
+                {"confirm": True, "min_score": 0.9},
+                {"field": "EVENT_CATEGORY_NAME", "create": True},
+                {"ignore": True},
+            ]
+        },
     },
     "one": {
         "summary": "All values of a category that hold a word mean the same",
-        "value": [{"targetField": "EVENT_CATEGORY_NAME", "text": "jun", "targetEntityId": 43}],
+        "value": {
+            "rules": [{"field": "EVENT_CATEGORY_NAME", "text": "jun", "target_id": 43}],
+        },
     },
-    "back": {"summary": "Take all decisions back", "value": [{"status": "ALL", "reset": True}]},
+    "back": {
+        "summary": "Take all decisions back",
+        "value": {"rules": [{"status": "ALL", "reset": True}]},
+    },
 }
 
-layout: Final[dict[str, Example]] = {
+upload_changes: Final[dict[str, Example]] = {
     "text": {
         "summary": "A semicolon-separated file of a German Windows, with a title above",
-        "value": {"encoding": "cp1252", "delimiter": ";", "headerLine": 3},
+        "value": {"layout": {"encoding": "cp1252", "delimiter": ";", "header_line": 3}},
     },
-    "workbook": {"summary": "Another sheet", "value": {"sheet": "Registrations"}},
+    "workbook": {"summary": "Another sheet", "value": {"layout": {"sheet": "Registrations"}}},
+    "rows": {
+        "summary": "Import a row although it looks like a total",
+        "value": {"rows": {"lines": [13], "keep": True}},
+    },
+    "colleague": {
+        "summary": "Wait for a colleague, with a mail address for reminders",
+        "value": {"assignee": {"to": "ben@example.org", "notify": "ben@example.org"}},
+    },
 }
 
-assignee: Final[dict[str, Example]] = {
-    "colleague": {
-        "summary": "A colleague, with a mail address for reminders",
-        "value": {"to": "ben@example.org", "notify": "ben@example.org"},
-    }
+confirmations: Final[dict[str, Example]] = {
+    "columns": {"summary": "The columns", "value": {"what": "columns"}},
+    "all": {"summary": "Whatever matched by itself", "value": {"what": "all"}},
 }
 
 learnt_column: Final[dict[str, Example]] = {
     "field": {
         "summary": "Such columns are the club",
         "value": {
-            "importType": "EVENT_PARTICIPANT",
+            "import_type": "EVENT_PARTICIPANT",
             "header": "Trainingsgruppe",
-            "targetField": "CLUB",
+            "target": "CLUB",
         },
     },
     "left out": {
         "summary": "Such columns are ignored",
-        "value": {"importType": "EVENT_PARTICIPANT", "header": "IBAN", "ignore": True},
+        "value": {"import_type": "EVENT_PARTICIPANT", "header": "IBAN", "ignore": True},
     },
 }
 
@@ -188,40 +221,62 @@ learnt_value: Final[dict[str, Example]] = {
     "row": {
         "summary": "The category of that name, in every event",
         "value": {
-            "importType": "EVENT_PARTICIPANT",
-            "targetField": "EVENT_CATEGORY_NAME",
-            "sourceValue": "Oldies",
-            "targetName": "Masters (40+)",
+            "import_type": "EVENT_PARTICIPANT",
+            "field": "EVENT_CATEGORY_NAME",
+            "value": "Oldies",
+            "target_name": "Masters (40+)",
         },
     }
 }
 
+changes: Final[dict[str, Example]] = {
+    name: {"value": value}
+    for name, value in {
+        "set": {"kind": "SET", "cells": [{"row": 17, "column": 3, "value": "anna@example.org"}]},
+        "replace": {"kind": "REPLACE", "column": 3, "find": "(at)", "put": "@"},
+        "constant": {"kind": "CONSTANT", "column": 5, "value": "AT", "blanks": True},
+        "split": {"kind": "SPLIT", "column": 1, "fields": ["FIRST_NAME", "LAST_NAME"]},
+        "join": {"kind": "JOIN", "columns": [4, 5], "field": "STREET"},
+        "notation": {"kind": "NOTATION", "column": 4, "notation": "DAY_FIRST"},
+        "exclude": {"kind": "EXCLUDE", "rows": [4, 9]},
+        "undo": {"kind": "UNDO", "version": 6},
+    }.items()
+}
 
-def _sent_as(**names: str) -> ConfigDict:
-    """Configure the body of a contract: its fields have the names that the API gives them."""
-    config = Body.model_config.copy()
-    config["alias_generator"] = lambda name: names.get(name) or to_camel(name)
-    config["populate_by_name"] = False
-    return config
+
+def _exactly_one(sent: BaseModel, *names: str) -> None:
+    """Refuse a body in which not exactly one of some fields is set."""
+    fields = type(sent).model_fields
+    if sum(getattr(sent, name) not in (None, False) for name in names) != 1:
+        *most, last = (fields[name].alias or name for name in names)
+        raise ValueError(f"set exactly one of {', '.join(most)} and {last}")
 
 
 class ColumnDecisionBody(ColumnDecision):
-    """A decision about one column: exactly one of targetField, confirm, ignore and reset."""
+    """A decision about one column: exactly one of target, confirm, ignore and reset."""
 
-    model_config = _sent_as(target="targetField")
+    model_config = STRICTLY
 
     @model_validator(mode="after")
     def _one_of_four(self) -> Self:
-        if sum((self.target is not None, self.confirm, self.ignore, self.reset)) != 1:
-            raise ValueError("set exactly one of targetField, confirm, ignore and reset")
+        _exactly_one(self, "target", "confirm", "ignore", "reset")
         return self
 
 
-class RowDecisionsBody(Body):
+class ColumnDecisionsBody(StrictBody):
+    """What columns mean."""
+
+    decisions: Annotated[
+        Annotated[list[ColumnDecisionBody], Field(min_length=1, max_length=COLUMNS)],
+        served("A decision for each column", [{"id": 1, "confirm": True}]),
+    ]
+
+
+class RowDecisionsBody(StrictBody):
     """Rows that are imported although they do not look like people, or that are skipped."""
 
-    rows: Annotated[list[RowNumber], Field(min_length=1, max_length=ROWS)] = Field(
-        description="Numbers of the rows", examples=[[13]]
+    lines: Annotated[list[RowNumber], Field(min_length=1, max_length=ROWS)] = Field(
+        description="Lines of the rows", examples=[[13]]
     )
     keep: Annotated[bool, served("The rows are imported; false: they are skipped", True)] = False
 
@@ -229,24 +284,20 @@ class RowDecisionsBody(Body):
 class CellDecisionBody(CellDecision):
     """A decision about one value: exactly one of the five, and whether it is for all."""
 
-    model_config = _sent_as(target_id="targetEntityId")
+    model_config = STRICTLY
 
     id: Annotated[int, served("Number of the value", 4)] = Field(ge=1, le=2**53)
 
     @model_validator(mode="after")
     def _one_of_five(self) -> Self:
-        if not has_one_choice(self):
-            raise ValueError(f"set exactly one of {CHOICES}")
+        _exactly_one(self, "target_id", "confirm", "ignore", "create", "reset")
         return self
-
-
-ColumnDecisionsBody = Annotated[list[ColumnDecisionBody], Field(min_length=1, max_length=COLUMNS)]
 
 
 class CellRuleBody(CellRule):
     """One answer for every value that matches: exactly one of the five, and which are meant."""
 
-    model_config = _sent_as(field="targetField", target_id="targetEntityId")
+    model_config = STRICTLY
 
     status: Annotated[
         MappingStatus | None,
@@ -259,16 +310,84 @@ class CellRuleBody(CellRule):
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
+        _exactly_one(self, "target_id", "confirm", "ignore", "create", "reset")
         if reason := rule_problem(self):
             raise ValueError(reason)
         return self
 
 
-CellRulesBody = Annotated[list[CellRuleBody], Field(min_length=1, max_length=RULES)]
-CellDecisionsBody = Annotated[list[CellDecisionBody], Field(min_length=1, max_length=DECISIONS)]
+class ValueDecisionsBody(StrictBody):
+    """What values mean: decisions come first, then rules, in their order."""
+
+    decisions: Annotated[
+        list[CellDecisionBody], served("A decision for each value", [{"id": 1, "confirm": True}])
+    ] = Field(default_factory=list[CellDecisionBody], max_length=DECISIONS)
+    rules: Annotated[
+        list[CellRuleBody],
+        served("One answer for many values each", [{"confirm": True, "min_score": 0.9}]),
+    ] = Field(default_factory=list[CellRuleBody], max_length=RULES)
+
+    @model_validator(mode="after")
+    def _decides(self) -> Self:
+        if not self.decisions and not self.rules:
+            raise ValueError("decides nothing: set decisions or rules")
+        return self
 
 
-class LearntColumnBody(Body):
+class AssigneeBody(StrictBody):
+    """Another person to wait for."""
+
+    to: Annotated[Person, served("Who takes over", "ben@example.org")] = Field(min_length=1)
+    notify: Annotated[
+        Annotated[str, Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")] | None,
+        served("Mail address for reminders; null: none", "ben@example.org"),
+    ] = None
+
+
+class UploadChange(StrictBody):
+    """What is changed of an upload: exactly one of the three."""
+
+    layout: Annotated[
+        LayoutFields | None, served("How the file is read", {"sheet": "Registrations"})
+    ] = None
+    rows: Annotated[
+        RowDecisionsBody | None,
+        served("Rows that are kept, or skipped, before columns are confirmed", {"lines": [13]}),
+    ] = None
+    assignee: Annotated[
+        AssigneeBody | None, served("Who is waited for", {"to": "ben@example.org"})
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> Self:
+        _exactly_one(self, "layout", "rows", "assignee")
+        return self
+
+
+class ConfirmationBody(StrictBody):
+    """What a person confirms."""
+
+    what: Annotated[
+        Literal["columns", "values", "rows", "all"],
+        served(
+            "`columns`: values are collected next; `values`: rows are reviewed or processed next; "
+            "`rows`: those of the review are written, those of a dry run too; `all`: what matched "
+            "by itself, and the rows are processed",
+            "columns",
+        ),
+    ]
+    incomplete: Annotated[
+        bool, served("With `columns`: those of required fields are made in the review", False)
+    ] = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.incomplete and self.what != "columns":
+            raise ValueError("incomplete goes with columns")
+        return self
+
+
+class LearntColumnBody(StrictBody):
     """What a header means from now on: a field, or that such columns are left out."""
 
     organisation_id: Annotated[
@@ -278,27 +397,24 @@ class LearntColumnBody(Body):
     header: Annotated[Header, served("The header, as it stands in files", "Alterskl.")] = Field(
         min_length=1
     )
-    target_field: Annotated[FieldName | None, served("Field that it fills", "CLUB")] = None
+    target: Annotated[FieldName | None, served("Field that it fills", "CLUB")] = None
     ignore: Annotated[bool, served("Such columns are ignored", False)] = False
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
-        if (self.target_field is not None) == self.ignore:
-            raise ValueError("set exactly one of targetField and ignore")
+        _exactly_one(self, "target", "ignore")
         return self
 
 
-class LearntValueBody(Body):
+class LearntValueBody(StrictBody):
     """What a value means from now on: a row by its name, or that it is left empty."""
 
     organisation_id: Annotated[
         int | None, served("Whose it is; null: the first one of the token", 1)
     ] = Field(default=None, ge=1, le=2**53)
     import_type: Annotated[TypeName, served("What the rows are", "EVENT_PARTICIPANT")]
-    target_field: Annotated[FieldName, served("Its field", "EVENT_CATEGORY_NAME")]
-    source_value: Annotated[CellText, served("As it stands in files", "Oldies")] = Field(
-        min_length=1
-    )
+    field: Annotated[FieldName, served("Its field", "EVENT_CATEGORY_NAME")]
+    value: Annotated[CellText, served("As it stands in files", "Oldies")] = Field(min_length=1)
     target_name: Annotated[
         Annotated[str, Field(min_length=1, max_length=200)] | None,
         served("Name of the row that is meant", "Masters (40+)"),
@@ -307,19 +423,8 @@ class LearntValueBody(Body):
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
-        if (self.target_name is not None) == self.ignore:
-            raise ValueError("set exactly one of targetName and ignore")
+        _exactly_one(self, "target_name", "ignore")
         return self
-
-
-class AssigneeBody(Body):
-    """Another person to wait for."""
-
-    to: Annotated[Person, served("Who takes over", "ben@example.org")] = Field(min_length=1)
-    notify: Annotated[
-        Annotated[str, Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")] | None,
-        served("Mail address for reminders; null: none", "ben@example.org"),
-    ] = None
 
 
 class ChangeBody(RootModel[Operation]):

@@ -142,7 +142,7 @@ class SpreadsheetMemory:
         if not header_key(header):
             raise Refused("header: is blank")
         if target is not None and target not in fields:
-            raise Refused(f"targetField: {import_type} has no field {target}")
+            raise Refused(f"target: {import_type} has no field {target}")
         learnt = LearntColumn(
             organisation_id=owner,
             import_type=import_type,
@@ -181,9 +181,9 @@ class SpreadsheetMemory:
         owner = _owner(who, organisation)
         known = (await self._fields(owner, import_type)).get(field)
         if known is None or known.resolver is None:
-            raise Refused(f"targetField: {import_type} has no field {field} that refers to rows")
+            raise Refused(f"field: {import_type} has no field {field} that refers to rows")
         if not value_key(value):
-            raise Refused("sourceValue: is blank")
+            raise Refused("value: is blank")
         id = None if target_name is None else await self._row_id(owner, known, target_name)
         learnt = LearntValue(
             organisation_id=owner,
@@ -224,7 +224,7 @@ class SpreadsheetMemory:
         try:
             kind = await self._types.get(import_type)
         except RuleViolation as error:
-            raise Refused(f"importType: {error}") from error
+            raise Refused(f"import_type: {error}") from error
         lists = await self._store.custom_lists(organisation)
         return {each.name: each for each in kind.fields_for(lists)}
 
@@ -240,7 +240,7 @@ class SpreadsheetMemory:
             name, ImportContext(organisation, None, today, {scope.kind: rows})
         )
         if found.target is None:
-            raise Refused(f"targetName: there is no {field.title} {name!r}")
+            raise Refused(f"target_name: there is no {field.title} {name!r}")
         return found.target.id
 
 
@@ -255,7 +255,7 @@ def _owner(who: Identity, organisation: int | None) -> int:
         raise Forbidden("your roles allow reading only; ask for the role mapper")
     owner = next(iter(who.where(MAPPER)), None) if organisation is None else organisation
     if owner is None or owner not in who.organisations:
-        raise Refused("organisationId: is not one of yours")
+        raise Refused("organisation_id: is not one of yours")
     require_role(who, MAPPER, owner)
     return owner
 

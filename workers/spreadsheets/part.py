@@ -12,7 +12,7 @@ from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.pages.renderer import N_, MenuEntry
 from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
 from workers.shared.register import Context
-from workers.spreadsheets import api, mapping_api, review_api
+from workers.spreadsheets import api, memory_v1, review_v1, v1
 from workers.spreadsheets.api import still_open
 from workers.spreadsheets.pages import labels
 from workers.spreadsheets.pages.actions import (
@@ -77,31 +77,25 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
         # Without the database, the document is as good as it was when it was written.
         with suppress(PortError):
             named = {each.name: each.title for each in await service.types()}
-            form = document["paths"]["/api/imports"]["post"]["requestBody"]["content"]
-            kind = form["multipart/form-data"]["schema"]["properties"]["importType"]
-            kind["enum"] = [*named]
-            kind["examples"] = [*named][:3]
-            kind["description"] = "; ".join(f"{name}: {title}" for name, title in named.items())
+            for path, name in (("/api/imports", "importType"), (v1.PREFIX, "import_type")):
+                form = document["paths"][path]["post"]["requestBody"]["content"]
+                kind = form["multipart/form-data"]["schema"]["properties"][name]
+                kind["enum"] = [*named]
+                kind["examples"] = [*named][:3]
+                kind["description"] = "; ".join(f"{name}: {title}" for name, title in named.items())
 
     return GatewayPart(
         service=service,
         runs=ServedSpreadsheets(service),
         describe=describe,
         description=_DESCRIPTION,
-        routers=(
-            api.router,
-            mapping_api.router,
-            api.results_router,
-            mapping_api.memory_router,
-            review_api.router,
-            mapping_api.value_files_router,
-            api.templates_router,
-        ),
+        routers=(*api.ROUTERS, *memory_v1.ROUTERS, *v1.ROUTERS, review_v1.review),
         uploads=(
-            *("/api/imports", review_api.UPLOADS, mapping_api.UPLOADS),
+            *("/api/imports", v1.PREFIX),
+            *(f"{v1.PREFIX}/{{uuid}}/{each}/file" for each in ("values", "review")),
             *("/imports", "/imports/{uuid}/review/upload", "/imports/{uuid}/values/upload"),
         ),
-        problems={StillOpen: still_open},
+        problems={v1.Unconfirmed: v1.unconfirmed, StillOpen: still_open},
         pages=PipelinePages(
             routes=routes,
             templates=TEMPLATES,

@@ -147,9 +147,9 @@ class Choices:
             return ()
         found = next((each for each in await self.declared(row) if each.name == field), None)
         if found is None:
-            raise Refused("targetField: this import has no such field")
+            raise Refused(f"this import has no field {field}")
         if found.resolver is None:
-            raise Refused(f"targetField: values of {found.title} refer to nothing")
+            raise Refused(f"values of {found.title} refer to nothing")
         today = datetime.now(UTC).date()
         context = await load_context(self._store, self._types, row, today, only={field})
         # A long list takes a while to go through.
@@ -221,6 +221,16 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         if not who.may_read:
             raise no_role()
         return await self._views.contexts(who.where(VIEWER))
+
+    async def with_contexts(
+        self, who: Identity, rows: Sequence[SpreadsheetRow]
+    ) -> Sequence[SpreadsheetRow]:
+        """Imports with the name of their event, period or race, as far as they have one."""
+        names = await self.context_names(who, rows)
+        return [
+            row.model_copy(update={"context_name": names[row.uuid]}) if row.uuid in names else row
+            for row in rows
+        ]
 
     async def context_names(
         self, who: Identity, rows: Sequence[SpreadsheetRow]

@@ -17,7 +17,6 @@ from activities.spreadsheets.review_rules import (
     ReviewCell,
     ReviewColumn,
     ReviewedRow,
-    ReviewExampleView,
     ReviewOperationView,
     ReviewOverview,
     ReviewRow,
@@ -223,7 +222,7 @@ def _effect(version: int, counts: ReviewCounts, stored: StoredOperation) -> Chan
         problems_before=effect.problems_before,
         problems_after=effect.problems_after,
         wrong_rows=counts.wrong,
-        examples=[ReviewExampleView.model_validate(each) for each in stored.examples],
+        examples=stored.examples,
     )
 
 

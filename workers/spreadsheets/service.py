@@ -33,7 +33,7 @@ from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
 from workers.spreadsheets.reviews import SpreadsheetReviewService
 from workers.spreadsheets.runs import SpreadsheetRuns
 from workers.spreadsheets.settings import SpreadsheetSettings
-from workers.spreadsheets.upload_form import NewContext, Upload, problems_of
+from workers.spreadsheets.upload_form import Naming, NewContext, Upload, problems_of
 from workers.spreadsheets.uploads import SpreadsheetUploads
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import RuleViolation
@@ -99,7 +99,12 @@ class SpreadsheetService(SpreadsheetQueries):
         self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)
 
     async def create(
-        self, who: Identity, upload: Upload, *, key: str | None = None
+        self,
+        who: Identity,
+        upload: Upload,
+        *,
+        key: str | None = None,
+        naming: Naming = Naming.CAMEL,
     ) -> SpreadsheetRow:
         """Stream an uploaded file into the blob store and start its import.
 
@@ -110,6 +115,7 @@ class SpreadsheetService(SpreadsheetQueries):
             upload: The form as it arrives.
             key: Idempotency key: a second request with it is answered with the first one's import,
                 unless the run of that one was terminated.
+            naming: How the form calls its fields.
 
         Raises:
             Forbidden: The roles do not allow it.
@@ -121,7 +127,7 @@ class SpreadsheetService(SpreadsheetQueries):
         """
         if not who.may_write:
             raise Forbidden("your roles allow reading only; ask for the role mapper")
-        return await self._uploads.create(who, upload, key)
+        return await self._uploads.create(who, upload, key, naming)
 
     async def make_context(self, who: Identity, wanted: NewContext) -> AvailableContext:
         """Make what imports can belong to, unless it is there.
@@ -309,15 +315,23 @@ class SpreadsheetService(SpreadsheetQueries):
         return await self._answer(row, "cancel", order)
 
     async def reassign(
-        self, who: Identity, uuid: str, to: str, notify: str | None = None
+        self,
+        who: Identity,
+        uuid: str,
+        to: str,
+        notify: str | None = None,
+        expected_version: int | None = None,
     ) -> MappingsAnswer:
         """Assign an import to another person.
 
         Raises:
+            Conflict: The mappings are not at the expected version any more.
             Refused: Person or address is empty or too long.
             WrongState: It has ended already.
         """
         row = await self.writable(who, uuid)
+        if expected_version not in (None, row.version):
+            raise Conflict(f"the mappings are at version {row.version}", row.version)
         order = _order(Reassignment, to=to, notify=notify, by=who.subject)
         return await self._answer(row, "reassign", order)
 

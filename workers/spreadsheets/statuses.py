@@ -1,6 +1,8 @@
 """What the status rows of spreadsheet imports show; needs the database alone."""
 
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from activities.spreadsheets.import_rows import EVERY_IMPORT, SqlSpreadsheetStatuses
@@ -41,12 +43,35 @@ class SpreadsheetStatuses:
             page: From 0.
             size: Items of a page, at most 200.
         """
+        mine = self._mine(who, organisation)
+        return await self._rows.list(mine, wanted, page=page, size=min(size, LARGEST_PAGE))
+
+    async def newest(
+        self,
+        who: Identity,
+        wanted: ImportFilter,
+        *,
+        organisation: int | None,
+        behind: tuple[datetime, str] | None,
+        limit: int,
+    ) -> Sequence[SpreadsheetRow]:
+        """Imports of their organisations, the newest first, uncounted.
+
+        Args:
+            who: Who asks.
+            wanted: Which of them; their order does not count.
+            organisation: Only of this one; one that is not theirs has none.
+            behind: Creation and uuid of the last one of the page before; None: the first page.
+            limit: At most so many.
+        """
+        mine = self._mine(who, organisation)
+        return await self._rows.newest(mine, wanted, behind=behind, limit=limit)
+
+    @staticmethod
+    def _mine(who: Identity, organisation: int | None) -> Sequence[int]:
         if not who.may_read:
             raise no_role()
-        mine = who.where(VIEWER)
-        if organisation is not None:
-            mine = tuple(id for id in mine if id == organisation)
-        return await self._rows.list(mine, wanted, page=page, size=min(size, LARGEST_PAGE))
+        return [id for id in who.where(VIEWER) if organisation in (None, id)]
 
     async def get(self, who: Identity, uuid: str) -> SpreadsheetRow:
         """The status of an import; answered for purged ones as well."""

@@ -2,10 +2,19 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from datetime import date
+from enum import Enum
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Protocol, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from adapters.files.tables.formats import refuse_head
@@ -81,7 +90,17 @@ _ENCODING = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}$"
 _Absent = BeforeValidator(_blank_is_absent)
 
 
-class LayoutBody(Body):
+STRICTLY: Final = ConfigDict(extra="forbid", frozen=True)
+"""Of what people send: an unknown field is a mistake."""
+
+
+class StrictBody(BaseModel):
+    """What people send, read strictly; its fields have the names that they have in Python."""
+
+    model_config = STRICTLY
+
+
+class LayoutFields(StrictBody):
     """How a file is read; what is absent is found out."""
 
     sheet: Annotated[Annotated[str, Field(max_length=100)] | None, _Absent] = Field(
@@ -114,8 +133,13 @@ class LayoutBody(Body):
         )
 
 
-class UploadFields(LayoutBody):
-    """Fields of an upload beside its file; every one of them is text there."""
+class UploadFields(LayoutFields):
+    """Fields of an upload beside its file; every one of them is text there.
+
+    Forms of pages and of `/api/imports` call them in camelCase.
+    """
+
+    model_config = Body.model_config
 
     import_type: TypeName
     context_id: Annotated[EntityId | None, _Absent] = None
@@ -138,7 +162,7 @@ _NEEDED: Final = MappingProxyType(
 """What each table of contexts needs beside a name."""
 
 
-class NewContext(Body):
+class NewContext(StrictBody):
     """An event, a membership period, a race or a custom list that is to be made."""
 
     table: Literal["events", "membership_periods", "races", "custom_lists"] = Field(
@@ -169,8 +193,7 @@ class NewContext(Body):
         for name in {*_NEEDED.values()}:
             is_given = getattr(self, name) is not None
             if is_given != (name == needed):
-                field = to_camel(name)
-                said = f"have no {field}; remove it" if is_given else f"need {field}; add it"
+                said = f"have no {name}; remove it" if is_given else f"need {name}; add it"
                 raise ValueError(f"{self.table} {said}")
         return self
 
@@ -182,8 +205,23 @@ class NewContext(Body):
         return {**values, "open": self.open} if self.table == "custom_lists" else values
 
 
-def read_fields(fields: Mapping[str, str]) -> UploadFields:
+class Naming(Enum):
+    """How a form calls its fields."""
+
+    CAMEL = "importType"
+    SNAKE = "import_type"
+
+    def __call__(self, name: str) -> str:
+        """What the form calls a field of `UploadFields`."""
+        return to_camel(name) if self is Naming.CAMEL else name
+
+
+def read_fields(fields: Mapping[str, str], naming: Naming = Naming.CAMEL) -> UploadFields:
     """Check the fields of an upload.
+
+    Args:
+        fields: As they were sent.
+        naming: How they are called.
 
     Raises:
         Refused: One is missing, wrong or unknown; the message names it.
@@ -191,6 +229,10 @@ def read_fields(fields: Mapping[str, str]) -> UploadFields:
     try:
         given: dict[str, object] = {k: v for k, v in fields.items() if not k.startswith(SCOPE)}
         scope = {k.removeprefix(SCOPE): v for k, v in fields.items() if k.startswith(SCOPE) and v}
-        return UploadFields.model_validate({**given, "scope": scope})
+        return UploadFields.model_validate(
+            {**given, "scope": scope},
+            by_alias=naming is Naming.CAMEL,
+            by_name=True,
+        )
     except ValidationError as error:
         raise Refused(problems_of(error)) from error

@@ -26,7 +26,7 @@ from workers.shared.services.errors import (
 from workers.shared.services.identity import MAPPER, Identity, require_import, require_role
 from workers.spreadsheets.runs import SpreadsheetRuns, StartedBefore
 from workers.spreadsheets.settings import SpreadsheetSettings
-from workers.spreadsheets.upload_form import Upload, UploadFields, read_fields
+from workers.spreadsheets.upload_form import Naming, Upload, UploadFields, read_fields
 from workflows.shared.contracts import BlobRef
 from workflows.shared.declared_types import ORGANISATION
 from workflows.shared.errors import RuleViolation
@@ -66,7 +66,9 @@ class SpreadsheetUploads:
         self._types = types
         self._settings = settings
 
-    async def create(self, who: Identity, upload: Upload, key: str | None) -> SpreadsheetRow:
+    async def create(
+        self, who: Identity, upload: Upload, key: str | None, naming: Naming
+    ) -> SpreadsheetRow:
         """Stream a file into the blob store and start its import; see `SpreadsheetService.create`.
 
         The note of an upload is written before the first byte, and goes when the import is there:
@@ -80,8 +82,8 @@ class SpreadsheetUploads:
         await upload.open()
         source = await self._blobs.write(name, upload.file())
         try:
-            fields = read_fields(await upload.finish())
-            order = await self._order(who, uuid, source, upload.filename, fields, key)
+            fields = read_fields(await upload.finish(), naming)
+            order = await self._order(who, uuid, source, upload.filename, fields, key, naming)
         except BaseException:
             await self._discard(name)
             raise
@@ -107,10 +109,11 @@ class SpreadsheetUploads:
         filename: str,
         fields: UploadFields,
         key: str | None,
+        naming: Naming,
     ) -> SpreadsheetInput:
-        organisation = self.organisation(who, fields.organisation_id)
-        kind = await self._kind(who, fields, organisation)
-        await self._check_context(kind, fields, organisation)
+        organisation = self.organisation(who, fields.organisation_id, naming)
+        kind = await self._kind(who, fields, organisation, naming)
+        await self._check_context(kind, fields, organisation, naming)
         fingerprint = None
         if key is not None:
             uuid = await self._uuid_of(f"{organisation}\n{who.subject}\n{key}", organisation)
@@ -155,7 +158,7 @@ class SpreadsheetUploads:
         end = await self._runs.ends.end(run)
         return end is not None and await self._store.terminate(run, reason_of(run, end))
 
-    def organisation(self, who: Identity, wanted: int | None) -> int:
+    def organisation(self, who: Identity, wanted: int | None, naming: Naming = Naming.SNAKE) -> int:
         """The organisation of an upload: the one that is named, or the first where they may upload.
 
         Raises:
@@ -166,31 +169,34 @@ class SpreadsheetUploads:
             raise Refused("your token names no organisation to import for")
         organisation = wanted or next(iter(who.where(MAPPER)), who.organisations[0])
         if organisation not in who.organisations:
-            raise Refused(f"organisationId: {organisation} is not one of your organisations")
+            field = naming("organisation_id")
+            raise Refused(f"{field}: {organisation} is not one of your organisations")
         require_role(who, MAPPER, organisation)
         return organisation
 
-    async def _kind(self, who: Identity, fields: UploadFields, organisation: int) -> SheetType:
+    async def _kind(
+        self, who: Identity, fields: UploadFields, organisation: int, naming: Naming
+    ) -> SheetType:
         try:
             kind = await self._types.get(fields.import_type)
         except RuleViolation as error:
-            raise Refused(f"importType: {error}") from error
+            raise Refused(f"{naming('import_type')}: {error}") from error
         require_import(who, organisation, await self._types.written_by(kind.name))
         return kind
 
     async def _check_context(
-        self, kind: SheetType, fields: UploadFields, organisation: int
+        self, kind: SheetType, fields: UploadFields, organisation: int, naming: Naming
     ) -> None:
-        spec = kind.context
+        spec, field = kind.context, naming("context_id")
         if fields.context_id is None:
             if spec is not None and spec.required:
-                raise Refused(f"contextId: {kind.title} needs one: {spec.title}")
+                raise Refused(f"{field}: {kind.title} needs one: {spec.title}")
             return
         if spec is None:
-            raise Refused(f"contextId: {kind.title} takes none; leave it out")
+            raise Refused(f"{field}: {kind.title} takes none; leave it out")
         if not await self._store.context_exists(spec.table, fields.context_id, organisation):
             raise Refused(
-                f"contextId: there is no {spec.title} {fields.context_id} in your organisation"
+                f"{field}: there is no {spec.title} {fields.context_id} in your organisation"
             )
 
     async def _start(self, who: Identity, order: SpreadsheetInput) -> SpreadsheetRow:

@@ -27,7 +27,7 @@ async def reviewed(browser: httpx.AsyncClient, *rows: tuple[str, ...], **fields:
     cells = await browser.post(f"/api/imports/{uuid}/cell-mappings/confirm")
     assert cells.status_code == 202, cells.text
     view = await settled(browser, uuid)
-    assert view["isOpen"]
+    assert view["is_open"]
     return uuid
 
 
@@ -36,25 +36,25 @@ async def settled(browser: httpx.AsyncClient, uuid: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     async def is_checked() -> bool:
-        answer = await browser.get(f"/api/imports/{uuid}/review")
+        answer = await browser.get(f"/api/v1/uploads/{uuid}/review")
         assert answer.status_code == 200, answer.text
         found.update(answer.json())
-        return found["isChecked"]
+        return found["is_checked"]
 
     await eventually(is_checked)
     return found
 
 
 async def change(browser: httpx.AsyncClient, uuid: str, **operation: Any) -> dict[str, Any]:
-    answer = await browser.post(f"/api/imports/{uuid}/review/operations", json=operation)
-    assert answer.status_code == 202, answer.text
+    answer = await browser.post(f"/api/v1/uploads/{uuid}/review/changes", json=operation)
+    assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 async def rows(browser: httpx.AsyncClient, uuid: str, **query: Any) -> list[dict[str, Any]]:
-    answer = await browser.get(f"/api/imports/{uuid}/review/rows", params=query)
+    answer = await browser.get(f"/api/v1/uploads/{uuid}/review/rows", params=query)
     assert answer.status_code == 200, answer.text
-    return answer.json()
+    return answer.json()["items"]
 
 
 async def finished(browser: httpx.AsyncClient, uuid: str) -> None:

@@ -208,7 +208,7 @@ def test_a_review_that_stores_the_first_problems_only_is_marked(
         dry_run=False,
         columns=[column],
     )
-    assert overview.model_dump(by_alias=True)["moreProblems"] is is_cut
+    assert overview.model_dump(by_alias=True)["is_cut"] is is_cut
 
 
 async def test_a_cell_that_does_not_fit_the_chosen_notation_is_a_problem(

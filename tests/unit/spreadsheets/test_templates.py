@@ -8,7 +8,7 @@ from activities.spreadsheets.column_matching import match_columns
 from activities.spreadsheets.sheet_types import discover
 from activities.spreadsheets.types.base import SheetType
 from workers.shared.gateway.pages.renderer import languages, use_locale
-from workers.spreadsheets.api import template_sheets
+from workers.spreadsheets.http import template_sheets
 from workflows.spreadsheets.mappings import MappingStatus
 
 CASES = list(product(languages(), discover().values()))

@@ -48,22 +48,23 @@ ROLES_OF: Final[Mapping[Least, str]] = {
     Least(VIEWER): """
         readInbox listRuns getRun getRunTimeline getRunReport watchRun watchRuns
         listDocumentTypes getDocumentType
-        listImports getImport watchImport listTypes downloadTemplate listContexts
-        preview getSkippedRows getColumns getCells getQuestions getCandidates exportValues
-        getReview getReviewRows getReviewOperations getRememberedOperations exportReview
-        getResults getSummary getReport getDecisions getUndo
-        listLearntColumns listLearntValues listLearntOperations
+        listImports getImport getColumns getCells getCandidates getResults getSummary
+        listUploads getUpload watchUpload previewUpload listUploadColumns listUploadValues
+        listUploadCandidates exportUploadValues listUploadResults getUploadSummary
+        listUploadDecisions getUndo
+        getReview listReviewRows listReviewChanges listReviewSuggestions exportReview
+        listUploadTypes downloadTemplate listContexts
+        listLearntColumns listLearntValues listLearntChanges
         landingPage description conformance queryables collections collection collectionQueryables
         items item asset search searchByBody
     """,
     Least(MAPPER): """
         answerRun answerRuns
-        createImport startImport retryImport cancelImport reassignImport makeContext
-        changeLayout putSkippedRows putColumns confirmColumns
-        putCells applyRules confirmCells uploadValues
-        changeReview previewReviewChange importReview uploadReview
-        undoImport previewUndo
-        learnColumn forgetColumn learnValue forgetValue forgetOperation
+        createImport startImport cancelImport putColumns confirmColumns putCells confirmCells
+        createUpload changeUpload decideUploadColumns decideUploadValues importUploadValues
+        confirmUpload undoUpload previewUndo
+        changeReview previewReviewChange importReview
+        makeContext learnColumn forgetColumn learnValue forgetValue forgetChange
     """,
     Least(OPERATOR, of_all=True): """
         submitDocument getDocument correctDocument

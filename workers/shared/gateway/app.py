@@ -214,7 +214,7 @@ def _middleware(
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,
-                allow_methods=["GET", "HEAD", "POST", "PUT", "DELETE"],
+                allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["Authorization", "If-Match", "Idempotency-Key", "Last-Event-ID"],
                 expose_headers=["ETag", "Link", "Location", "Retry-After", "X-Total-Count"],
                 max_age=600,

@@ -12,7 +12,7 @@ from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.renderer import counted, gettext
 from workers.shared.gateway.pages.site import Alert, Form, Site, Visitor, read_form, sentence
 from workers.shared.services.errors import Conflict, Forbidden, Refused, ServiceError, WrongState
-from workers.spreadsheets.api import ReportDownload
+from workers.spreadsheets.http import ReportDownload
 from workers.spreadsheets.pages import import_pages, labels
 from workers.spreadsheets.pages.import_pages import ImportPage, ViewRequest, panel_of
 from workers.spreadsheets.pages.mapping import (

@@ -18,7 +18,7 @@ from workers.shared.gateway.pages.renderer import (
 )
 from workers.shared.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.shared.services.errors import Forbidden, Refused, ServiceError
-from workers.spreadsheets.api import ReportDownload, template_file
+from workers.spreadsheets.http import ReportDownload, template_file
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.upload_form import NewContext, check_beginning, problems_of
 from workflows.shared.declared_types import ORGANISATION
@@ -69,10 +69,11 @@ class UploadPages:
         """Make what rows belong to, and go on with the form."""
         visitor = await self._site.visitor(request)
         form = await self._site.form(request, visitor)
-        given = {name: form.text(name) for name in ("table", "name", "startsOn", "key", "open")}
+        given = {name: form.text(name) for name in ("table", "name", "key", "open")}
+        given["starts_on"] = form.text("startsOn")
         # As the options of the form have it: table, id and organisation.
         _, _, event = form.text("event").partition(":")
-        given["eventId"], _, given["organisationId"] = event.partition(":")
+        given["event_id"], _, given["organisation_id"] = event.partition(":")
         try:
             wanted = NewContext.model_validate(given)
             made = await self._service.make_context(visitor.who, wanted)
