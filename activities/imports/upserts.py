@@ -47,6 +47,7 @@ from workflows.imports.messages import Strategy
 from workflows.imports.runs import Counts, RowChunk, TaskKey
 from workflows.shared.cells import Cell, RejectedRow
 from workflows.shared.contracts import Problem
+from workflows.shared.sections import SEQUENCE
 
 
 async def remember(
@@ -185,8 +186,6 @@ def _within(table: FromClause, scope: Mapping[str, Any]) -> ColumnElement[bool]:
     return and_(true(), *(table.c[name] == value for name, value in scope.items()))
 
 
-SEQUENCE: Final = "sequence"
-"""Last part of a key whose other parts may repeat."""
 _SCOPE: Final = frozenset({"project_id", "service_id"})
 _REASON: Final = 500
 _NOT_OF_FILES: Final = frozenset({*PEOPLES_COLUMNS, "missing_since"})

@@ -51,12 +51,11 @@ from workflows.shared.cells import (
     is_filled,
     listed_lines,
     merged_down,
-    readable,
 )
 from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.declared_types import standing_keys
 from workflows.shared.errors import RuleViolation
-from workflows.shared.fields import LINE_CHARACTERS, FieldSpec
+from workflows.shared.fields import FieldSpec
 from workflows.shared.notations import Notation
 from workflows.spreadsheets.edits import Edits
 from workflows.spreadsheets.fields import (
@@ -626,7 +625,7 @@ class SheetReader:
         self._chunk_rows = chunk_rows
         self._waited: dict[int, ParkedRow] = {}
         self._held = ExitStack()
-        self._section = ""
+        self._headings: list[Sequence[Cell]] = []
         self._rows: Iterator[SourceRow] = iter(())
 
     def open(self) -> None:
@@ -700,10 +699,10 @@ class SheetReader:
         last = rows[-1].line
         reasons = ((row.line, self._plan.excluded(row.line)) for row in rows)
         excluded = {line: reason for line, reason in reasons if reason is not None}
-        sections = self._sections(rows, excluded)
+        headings = self._headings_above(rows, excluded) if self._parked is None else None
         if excluded:
             rows = [row for row in rows if row.line not in excluded]
-        checked = self._validator.check(rows, counted=counted, sections=sections)
+        checked = self._validator.check(rows, counted=counted, headings=headings)
         for i, row in enumerate(rows):
             if row.line in self._cut and i not in checked.blank:
                 checked.problems[i].append(self._cut[row.line])
@@ -718,19 +717,17 @@ class SheetReader:
             sorted(excluded.items()),
         )
 
-    def _sections(
+    def _headings_above(
         self, rows: Sequence[SourceRow], excluded: Mapping[int, str]
-    ) -> Sequence[str] | None:
-        """The heading above each row that is not left out; None: it means nothing."""
-        if not self._plan.sheet_type.has_sections:
-            return None
-        found: list[str] = []
+    ) -> Sequence[Sequence[Sequence[Cell]]]:
+        """Cells of the skipped headings right above each row that is not left out."""
+        found: list[Sequence[Sequence[Cell]]] = []
         for row in rows:
-            if row.line in excluded and self._plan.is_heading(row.line):
-                texts = (readable(cell, LINE_CHARACTERS) for cell in row.cells)
-                self._section = " ".join(text for text in texts if text)[:LINE_CHARACTERS]
-            elif row.line not in excluded:
-                found.append(self._section)
+            if row.line not in excluded:
+                found.append(self._headings)
+                self._headings = []
+            elif self._plan.is_heading(row.line):
+                self._headings.append(row.cells)
         return found
 
     def _noting_cut(self, rows: Iterable[SourceRow]) -> Iterator[SourceRow]:

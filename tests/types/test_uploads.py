@@ -121,7 +121,8 @@ async def test_both_doors_read_and_show_the_same(
     installation: Installation, sheets: SpreadsheetSetup, name: str
 ) -> None:
     case = FILES[name]
-    declared = read_type(ITEMS.replace("UNIT", repr(case.get("unit", "EUR"))), "items.yaml")
+    text = case.get("type") or ITEMS.replace("UNIT", repr(case.get("unit", "EUR")))
+    declared = read_type(text, "items.yaml")
     await installation.types.apply(declared)
     wanted = {kind: case.get(kind, []) for kind in NOTES} | {"wrong": case.get("wrong", {})}
 
@@ -147,11 +148,11 @@ async def test_both_doors_read_and_show_the_same(
     found["wrong"] = {str(line): rest[0].reason for page in pages for line, rest in page}
     assert found == wanted
 
-    rows = await installation.rows(declared, "project_id", "item", "amount")
+    rows = await installation.rows(declared, "project_id", *declared.key, "amount")
     by_door: dict[str, list[str]] = {project: [] for project in ("P1", "P2")}
-    for project, item, amount in rows:
+    for project, *key, amount in rows:
         shown = "" if amount is None else f"{amount.normalize():f}"
-        by_door[project].append(f"{item}|{shown}")
+        by_door[project].append("|".join([*key, shown]))
     assert by_door == {"P1": case["rows"], "P2": case["rows"]}
 
 
@@ -336,15 +337,15 @@ async def test_sections_and_numbers_are_those_above_a_row(
     await installation.declare("tender_bids", "timesheets")
     bids = (
         "Pos.;Leistung;Einheit;Menge;EP\n"
-        ";Erdarbeiten Los 1;;;\n1.1;Aushub;m3;100;12,50\n1.2;Abfuhr;m3;80;9,00\n"
+        ";Erdarbeiten und Pflaster;;;\n1.1;Aushub;m3;100;12,50\n1.2;Abfuhr;m3;80;9,00\n"
         ";Beton und Stahl;;;\n1.1;Fundament;m3;20;180,00\n"
     )
     sheet = await uploaded(sheets, trades["tender_bids"], bids, project_id="P1", tender="T9")
     assert (await sheet.process()).counts.created == 3
     assert await installation.rows(trades["tender_bids"], "position", "section") == [
         ("1.1", "Beton und Stahl"),
-        ("1.1", "Erdarbeiten Los 1"),
-        ("1.2", "Erdarbeiten Los 1"),
+        ("1.1", "Erdarbeiten und Pflaster"),
+        ("1.2", "Erdarbeiten und Pflaster"),
     ]
     hours = (
         "Personalnummer;Tag;Beginn\n7;04.03.2025;08:00\n7;04.03.2025;13:00\n8;04.03.2025;09:00\n"

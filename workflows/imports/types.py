@@ -12,11 +12,7 @@ from workflows.shared.declared_fields import DeclaredRule, field_spec
 from workflows.shared.declared_types import DeclaredType, RowCheck
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import FieldSpec
-
-SECTION: Final = "section"
-"""Part of a key that the headings above a row give, unless the file has a column for it."""
-SEQUENCE: Final = "sequence"
-"""Last part of a key whose other parts may come several times in one file."""
+from workflows.shared.sections import SEQUENCE
 
 
 @dataclass(frozen=True)

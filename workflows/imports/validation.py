@@ -31,9 +31,8 @@ from workflows.imports.findings import (
     marked,
     place_of,
 )
-from workflows.imports.row_classification import Sections
 from workflows.imports.runs import RowChunk
-from workflows.imports.types import SECTION, SEQUENCE, TableSpec
+from workflows.imports.types import TableSpec
 from workflows.shared.cells import (
     Cell,
     KeyOccurrences,
@@ -53,6 +52,7 @@ from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.left_out import RowSorter
 from workflows.shared.packed_rows import NULL, PackedLines, PackedRows, text_of
+from workflows.shared.sections import SECTION, SEQUENCE, Sections
 
 QUESTION: Final = "leading_zeros"
 """What the answer is remembered as."""
@@ -401,7 +401,13 @@ class RowValidator:
         self._numbers = spec.numbered and SEQUENCE not in present
         made = {SECTION, SEQUENCE} - present
         self._made = tuple(name for name in spec.key if name in made)
-        self._sections = Sections(spec, header, place.section) if SECTION in self._made else None
+        self._sections: Sections | None = None
+        if SECTION in self._made:
+            self._sections = Sections(
+                *(spec.fields, spec.key, header.positions),
+                wrong=header.wrong,
+                sheet=place.section,
+            )
         self.counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
         # Of a file without such columns, stored cells stay as they are.
         self._keeps_others = spec.unmapped == "keep" and bool(surveyed.unused)
@@ -453,7 +459,7 @@ class RowValidator:
         aside = {i for i in keyless if not any(is_filled(cells[i]) for _, cells in source.values())}
         aside |= self._left_out(rows, columns, values, keyless, aside)
         if self._sections is not None:
-            values[SECTION] = self._sections.paths(rows, values, keyless, aside)
+            values[SECTION] = self._paths(self._sections, rows, values, keyless, aside)
         if self._spec.period is not None:
             title = self.title(self._spec.period[0])
             wrong = broken_period(self._spec.period, values, title)
@@ -481,6 +487,23 @@ class RowValidator:
         if self._keeps_others:
             values[OTHER] = [self._kept(cells) for cells in every]
         return self._part(rows, lines, values, problems, aside)
+
+    def _paths(
+        self,
+        sections: Sections,
+        rows: Rows,
+        values: Mapping[str, Sequence[Any]],
+        keyless: Collection[int],
+        aside: Collection[int],
+    ) -> list[str]:
+        """Return the section of each of the next rows; '' of those that are skipped."""
+        paths = [""] * len(rows)
+        for i, (_, cells) in enumerate(rows):
+            if i in keyless and i in aside:
+                sections.skip(cells)
+            elif i not in keyless and i not in aside:
+                paths[i] = sections.path(cells, lambda name, i=i: values[name][i])
+        return paths
 
     def _note(
         self,

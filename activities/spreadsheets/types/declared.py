@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from activities.spreadsheets.entities import REFERENCE, ImportContext
 from activities.spreadsheets.types.base import (
-    SECTION,
-    SEQUENCE,
     ContextSpec,
     Fault,
     Maker,
@@ -23,6 +21,7 @@ from adapters.types.references import Referred
 from workflows.shared.declared_fields import field_spec
 from workflows.shared.declared_types import OTHER, DeclaredType, broken_period, broken_rules
 from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.sections import SECTION, SEQUENCE
 from workflows.spreadsheets.fields import TargetStrategy
 
 ORGANISATION: Final = "organisation_id"
