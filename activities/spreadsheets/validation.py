@@ -675,12 +675,19 @@ class SkippedRows:
         columns: What the columns of the file mean.
         row_keys: Fields that make a line a row, whatever else it holds, the first part first.
         is_list: The rows are a list of people: one of the fields is enough.
+        keep: All rows are imported, unless a person leaves some out.
     """
 
     def __init__(
-        self, columns: Sequence[ColumnMapping], row_keys: Sequence[str], *, is_list: bool
+        self,
+        columns: Sequence[ColumnMapping],
+        row_keys: Sequence[str],
+        *,
+        is_list: bool,
+        keep: bool = False,
     ) -> None:
         self._is_list = is_list
+        self._keep = keep
         titles = {column.index: column.header for column in columns}
         self._width = max(titles, default=-1) + 1
         self._titles = [titles.get(i) for i in range(self._width)]
@@ -774,4 +781,4 @@ class SkippedRows:
         if len(self._found) < SHOWN:
             texts = (readable(cell, _CHARACTERS) for cell in cells)
             shown = [text for text in texts if text][:_CELLS]
-        self._found[line] = SkippedRow(line, reason, is_skipped, shown)
+        self._found[line] = SkippedRow(line, reason, is_skipped and not self._keep, shown)

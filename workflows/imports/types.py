@@ -104,27 +104,6 @@ def with_defaults(message: Message, spec: TableSpec) -> Message:
     return message.model_copy(update=changes) if changes else message
 
 
-def refuse_elsewhere(strategy: Strategy, spec: TableSpec) -> None:
-    """See that a table of a team takes rows so.
-
-    Raises:
-        RuleViolation: It does not.
-    """
-    declared = spec.declared
-    if declared is None or declared.target is None or declared.target.table is None:
-        return
-    if strategy is Strategy.REPLACE and not declared.stored_scope:
-        raise RuleViolation(
-            f"strategy 'replace' would remove every row of {declared.target.table}: the type has "
-            "no scope with a column there; use strategy 'merge'"
-        )
-    if strategy is Strategy.APPEND and spec.numbered:
-        raise RuleViolation(
-            "strategy 'append' numbers rows anew, which docflow does in its own tables alone; use "
-            "strategy 'merge'"
-        )
-
-
 def table_spec(
     declared: DeclaredType, table: str, countries: Mapping[str, Sequence[str]]
 ) -> TableSpec:

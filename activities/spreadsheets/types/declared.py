@@ -22,7 +22,6 @@ from workflows.shared.declared_fields import field_spec
 from workflows.shared.declared_types import OTHER, DeclaredType, broken_period, broken_rules
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.sections import SECTION, SEQUENCE
-from workflows.spreadsheets.fields import TargetStrategy
 
 ORGANISATION: Final = "organisation_id"
 """The part of a scope that an upload has of itself."""
@@ -36,10 +35,6 @@ CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
 )
 """What the rows of such a scope belong to."""
 _SEPARATOR: Final = "\x1f"
-_STRATEGIES: Final[Mapping[str, TargetStrategy]] = MappingProxyType(
-    {"create_only": "create_only", "update_only": "update_only"}
-)
-"""Uploads remove no rows: `replace` and `append` act as `merge`."""
 
 
 def declared_sheet(
@@ -72,7 +67,7 @@ def declared_sheet(
                 table,
                 declared.natural_key,
                 made=_made(declared, fields),
-                strategy=_STRATEGIES.get(declared.strategy, "merge"),
+                strategy=declared.strategy,
             ),
         ),
         main=table,
