@@ -16,7 +16,7 @@ from activities.spreadsheets.row_store import KEPT, KNOWN_ROW, UNKNOWN_ROW, UP_T
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.validation import KEY_ALONE, SUSPECT
-from adapters.types.files import read_type
+from adapters.types.files import only_door, read_type
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     NOW,
@@ -26,6 +26,7 @@ from tests.support.spreadsheets.activities import (
 )
 from tests.types.conftest import Installation
 from workflows.shared.declared_types import DeclaredType
+from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.mappings import MappingStatus
 from workflows.spreadsheets.runs import RowCounts, UndoInput, UndoResult
 
@@ -652,3 +653,16 @@ async def test_a_dry_run_says_how_many_rows_a_file_lacks(
     )
     assert (await sheet.process()).note == "2 stored rows that the file lacks would be removed"
     assert await installation.rows(declared, "item") == [("A",), ("B",), ("C",)]
+
+
+@pytest.mark.parametrize("name", ["crew_member", "events"])
+async def test_a_door_that_is_closed_says_why(
+    installation: Installation, sheets: SpreadsheetSetup, name: str
+) -> None:
+    reason = only_door(name)
+    assert reason is not None
+    with pytest.raises((RuleViolation, ApplicationError), match=reason):
+        if name == "crew_member":
+            await sheets.types.get(name)
+        else:
+            await installation.imported(name, b"Veranstaltung\nLauf\n")
