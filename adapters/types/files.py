@@ -252,6 +252,14 @@ def club_types() -> Mapping[str, DeclaredType]:
 
 
 @cache
+def contexts() -> Mapping[str, DeclaredType]:
+    """What rows of a scope belong to, by the name in the scope: `event_id` is a row of `events`."""
+    scopes = {name for each in own_types().values() for name in each.scope}
+    named = {f"{name.removesuffix('s')}_id": each for name, each in club_types().items()}
+    return MappingProxyType({name: each for name, each in named.items() if name in scopes})
+
+
+@cache
 def people_types() -> Mapping[str, PeopleType]:
     """The types about people, by name, and PERSON: the fields that all of them have."""
     return _own("people", PeopleType)

@@ -17,6 +17,7 @@ from activities.spreadsheets.types.base import (
     organisation,
 )
 from adapters.types.countries import country_names
+from adapters.types.files import contexts
 from adapters.types.references import Referred
 from workflows.shared.declared_fields import field_spec
 from workflows.shared.declared_types import OTHER, DeclaredType, broken_period, broken_rules
@@ -27,10 +28,8 @@ ORGANISATION: Final = "organisation_id"
 """The part of a scope that an upload has of itself."""
 CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
     {
-        "event_id": ContextSpec("events", "Event"),
-        "custom_list_id": ContextSpec("custom_lists", "Custom list"),
-        "membership_period_id": ContextSpec("membership_periods", "Membership period"),
-        "race_id": ContextSpec("races", "Race"),
+        name: ContextSpec(each.table_name, each.title.removesuffix("s"))
+        for name, each in contexts().items()
     }
 )
 """What the rows of such a scope belong to."""
