@@ -125,7 +125,7 @@ class Analysis(Contract):
     """Lines of another table above the header, which are not read."""
     hidden: HiddenParts = HiddenParts()
     """Rows among those that were looked at."""
-    row_keys: tuple[FieldName, ...] = Field(default=(), max_length=FIELDS)
+    row_keys: tuple[FieldName, ...] = Field(default=(), max_length=8)
     """Fields that make a line a row; (): those of people."""
     needs_all_columns: bool = False
     """A column that is neither mapped nor left out by a person is refused."""
@@ -236,7 +236,7 @@ class Processed(Contract):
     cells: CellSummary = CellSummary()
     hands_over: bool = False
     """Once no row waits, the accepted rows become a file."""
-    note: Reason | None = None
+    note: Annotated[str, StringConstraints(max_length=200)] | None = None
     """What became of stored rows that the file lacks."""
 
 
@@ -332,7 +332,7 @@ class SpreadsheetProgress(Contract):
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
     hidden: HiddenParts = HiddenParts()
-    row_keys: tuple[FieldName, ...] = Field(default=(), max_length=FIELDS)
+    row_keys: tuple[FieldName, ...] = Field(default=(), max_length=8)
     needs_all_columns: bool = False
     staged: Staged | None = None
     columns_confirmed: bool = False
@@ -345,7 +345,7 @@ class SpreadsheetProgress(Contract):
     counts: RowCounts = RowCounts()
     hands_over: bool = False
     """The accepted rows become a file at the end."""
-    note: Reason | None = None
+    note: Annotated[str, StringConstraints(max_length=200)] | None = None
     round: int = 0
     waiting_since: datetime | None = None
     touched: datetime | None = None
