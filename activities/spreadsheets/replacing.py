@@ -44,7 +44,7 @@ from workflows.spreadsheets.fields import SheetChunk
 REMOVAL: Final = 1 << 30
 """Number of the first chunk that removes rows: it comes after all that write some."""
 _PAGE: Final = 5_000
-_SHOWN: Final = 80
+_SHOWN: Final = 30
 
 
 def replaces(declared: DeclaredType | None) -> bool:
@@ -118,9 +118,10 @@ async def remove_absent(
     else:
         removed = await _remove(connection, opened, declared, held, scope, left, dry_run=dry_run)
     if isinstance(removed, str):
+        shown = repr(removed[:_SHOWN])[:_SHOWN]
         return (
-            f"nothing was removed, because {removed[:_SHOWN]!r} is the key of a stored row and of "
-            "one that was left out"
+            f"nothing was removed, because {shown} is the key of a stored row and of one that was "
+            "left out"
         )
     return _said(removed, dry_run=dry_run) if removed else None
 

@@ -236,7 +236,7 @@ class Processed(Contract):
     cells: CellSummary = CellSummary()
     hands_over: bool = False
     """Once no row waits, the accepted rows become a file."""
-    note: Annotated[str, StringConstraints(max_length=200)] | None = None
+    note: Annotated[str, StringConstraints(max_length=130)] | None = None
     """What became of stored rows that the file lacks."""
 
 
@@ -345,7 +345,7 @@ class SpreadsheetProgress(Contract):
     counts: RowCounts = RowCounts()
     hands_over: bool = False
     """The accepted rows become a file at the end."""
-    note: Annotated[str, StringConstraints(max_length=200)] | None = None
+    note: Annotated[str, StringConstraints(max_length=130)] | None = None
     round: int = 0
     waiting_since: datetime | None = None
     touched: datetime | None = None
