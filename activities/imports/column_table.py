@@ -24,11 +24,10 @@ from workflows.imports.header import TableHeader
 from workflows.imports.messages import Strategy, TableMessage
 from workflows.imports.row_classification import (
     FoundSheet,
-    figures_of,
     sorter_of,
 )
 from workflows.imports.runs import RowChunk
-from workflows.imports.types import SECTION, SEQUENCE, TableSpec, scope_of
+from workflows.imports.types import TableSpec, scope_of
 from workflows.imports.validation import KEY_CHARACTERS
 from workflows.shared.cells import (
     Cell,
@@ -43,6 +42,7 @@ from workflows.shared.packed_rows import (
     PackedRows,
     text_of,
 )
+from workflows.shared.sections import SECTION, SEQUENCE, figures_of
 
 COLUMN_BYTES: Final = 1_000_000
 """Texts from this size on are read by columns: a smaller one is read in less time than it takes
@@ -132,7 +132,7 @@ class ColumnTable:
         self._numbers = spec.numbered and SEQUENCE not in header.positions
         self.columns = (*spec.scope, *spec.key, *(field.name for field in self._fields))
         self._has_sections = SECTION in spec.key and SECTION not in header.positions
-        self._figures = figures_of(spec, header)
+        self._figures = figures_of(spec.fields, spec.key, header.positions)
         self._kinds = (
             *(spec.by_name[name].kind for name in spec.key),
             *(field.kind for field in self._fields),

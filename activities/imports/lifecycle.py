@@ -49,10 +49,11 @@ from workflows.imports.runs import (
     TaskKey,
     TypeInfo,
 )
-from workflows.imports.types import SECTION, TableSpec, with_defaults
+from workflows.imports.types import TableSpec, with_defaults
 from workflows.imports.validation import code_columns
 from workflows.shared.contracts import BlobRef, body_of
 from workflows.shared.errors import KEY_REUSED, InvalidDocument, RuleViolation
+from workflows.shared.sections import SECTION
 
 
 class UploadImports:

@@ -11,7 +11,7 @@ from activities.shared.failures import WorkerThread
 from adapters.types.references import Referred, row_made
 from workflows.imports.messages import Strategy, TableMessage, TypeName
 from workflows.imports.runs import RowChunk, TaskKey
-from workflows.imports.types import SECTION, TableSpec, scope_of
+from workflows.imports.types import TableSpec, scope_of
 from workflows.imports.validation import (
     DISTINCT,
     QUESTION,
@@ -27,6 +27,7 @@ from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import standing_keys
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.packed_rows import PackedRows
+from workflows.shared.sections import SECTION
 
 _NAMED: Final = 5
 """Unknown values that a question lists."""

@@ -52,15 +52,12 @@ from workflows.imports.runs import (
 )
 from workflows.imports.types import (
     TableSpec,
-    refuse_elsewhere,
     scope_of,
     with_defaults,
 )
-from workflows.imports.validation import (
-    code_fields,
-)
 from workflows.shared.cells import RejectedRow, SkippedTable
 from workflows.shared.contracts import BlobRef, Contract, Problem
+from workflows.shared.declared_types import refuse_strategy
 from workflows.shared.errors import RuleViolation
 
 _LATER: Final = (
@@ -181,7 +178,8 @@ async def begin(types: TableTypes, work: HandlerInput) -> Load:
     spec = await types.spec(message, work.plan.facts)
     message = with_defaults(message, spec)
     scope = scope_of(message, spec)
-    refuse_elsewhere(message.strategy, spec)
+    if spec.declared is not None:
+        refuse_strategy(spec.declared, message.strategy)
     store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
         message.strategy is Strategy.APPEND and not spec.numbered
     )
@@ -512,7 +510,7 @@ class RowImports:
         if load.message.strategy is not Strategy.REPLACE or not left or load.file is not None:
             return ()
         known = await self._store.known_codes(
-            load.key, load.spec.table, load.scope, code_fields(load.spec), left
+            load.key, load.spec.table, load.scope, load.spec.key[:1], left
         )
         return sorted({codes[0] for codes, is_own in known.items() if not is_own})
 

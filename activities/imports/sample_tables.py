@@ -18,8 +18,8 @@ from workflows.imports.header import (
     title_cells,
     title_text,
 )
-from workflows.imports.row_classification import Sections, sorter_of
-from workflows.imports.types import SECTION, TableSpec
+from workflows.imports.row_classification import sorter_of
+from workflows.imports.types import TableSpec
 from workflows.shared.cells import (
     Cell,
     Merge,
@@ -34,6 +34,7 @@ from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec, squash
 from workflows.shared.left_out import Alike, likeness_of
 from workflows.shared.notations import Notation, number_readings_of
+from workflows.shared.sections import SECTION, Sections
 from workflows.shared.titles import is_unit_cell
 
 SAMPLE_ROWS: Final = 5_000
@@ -297,7 +298,9 @@ def judged(table: SampleTable, place: int) -> Judged | None:
     sorter = sorter_of(spec, header, surveyed.keys)
     left = sorter.sort(table.rows, columns, values)
     keyless = {n for n, value in enumerate(values[key]) if isinstance(value, Flaw)}
-    paths = Sections(spec, header).paths(table.rows, values, keyless, left)
+    paths = Sections(*(spec.fields, spec.key, header.positions), wrong=header.wrong).paths(
+        table.rows, values, keyless, left
+    )
     lone = sorter.lone_keys(columns)
     odd = {*left, *(lone if 2 * len(lone) < len(every) else ())}
     odd.update(n for n, cells in enumerate(every) if _is_total(columns[place][n], cells))

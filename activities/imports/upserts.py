@@ -31,6 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from activities.imports.hooks import hook_of
 from activities.imports.status_store import Load, add_rejects
 from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.appending import is_numbered, known_keys, renumbered
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.errors import unstorable, writing_typed
 from adapters.database.foreign_rows import Refused
@@ -48,6 +49,7 @@ from workflows.imports.messages import Strategy
 from workflows.imports.runs import Counts, RowChunk, TaskKey
 from workflows.shared.cells import Cell, RejectedRow
 from workflows.shared.contracts import Problem
+from workflows.shared.sections import SEQUENCE
 
 
 async def remember(
@@ -163,8 +165,8 @@ async def give_sections(
     lines, others = DOMAIN[table], DOMAIN[table].alias()
     item, section = bindparam("item", type_=Text), bindparam("within", type_=Text)
     code = next(name for name in key_of(lines) if name not in (*scope, "section"))
-    is_numbered = SEQUENCE in lines.c
-    is_other = [others.c[SEQUENCE] != lines.c[SEQUENCE]] if is_numbered else []
+    has_numbers = SEQUENCE in lines.c
+    is_other = [others.c[SEQUENCE] != lines.c[SEQUENCE]] if has_numbers else []
     several = exists().where(
         _within(others, scope),
         others.c[code] == item,
@@ -175,7 +177,7 @@ async def give_sections(
     given = (
         update(lines)
         .where(_within(lines, scope), lines.c[code] == item, lines.c.section == "", ~several)
-        .values({"section": section, **({SEQUENCE: 1} if is_numbered else {})})
+        .values({"section": section, **({SEQUENCE: 1} if has_numbers else {})})
     )
     await connection.execute(
         given, [{"item": item, "within": section} for item, section in sections.items()]
@@ -186,8 +188,6 @@ def _within(table: FromClause, scope: Mapping[str, Any]) -> ColumnElement[bool]:
     return and_(true(), *(table.c[name] == value for name, value in scope.items()))
 
 
-SEQUENCE: Final = "sequence"
-"""Last part of a key whose other parts may repeat."""
 _SCOPE: Final = frozenset({"project_id", "service_id"})
 _REASON: Final = 500
 _NOT_OF_FILES: Final = frozenset({*PEOPLES_COLUMNS, "missing_since"})
@@ -230,12 +230,12 @@ async def write_batch(
     if strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY) or (
         strategy is Strategy.CREATE_ONLY and hook_of(batch.table) is not None
     ):
-        known = await _known(connection, batch)
+        known = await known_keys(connection, batch)
         if strategy is Strategy.CREATE_ONLY:
             unchanged = len(known)
             batch = batch.take([n for n in range(len(batch)) if n not in known])
-        elif strategy is Strategy.APPEND and key_of(batch.table)[-1] == SEQUENCE:
-            batch = await _renumbered(connection, batch, known)
+        elif strategy is Strategy.APPEND and is_numbered(batch):
+            batch = await renumbered(connection, batch, known)
         else:
             batch, turned_away = _turn_away(batch, known, strategy)
             refused |= turned_away
@@ -264,17 +264,6 @@ async def _put(
     return Counts(created=created, updated=updated + beside, unchanged=unchanged)
 
 
-async def _known(connection: AsyncConnection, batch: RowBatch) -> set[int]:
-    """Places of the rows whose key is in the table already."""
-    if not batch.rows:
-        return set()
-    table, key = batch.table, key_of(batch.table)
-    sent = bulk.keys(table, key, batch.keys())
-    there = exists().where(and_(*(table.c[name] == sent.columns[name] for name in key)))
-    query = select(sent.place).select_from(sent.source).where(there)
-    return set((await connection.execute(query, sent.parameters)).scalars())
-
-
 def _turn_away(
     batch: RowBatch, known: set[int], strategy: Strategy
 ) -> tuple[RowBatch, dict[int, Problem]]:
@@ -295,38 +284,6 @@ def _turn_away(
         )
         refused[batch.origin[place]] = Problem(line=batch.lines[place], reason=reason[:_REASON])
     return batch.take(keep), refused
-
-
-async def _renumbered(connection: AsyncConnection, batch: RowBatch, known: set[int]) -> RowBatch:
-    """Give rows of known keys the numbers after the highest of the same prefix, in file order."""
-    if not known:
-        return batch
-    prefix = key_of(batch.table)[:-1]
-    prefixes: Sequence[Any] = batch.keys(prefix)
-    numbers: list[int] = batch.column(SEQUENCE)
-    highest = await _highest(connection, batch, sorted({prefixes[n] for n in known}))
-    for place, number in enumerate(numbers):
-        if place not in known and prefixes[place] in highest:
-            highest[prefixes[place]] = max(highest[prefixes[place]], number)
-    for place in sorted(known):
-        highest[prefixes[place]] += 1
-        numbers[place] = highest[prefixes[place]]
-    return batch.with_column(SEQUENCE, numbers)
-
-
-async def _highest(
-    connection: AsyncConnection,
-    batch: RowBatch,
-    prefixes: Sequence[tuple[Any, ...]],
-) -> dict[tuple[Any, ...], int]:
-    table, names = batch.table, key_of(batch.table)[:-1]
-    sent = bulk.keys(table, names, prefixes)
-    same = and_(*(table.c[name] == sent.columns[name] for name in names))
-    top = select(func.max(table.c[SEQUENCE])).where(same).scalar_subquery()
-    rows = await connection.execute(
-        select(sent.place, top).select_from(sent.source), sent.parameters
-    )
-    return {prefixes[place]: number for place, number in rows}
 
 
 def batch_of(chunk: RowChunk) -> RowBatch:

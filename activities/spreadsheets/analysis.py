@@ -35,7 +35,7 @@ from adapters.files.documents import FileDocuments
 from adapters.ports.blobs import Blobs
 from adapters.ports.documents import Table
 from workflows.shared.cells import Cell, cell_text, is_blank, listed_lines, readable
-from workflows.shared.declared_types import ORGANISATION
+from workflows.shared.declared_types import ORGANISATION, refuse_strategy
 from workflows.shared.errors import InvalidDocument, RuleViolation
 from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.edits import Edits
@@ -359,6 +359,9 @@ class SpreadsheetAnalysis:
         order = work.order
         await self._check_context(order)
         fields = await fields_of(self._store, self._types, order)
+        kind = await sheet_type_of(self._types, order)
+        if kind.declared is not None:
+            refuse_strategy(kind.declared, kind.declared.strategy)
         async with (
             Heartbeater(),
             fetched(self._blobs, order.source.name, self._scratch, expected=order.source) as path,
@@ -378,6 +381,8 @@ class SpreadsheetAnalysis:
                 other_sheets=top.other_sheets,
                 lines_above=top.lines_above,
                 hidden=top.hidden(columns),
+                row_keys=tuple(kind.needed_keys),
+                needs_all_columns=kind.declared is not None and kind.declared.unmapped == "refuse",
             )
             preview = top.preview(titles, columns, {each.name: each for each in fields})
             await self._store.save_analysis(order, analysis, preview, work.version)

@@ -187,6 +187,9 @@ def images_there(images: Sequence[TableImages]) -> list[Image]:
             )
             for image in each.updated
         ]
+        found += [
+            Image(parts_of(key), each.columns, tuple(before), None) for key, *before in each.deleted
+        ]
     return found
 
 

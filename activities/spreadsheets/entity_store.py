@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -22,9 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets.entities import EntityScope, key_id
-from activities.spreadsheets.import_rows import (
-    acquire_organisation_lock,
-)
+from activities.spreadsheets.import_rows import acquire_organisation_lock, target_table
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.models.base import DOMAIN
@@ -34,14 +31,15 @@ from adapters.database.models.spreadsheets import (
     custom_lists,
     event_categories,
     events,
-    membership_periods,
     membership_types,
     races,
 )
 from adapters.database.records import clean
+from adapters.types.files import contexts
 from adapters.types.references import Referred, row_made
 from adapters.types.tables import target_of
 from adapters.types.targets import TargetTables
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.fields import (
     CustomList,
@@ -223,37 +221,30 @@ async def context_exists(
     Raises:
         ValueError: An import cannot belong to rows of this table.
     """
-    if table == events.name:
-        query = select(events.c.id).where(events.c.organisation_id == organisation_id)
-        query = query.where(events.c.id == id)
-    elif table == membership_periods.name:
-        query = select(membership_periods.c.id).where(
-            membership_periods.c.organisation_id == organisation_id, membership_periods.c.id == id
-        )
-    elif table == races.name:
-        query = (
-            select(races.c.id)
-            .join(events, races.c.event_id == events.c.id)
-            .where(events.c.organisation_id == organisation_id, races.c.id == id)
-        )
-    elif table == custom_lists.name:
-        query = select(custom_lists.c.id).where(
-            custom_lists.c.organisation_id == organisation_id, custom_lists.c.id == id
-        )
-    else:
-        raise ValueError(f"an import cannot belong to rows of {table!r}")
+    query = _owned(table, organisation_id).where(target_table(table).c.id == id)
     return (await connection.execute(query)).first() is not None
 
 
-_KEYS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
-    {
-        events.name: ("organisation_id", "name", "starts_on"),
-        membership_periods.name: ("organisation_id", "name", "starts_on"),
-        races.name: ("event_id", "name"),
-        custom_lists.name: ("organisation_id", "key"),
-    }
-)
-"""What makes a row of each table that imports can belong to the same row."""
+def _context(table: str) -> DeclaredType:
+    """The type of the rows of a table that imports can belong to.
+
+    Raises:
+        ValueError: An import cannot belong to rows of this table.
+    """
+    for each in contexts().values():
+        if each.table_name == table:
+            return each
+    raise ValueError(f"an import cannot belong to rows of {table!r}")
+
+
+def _owned(table: str, organisation_id: int) -> Select[int]:
+    """Ids of the rows of a table that belong to an organisation, or to what it owns."""
+    (owner,) = _context(table).scope
+    source = target_table(table)
+    if owner in contexts():
+        owned = _owned(contexts()[owner].table_name, organisation_id)
+        return select(source.c.id).where(source.c[owner].in_(owned))
+    return select(source.c.id).where(source.c[owner] == organisation_id)
 
 
 async def make_context(
@@ -270,14 +261,19 @@ async def make_context(
     Raises:
         RuleViolation: It belongs to an event that is not the organisation's.
     """
-    source = {each.name: each for each in (events, membership_periods, races, custom_lists)}[name]
+    declared, source = _context(name), target_table(name)
     await acquire_organisation_lock(connection, organisation_id)
     values: dict[str, Any] = {**given, "name": clean(given["name"])}
-    if source is not races:
-        values["organisation_id"] = organisation_id
-    elif not await context_exists(connection, events.name, values["event_id"], organisation_id):
-        raise RuleViolation(f"there is no event {values['event_id']}; choose one of yours")
-    same = select(source.c.id).where(*(source.c[key] == values[key] for key in _KEYS[name]))
+    (owner,) = declared.scope
+    above = contexts().get(owner)
+    if above is None:
+        values[owner] = organisation_id
+    elif not await context_exists(connection, above.table_name, values[owner], organisation_id):
+        called = above.title.removesuffix("s").lower()
+        raise RuleViolation(f"there is no {called} {values[owner]}; choose one of yours")
+    same = select(source.c.id).where(
+        *(source.c[key] == values[key] for key in declared.natural_key)
+    )
     found = (await connection.execute(same.limit(1))).scalar_one_or_none()
     if found is not None:
         return found

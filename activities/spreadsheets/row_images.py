@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic_core import from_json, to_json
 from sqlalchemy import Table
 
-from activities.spreadsheets.import_rows import is_elsewhere, target_table
+from activities.spreadsheets.import_rows import is_elsewhere, natural_key, target_table
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import Row
 from adapters.database.models.base import identity_of
@@ -85,12 +85,23 @@ class TableImages:
         columns: The columns that were written.
         created: Line, identity and values of each row that was inserted.
         updated: The rows that were changed.
+        deleted: Identity and values of each row that was removed.
+        held: Natural keys of rows that go in or are there, if those of others are removed.
+        left: First parts of the keys of rows that were left out, if others are removed.
     """
 
     table: str
     columns: tuple[str, ...]
     created: Sequence[tuple[Any, ...]] = ()
     updated: Sequence[UpdatedImage] = field(default_factory=tuple[UpdatedImage, ...])
+    deleted: Sequence[tuple[Any, ...]] = ()
+    held: Sequence[Row] = ()
+    left: Sequence[str] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was done, and nothing is to be kept."""
+        return not (self.created or self.updated or self.deleted or self.held or self.left)
 
 
 def pack(images: Sequence[TableImages]) -> bytes:
@@ -101,6 +112,9 @@ def pack(images: Sequence[TableImages]) -> bytes:
             "columns": each.columns,
             "created": each.created,
             "updated": each.updated,
+            "deleted": each.deleted,
+            "held": each.held,
+            "left": each.left,
         }
         for each in images
     ]
@@ -119,14 +133,18 @@ def unpack(packed: bytes, now: Mapping[str, Table] = MappingProxyType({})) -> li
         table = target_table(each["table"], now)
         updated = [UpdatedImage(*row) for row in each["updated"]]
         ids = _identities(table, [row.id for row in updated])
-        created = each["created"]
+        created, deleted = each["created"], each.get("deleted", ())
         made = _identities(table, [row[1] for row in created])
+        gone = _identities(table, [row[0] for row in deleted])
         found.append(
             TableImages(
                 table=each["table"],
                 columns=tuple(each["columns"]),
                 created=[(row[0], id, *row[2:]) for row, id in zip(created, made, strict=True)],
                 updated=[row._replace(id=id) for row, id in zip(updated, ids, strict=True)],
+                deleted=[(id, *row[1:]) for row, id in zip(deleted, gone, strict=True)],
+                held=_parsed(table, natural_key(table), each.get("held", ())),
+                left=tuple(each.get("left", ())),
             )
         )
     return found
@@ -137,9 +155,14 @@ def _identities(table: Table, values: Sequence[Any]) -> Sequence[Identity]:
     if is_elsewhere(table):
         return list(map(tuple, values))
     names = identity_of(table)
-    if len(names) == 1:
-        return bulk.parsed(table, names[0], values)
-    parts = zip(*values, strict=True) if values else ((),) * len(names)
+    return (
+        bulk.parsed(table, names[0], values) if len(names) == 1 else _parsed(table, names, values)
+    )
+
+
+def _parsed(table: Table, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Row]:
+    """Rows of some columns from their JSON."""
+    parts = zip(*rows, strict=True) if rows else ((),) * len(names)
     parsed = (bulk.parsed(table, name, part) for name, part in zip(names, parts, strict=True))
     return list(zip(*parsed, strict=True))
 

@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from sqlalchemy import Table, Text, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from activities.spreadsheets import elsewhere, value_store
+from activities.spreadsheets import elsewhere, replacing, value_store
 from activities.spreadsheets.import_rows import (
     LockedImport,
     acquire_organisation_lock,
@@ -45,6 +45,7 @@ from activities.spreadsheets.row_images import (
     parts_of,
 )
 from adapters.database.bulk import engine as bulk
+from adapters.database.bulk.appending import is_numbered, known_keys, renumbered
 from adapters.database.bulk.rows import Row, RowBatch
 from adapters.database.bulk.statements import STAMPS
 from adapters.database.errors import unstorable
@@ -68,6 +69,9 @@ from workflows.spreadsheets.mappings import Outcome
 from workflows.spreadsheets.runs import RowCounts
 
 UNKNOWN_ROW: Final = "is not in the table, and this type only changes rows that are there"
+KNOWN_ROW: Final = "is in the table already, and this type only adds rows"
+_TURNED_AWAY: Final = MappingProxyType({"update_only": UNKNOWN_ROW, "append": KNOWN_ROW})
+"""What is wrong with rows that meet a strategy against its grain."""
 _KEY_BYTES: Final = 2_000
 """An index entry of PostgreSQL holds 2,704 bytes."""
 
@@ -88,28 +92,46 @@ async def find_faults(
             faults.setdefault(target.origin[place], (_in_words(problem),))
         for place, problem in (await _dangling(connection, chunk, target)).items():
             faults.setdefault(target.origin[place], (_in_words(problem),))
-        if target.strategy == "update_only" and not is_elsewhere(target_table(target.table)):
-            for origin in await _unknown(connection, target, faults, now):
-                line = chunk.lines[origin]
-                faults[origin] = (Problem(line=line, reason=UNKNOWN_ROW),)
+        reason = _TURNED_AWAY.get(target.strategy)
+        if reason is not None and not is_elsewhere(target_table(target.table)):
+            for origin in await _turned_away(connection, target, faults, now):
+                faults[origin] = (Problem(line=chunk.lines[origin], reason=reason),)
     return faults
 
 
-async def _unknown(
+async def _turned_away(
     connection: AsyncConnection,
     target: TargetRows,
     faults: Mapping[int, Any],
     now: Mapping[str, Table],
 ) -> Sequence[int]:
-    """Sources of rows whose key is not in the table."""
+    """Sources of rows whose key is not in the table, or is, as their strategy needs it."""
     incoming = incoming_rows(target, faults, {}, now)
+    if target.strategy == "append" and is_numbered(_batch_of(incoming, ())):
+        return ()
     known = await _find(connection, incoming, lock=False)
-    missing = {
+    is_needed = target.strategy == "update_only"
+    wrong = {
         origin
         for origin, key in zip(incoming.origins, incoming.keys, strict=True)
-        if key not in known
+        if (key in known) is not is_needed
     }
-    return sorted(missing | {origin for origin, first in incoming.shared if first in missing})
+    return sorted(wrong | {origin for origin, first in incoming.shared if first in wrong})
+
+
+def _batch_of(incoming: Incoming, lines: Sequence[int]) -> RowBatch:
+    return RowBatch(incoming.table, incoming.columns, incoming.rows, lines, incoming.origins)
+
+
+async def _appended(
+    connection: AsyncConnection, incoming: Incoming, lines: Sequence[int]
+) -> Incoming:
+    """The rows with numbers behind those of the rows that are there."""
+    batch = _batch_of(incoming, [lines[origin] for origin in incoming.origins])
+    if not is_numbered(batch):
+        return incoming
+    batch = await renumbered(connection, batch, await known_keys(connection, batch))
+    return replace(incoming, rows=batch.rows, keys=batch.keys())
 
 
 def _in_words(problem: Problem) -> Problem:
@@ -503,8 +525,8 @@ async def write_chunk(
     else:
         done = await _write_targets(connection, chunk, faults, now, run, dry_run=dry_run)
     await _keep_differences(connection, opened, done.images)
-    if not dry_run:
-        await _keep_images(connection, opened, chunk, done.images)
+    kept = replacing.noted(declared, chunk, done.images, dry_run=dry_run)
+    await _keep_images(connection, opened, chunk, kept)
     counts = await _keep_results(connection, opened, chunk, faults, done)
     parked = await _park(connection, opened, chunk)
     more: dict[str, Any] = {"parked": parked}
@@ -560,13 +582,16 @@ async def _write_targets(
         incoming = incoming_rows(target, faults, ids, now)
         met = Met(TableImages(target.table, incoming.columns))
         if incoming.rows:
+            if target.strategy == "append":
+                incoming = await _appended(connection, incoming, chunk.lines)
             new = {name: fresh[table] for name, table in target.references.items()}
             met = await meet(
                 *(connection, incoming, chunk.lines, new, run),
                 creates_only=target.strategy == "create_only",
                 dry_run=dry_run,
             )
-            done.images.append(met.images)
+            held = incoming.keys if target.strategy == "replace" else ()
+            done.images.append(replace(met.images, held=held))
         ids.setdefault(target.table, {}).update(met.ids)
         fresh.setdefault(target.table, set()).update(met.ids[origin] for origin in met.created)
         done.touched |= met.created | met.changed
@@ -596,9 +621,11 @@ async def _write_elsewhere(
         step = elsewhere.step_of(uuid, chunk, incoming)
         met = await elsewhere.meet_there(
             *(targets, declared, incoming, chunk.lines, step),
-            strategy=target.strategy,
+            strategy="merge" if target.strategy == "replace" else target.strategy,
             dry_run=dry_run,
         )
+    if replacing.replaces(declared):
+        met.images.append(TableImages(target.table, (), held=incoming.keys))
     for origin, problem in met.refused.items():
         faults[origin] = (_in_words(problem),)
     return _Done(met.created, met.created | met.changed, met.kept, met.images)
@@ -608,9 +635,8 @@ async def _keep_images(
     connection: AsyncConnection,
     opened: LockedImport,
     chunk: SheetChunk,
-    changed: Sequence[TableImages],
+    kept: Sequence[TableImages],
 ) -> None:
-    kept = [each for each in changed if each.created or each.updated]
     if not kept:
         return
     packed = await asyncio.to_thread(pack, kept)

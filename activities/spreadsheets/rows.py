@@ -29,6 +29,7 @@ from activities.spreadsheets.analysis import (
     sheet_type_of,
     with_candidates,
 )
+from activities.spreadsheets.replacing import replaces
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.staging import (
     CHUNK_ROWS,
@@ -119,6 +120,11 @@ class SpreadsheetRows:
         uuid = work.order.uuid
         processed = await self._store.end_round(uuid, work.round)
         kind = await sheet_type_of(self._types, work.order)
+        if replaces(kind.declared) and not processed.parked:
+            note = await self._store.remove_absent(
+                uuid, work.order.scope, dry_run=work.order.dry_run
+            )
+            processed = processed.model_copy(update={"note": note})
         if kind.declared is not None and kind.target is not None and not work.order.dry_run:
             if kind.target.file is None:
                 await self._store.forget_steps(uuid, kind.declared)

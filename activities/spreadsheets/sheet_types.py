@@ -8,7 +8,13 @@ from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.types.declared import club_sheet, declared_sheet
 from activities.spreadsheets.types.people import people_sheet
 from adapters.database.engine import Database
-from adapters.types.files import builtin_types, club_types, own_types, people_types
+from adapters.types.files import (
+    builtin_types,
+    club_types,
+    only_door,
+    own_types,
+    people_types,
+)
 from adapters.types.references import referred_by, table_of
 from adapters.types.store import SqlDeclaredTypes
 from workflows.shared.declared_types import DeclaredType
@@ -80,10 +86,8 @@ class SheetTypes:
         known = {each.name: each for each in await self.every()}
         if name in known:
             return known[name]
-        own = builtin_types().get(name)
-        if own is not None and own.hook is not None:
-            # The hook changes other rows, which no undo could restore.
-            raise RuleViolation(f"files of type {name} are imported by messages alone")
+        if name in builtin_types() and (reason := only_door(name)) is not None:
+            raise RuleViolation(reason)
         raise RuleViolation(f"there is no import type {name}; there are {', '.join(known)}")
 
     async def written_by(self, name: str, digest: str | None = None) -> Sequence[DeclaredType]:

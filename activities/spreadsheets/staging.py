@@ -52,12 +52,11 @@ from workflows.shared.cells import (
     is_filled,
     listed_lines,
     merged_down,
-    readable,
 )
 from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.declared_types import standing_keys
 from workflows.shared.errors import RuleViolation
-from workflows.shared.fields import LINE_CHARACTERS, FieldSpec
+from workflows.shared.fields import FieldSpec
 from workflows.shared.notations import Notation
 from workflows.spreadsheets.edits import Edits
 from workflows.spreadsheets.fields import (
@@ -319,13 +318,16 @@ class SpreadsheetStaging:
             noted = BlobRef(name=name, size=target.stat().st_size)
             await self._store.save_file(order.uuid, noted)
             rows = await self._blobs.upload(target, name)
+        skipped = sum(row.is_skipped for row in writing.skipped)
+        asks = kind.declared is not None and kind.declared.left_out == "ask"
         return Staged(
             rows=rows,
             total=writing.rows,
             width=writing.width,
             hidden_rows=len(writing.hidden),
             hidden_lines=listed_lines(writing.hidden),
-            skipped_rows=sum(row.is_skipped for row in writing.skipped),
+            skipped_rows=skipped,
+            asks_about_skipped=asks and skipped > 0,
         )
 
     async def _write(
@@ -381,7 +383,11 @@ class _Writing:
 
     def _begin_skipped(self) -> SkippedRows:
         kind = self._kind
-        return SkippedRows(self._work.columns, kind.needed_keys, is_list=kind.declared is None)
+        return SkippedRows(
+            *(self._work.columns, kind.needed_keys),
+            is_list=kind.declared is None,
+            keep=kind.declared is not None and kind.declared.left_out == "keep",
+        )
 
     def open(self) -> None:
         layout = self._work.layout
@@ -586,6 +592,7 @@ class ReadRows:
         offset: Bytes of the staged file consumed; in later rounds line of the last row.
         parked: The rows as they were parked; None: they are read for the first time.
         excluded: Rows that are left out, and why.
+        left_keys: First parts of their keys, if rows that the file lacks are removed.
     """
 
     checked: CheckedRows
@@ -594,6 +601,7 @@ class ReadRows:
     offset: int
     parked: Mapping[int, ParkedRow] | None
     excluded: Sequence[tuple[int, str]] = ()
+    left_keys: Sequence[str] = ()
 
 
 class SheetReader:
@@ -632,7 +640,7 @@ class SheetReader:
         self._chunk_rows = chunk_rows
         self._waited: dict[int, ParkedRow] = {}
         self._held = ExitStack()
-        self._section = ""
+        self._headings: list[Sequence[Cell]] = []
         self._rows: Iterator[SourceRow] = iter(())
 
     def open(self) -> None:
@@ -693,6 +701,7 @@ class SheetReader:
             skipped=sorted([*validated.skipped, *read.excluded]),
             parked=validated.parked,
             found=validated.found,
+            left_keys=read.left_keys,
         )
         self._number += 1
         return chunk
@@ -706,10 +715,11 @@ class SheetReader:
         last = rows[-1].line
         reasons = ((row.line, self._plan.excluded(row.line)) for row in rows)
         excluded = {line: reason for line, reason in reasons if reason is not None}
-        sections = self._sections(rows, excluded)
+        headings = self._headings_above(rows, excluded) if self._parked is None else None
+        left_keys = self._left_keys(rows, excluded) if excluded else ()
         if excluded:
             rows = [row for row in rows if row.line not in excluded]
-        checked = self._validator.check(rows, counted=counted, sections=sections)
+        checked = self._validator.check(rows, counted=counted, headings=headings)
         for i, row in enumerate(rows):
             if row.line in self._cut and i not in checked.blank:
                 checked.problems[i].append(self._cut[row.line])
@@ -722,21 +732,30 @@ class SheetReader:
             self._staged.position if is_first else last,
             None if is_first else {row.line: self._waited.pop(row.line) for row in rows},
             sorted(excluded.items()),
+            left_keys,
         )
 
-    def _sections(
+    def _left_keys(self, rows: Sequence[SourceRow], excluded: Mapping[int, str]) -> Sequence[str]:
+        """First parts of the keys of rows that are left out, if rows of other keys are removed."""
+        declared = self._plan.sheet_type.declared
+        if declared is None or declared.strategy != "replace":
+            return ()
+        places = {each.index for each in self._plan.columns if each.target == declared.first_key}
+        left = [row for row in rows if row.line in excluded]
+        values = self._validator.check_cells(left, places).values.get(declared.first_key, ())
+        return sorted({str(value) for value in values if value is not None})
+
+    def _headings_above(
         self, rows: Sequence[SourceRow], excluded: Mapping[int, str]
-    ) -> Sequence[str] | None:
-        """The heading above each row that is not left out; None: it means nothing."""
-        if not self._plan.sheet_type.has_sections:
-            return None
-        found: list[str] = []
+    ) -> Sequence[Sequence[Sequence[Cell]]]:
+        """Cells of the skipped headings right above each row that is not left out."""
+        found: list[Sequence[Sequence[Cell]]] = []
         for row in rows:
-            if row.line in excluded and self._plan.is_heading(row.line):
-                texts = (readable(cell, LINE_CHARACTERS) for cell in row.cells)
-                self._section = " ".join(text for text in texts if text)[:LINE_CHARACTERS]
-            elif row.line not in excluded:
-                found.append(self._section)
+            if row.line not in excluded:
+                found.append(self._headings)
+                self._headings = []
+            elif self._plan.is_heading(row.line):
+                self._headings.append(row.cells)
         return found
 
     def _noting_cut(self, rows: Iterable[SourceRow]) -> Iterator[SourceRow]:

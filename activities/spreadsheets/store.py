@@ -17,6 +17,7 @@ from activities.spreadsheets import (
     import_rows,
     memory_store,
     people_store,
+    replacing,
     retention_store,
     review_store,
     row_store,
@@ -424,6 +425,18 @@ class SqlSpreadsheetStore:
             connection = await stack.enter_async_context(self._database.transaction())
             return await row_store.write_chunk(
                 connection, uuid, chunk, self._targets, dry_run=dry_run
+            )
+
+    async def remove_absent(
+        self, uuid: str, scope: Mapping[str, str], *, dry_run: bool
+    ) -> str | None:
+        """Remove the stored rows that the file lacks, with before-images; a sentence about it.
+
+        Nothing is removed if the type of the import does not replace rows.
+        """
+        async with self._targets.turns, self._database.transaction() as connection:
+            return await replacing.remove_absent(
+                *(connection, uuid, scope, self._targets), dry_run=dry_run
             )
 
     async def forget_steps(self, uuid: str, declared: DeclaredType) -> None:

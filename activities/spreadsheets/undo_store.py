@@ -37,7 +37,7 @@ from activities.spreadsheets.row_images import (
     unpack,
 )
 from adapters.database.bulk import engine as bulk
-from adapters.database.models.base import BOOKKEEPING, is_stamped
+from adapters.database.models.base import BOOKKEEPING, identity_of, is_stamped
 from adapters.database.models.spreadsheets import (
     PERSON_LOOKUPS,
     spreadsheet_journal,
@@ -63,9 +63,12 @@ NO_PREVIEW: Final = (
     "Rows that were changed since stay as they are, and are listed"
 )
 GONE: Final = "was deleted since"
+CREATED_AGAIN: Final = "was created again since"
 Images = Sequence[TableImages]
 Conflict = tuple[int, str, Identity, str]
 """Line, table, row and why it is left alone."""
+_REMOVED: Final = 0
+"""In the place of the line of a row that the file lacked."""
 
 
 @dataclass
@@ -96,6 +99,8 @@ class _Found:
     """Of changed records, by identity."""
     created: Mapping[Identity, int]
     """Created records that are still there: identity to line."""
+    back: Sequence[tuple[Any, ...]] = ()
+    """Removed records that can be put back: identity and values."""
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
 
 
@@ -115,13 +120,15 @@ async def take_back(
     while held := await _held(connection, found, blocked):
         conflicts += held
         blocked |= {line for line, *_ in held}
-    done = TakenBack(conflicts=conflicts, left=_left_rows(images, blocked))
+    kept = {id for _, _, id, _ in conflicts}
+    done = TakenBack(conflicts=conflicts, left=_left_rows(images, blocked, kept))
     for each in reversed(found):
         done.restored += await _restore(connection, each, blocked)
         wanted = [id for id, line in each.created.items() if line not in blocked]
         if wanted:
             await bulk.delete(connection, each.table, list(map(parts_of, wanted)))
         done.deleted += len(wanted)
+        done.restored += await _put_back(connection, each)
     return done
 
 
@@ -140,23 +147,27 @@ async def take_back_there(
     run, name = step
     found = await targets.take_back(declared, run, elsewhere.images_there(images), name)
     table = images[0].table
-    conflicts = [(lines[key], table, key, reason) for key, reason in found.conflicts]
+    conflicts = [(lines.get(key, _REMOVED), table, key, reason) for key, reason in found.conflicts]
     blocked = {line for line, *_ in conflicts}
     created = sum(row[0] not in blocked for each in images for row in each.created)
-    return TakenBack(created, found.restored - created, conflicts, _left_rows(images, blocked))
+    left = _left_rows(images, blocked, {key for key, _ in found.conflicts})
+    return TakenBack(created, found.restored - created, conflicts, left)
 
 
-def _left_rows(images: Sequence[TableImages], blocked: set[int]) -> Sequence[TableImages]:
+def _left_rows(
+    images: Sequence[TableImages], blocked: set[int], kept: set[Identity]
+) -> Sequence[TableImages]:
     left = (
         TableImages(
             each.table,
             each.columns,
             [row for row in each.created if row[0] in blocked],
             [image for image in each.updated if image.line in blocked],
+            [row for row in each.deleted if row[0] in kept],
         )
         for each in images
     )
-    return [each for each in left if each.created or each.updated]
+    return [each for each in left if not each.is_empty]
 
 
 async def _look(connection: AsyncConnection, images: TableImages, table: Table) -> _Found:
@@ -173,6 +184,7 @@ async def _look(connection: AsyncConnection, images: TableImages, table: Table) 
         if reason is not None:
             found.conflicts.append((image.line, images.table, image.id, reason))
     await _look_at_created(connection, found)
+    await _look_at_removed(connection, found)
     return found
 
 
@@ -220,6 +232,30 @@ async def _look_at_created(connection: AsyncConnection, found: _Found) -> None:
         if values != (*after, *expected.values()):
             found.conflicts.append((line, images.table, id, CHANGED))
     found.created = created
+
+
+async def _look_at_removed(connection: AsyncConnection, found: _Found) -> None:
+    """Find removed records that can be put back: those whose keys are free."""
+    images, table = found.images, found.table
+    if not images.deleted:
+        return
+    ids = [parts_of(row[0]) for row in images.deleted]
+    rows = await bulk.rows(connection, table, ids, ())
+    there = {identity_from(table, row)[0] for _, *row in rows}
+    found.back = [row for row in images.deleted if row[0] not in there]
+    found.conflicts += [(_REMOVED, images.table, id, CREATED_AGAIN) for id in sorted(there)]
+
+
+async def _put_back(connection: AsyncConnection, found: _Found) -> int:
+    """Insert removed records as they were; how many."""
+    names, table = found.images.columns, found.table
+    if not found.back:
+        return 0
+    ids, *columns = zip(*found.back, strict=True)
+    values = (bulk.parsed(table, name, column) for name, column in zip(names, columns, strict=True))
+    rows = [(*parts_of(id), *row) for id, row in zip(ids, zip(*values, strict=True), strict=True)]
+    await bulk.insert(connection, table, (*identity_of(table), *names), rows)
+    return len(rows)
 
 
 async def _held(
@@ -473,7 +509,7 @@ def _left(opened: LockedImport, attempt: int) -> tuple[ColumnElement[bool], ...]
 
 
 def _rows(conflicts: Sequence[Conflict]) -> int:
-    return len({line for line, *_ in conflicts})
+    return len({line or shown_identity(id) for line, _, id, _ in conflicts})
 
 
 async def end_undo(connection: AsyncConnection, uuid: str) -> UndoResult:
@@ -542,6 +578,7 @@ async def _first_problems(connection: AsyncConnection, opened: LockedImport) -> 
         .limit(PROBLEMS_NAMED)
     )
     return tuple(
-        f"row {row.line}: {record_title(row.table_name).lower()} {row.row_id} {row.reason}"
+        (f"row {row.line}: " if row.line else "")
+        + f"{record_title(row.table_name).lower()} {row.row_id} {row.reason}"
         for row in rows
     )

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from activities.spreadsheets.entities import ImportContext, key_id
-from activities.spreadsheets.types.base import SECTION, SEQUENCE, SheetRows, SheetType
+from activities.spreadsheets.types.base import SheetRows, SheetType
 from activities.spreadsheets.types.people import IDENTIFYING, identities
 from activities.spreadsheets.value_mapping import (
     IGNORED,
@@ -55,6 +55,7 @@ from workflows.shared.left_out import (
     is_text,
 )
 from workflows.shared.notations import Notation
+from workflows.shared.sections import SECTION, SEQUENCE, Sections
 from workflows.shared.shares import OddShares, Shares
 from workflows.spreadsheets.fields import (
     FoundValue,
@@ -151,6 +152,7 @@ _GIVEN: Final = (SECTION, SEQUENCE)
 NOTHING_MAPPED: Final = "holds nothing in the mapped columns"
 
 _MISSING: Final = Flaw("is missing")
+_UNREAD: Final = Flaw("is not clear yet")
 _GONE: Final = Flaw("refers to a row that is not there any more; map the value again")
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
 
@@ -252,6 +254,11 @@ class RowValidator:
         has_bibs = bib is not None and bib.target == f"{sheet_type.main}.bib"
         is_mapped = self._people is not None and has_bibs and BIB in self._headers
         self._bibs = bibs if is_mapped else None
+        self._sections: Sections | None = None
+        if sheet_type.has_sections and SECTION not in self._headers:
+            assert sheet_type.declared is not None
+            places = {each.name: place for place, each in self._mapped.items()}
+            self._sections = Sections(fields, sheet_type.declared.key, places)
         self._width = max(self._mapped, default=-1) + 1
         declared = sheet_type.declared
         self._checks = () if declared is None else checks_of(declared)
@@ -278,23 +285,24 @@ class RowValidator:
         rows: Sequence[SourceRow],
         *,
         counted: bool = False,
-        sections: Sequence[str] | None = None,
+        headings: Sequence[Sequence[Sequence[Cell]]] | None = None,
     ) -> CheckedRows:
         """Convert and check the next rows, as far as that needs no database.
 
         Args:
             rows: The rows.
             counted: They were taken before a restart: their values are not counted again.
-            sections: The heading above each row, if that is a part of its key.
+            headings: Cells of the skipped headings right above each row; None: the rows are no
+                continuation of those before.
         """
         checked = CheckedRows(rows)
-        if sections is not None and SECTION not in self._headers:
-            checked.values[SECTION] = sections
         cells = self._convert(checked, self._mapped, counted=counted)
         if self._kept:
             checked.values[OTHER] = [
                 kept_cells(self._kept, row.cells, VALUE_CHARACTERS) for row in rows
             ]
+        if self._sections is not None and headings is not None:
+            checked.values[SECTION] = self._paths(self._sections, checked, headings)
         self._note_missing(checked)
         self._apply_rule(cells, checked)
         self._set_blank_aside(cells, checked)
@@ -303,6 +311,27 @@ class RowValidator:
             checked.identities = self._identities(checked)
             checked.values[IDENTITY] = checked.identities
         return checked
+
+    def _paths(
+        self,
+        sections: Sections,
+        checked: CheckedRows,
+        headings: Sequence[Sequence[Sequence[Cell]]],
+    ) -> Sequence[str]:
+        """The section of each row; '' of one whose key cannot be read."""
+        names = self._type.row_keys & checked.values.keys()
+        keys = [(name, checked.values[name]) for name in names]
+        found: list[str] = []
+        for i, (row, above) in enumerate(zip(checked.source, headings, strict=True)):
+            for cells in above:
+                sections.skip(cells)
+
+            def value(name: str, i: int = i) -> Any:
+                return _UNREAD if (i, name) in checked.unclear else checked.values[name][i]
+
+            is_keyless = any(values[i] is None for _, values in keys)
+            found.append("" if is_keyless else sections.path(row.line, row.cells, value))
+        return found
 
     def check_cells(self, rows: Sequence[SourceRow], places: Collection[int]) -> CheckedRows:
         """Convert the cells of some columns, by place, and look at nothing beyond them."""
@@ -649,12 +678,19 @@ class SkippedRows:
         columns: What the columns of the file mean.
         row_keys: Fields that make a line a row, whatever else it holds, the first part first.
         is_list: The rows are a list of people: one of the fields is enough.
+        keep: All rows are imported, unless a person leaves some out.
     """
 
     def __init__(
-        self, columns: Sequence[ColumnMapping], row_keys: Sequence[str], *, is_list: bool
+        self,
+        columns: Sequence[ColumnMapping],
+        row_keys: Sequence[str],
+        *,
+        is_list: bool,
+        keep: bool = False,
     ) -> None:
         self._is_list = is_list
+        self._keep = keep
         titles = {column.index: column.header for column in columns}
         self._width = max(titles, default=-1) + 1
         self._titles = [titles.get(i) for i in range(self._width)]
@@ -748,4 +784,4 @@ class SkippedRows:
         if len(self._found) < SHOWN:
             texts = (readable(cell, _CHARACTERS) for cell in cells)
             shown = [text for text in texts if text][:_CELLS]
-        self._found[line] = SkippedRow(line, reason, is_skipped, shown)
+        self._found[line] = SkippedRow(line, reason, is_skipped and not self._keep, shown)

@@ -214,9 +214,29 @@ def installed_types() -> Sequence[TypeFile]:
 
     def brought(point: EntryPoint) -> list[tuple[str, TypeFile]]:
         folder = importlib.resources.files(point.value)
-        return [(each.declared.name, each) for each in types_in(folder)]
+        files = types_in(folder)
+        placed = (TypeFile(f"{each.place} of {point.value}", each.declared) for each in files)
+        return [(each.declared.name, each) for each in placed]
 
     return tuple(installed(GROUP, brought, builtin_types()).found.values())
+
+
+def declared_in(folder: Path | None) -> Mapping[str, DeclaredType]:
+    """The types of installed packages and of a folder, by name.
+
+    Raises:
+        RuleViolation: A file is wrong; or the folder declares a type that a package brings.
+    """
+    places = {each.declared.name: each for each in installed_types()}
+    for each in () if folder is None else types_in(folder):
+        name = each.declared.name
+        if name in places:
+            raise RuleViolation(
+                f"{each.place}: {places[name].place} declares the type {name} as well; rename "
+                "yours, or uninstall the package"
+            )
+        places[name] = each
+    return {name: each.declared for name, each in places.items()}
 
 
 @cache
@@ -229,6 +249,14 @@ def builtin_types() -> Mapping[str, HookedType]:
 def club_types() -> Mapping[str, DeclaredType]:
     """What people of clubs refer to, by name: events, races, categories, and the like."""
     return _own("clubs", DeclaredType)
+
+
+@cache
+def contexts() -> Mapping[str, DeclaredType]:
+    """What rows of a scope belong to, by the name in the scope: `event_id` is a row of `events`."""
+    scopes = {name for each in own_types().values() for name in each.scope}
+    named = {f"{name.removesuffix('s')}_id": each for name, each in club_types().items()}
+    return MappingProxyType({name: each for name, each in named.items() if name in scopes})
 
 
 @cache
@@ -248,6 +276,25 @@ def _own(folder: str, model: type[_Type]) -> Mapping[str, _Type]:
 def own_types() -> Mapping[str, DeclaredType]:
     """Every type that docflow brings, by name."""
     return MappingProxyType({**builtin_types(), **club_types(), **people_types()})
+
+
+def only_door(name: str) -> str | None:
+    """Why files of one of docflow's own types come in one way alone; None: both are open."""
+    own = builtin_types().get(name)
+    if own is not None and own.hook is not None:
+        return (
+            f"files of type {name} are imported by messages alone: a row changes other rows, which "
+            "the undo of an upload could not restore"
+        )
+    about = people_types().get(name)
+    if about is not None and about.hook is None:
+        return f"no files are of type {name}: the other types about people have its fields"
+    if about is not None or name in club_types():
+        return (
+            f"files of type {name} are uploaded alone: rows belong to an organisation, and a "
+            "message has none"
+        )
+    return None
 
 
 def type_text(declared: DeclaredType) -> str:

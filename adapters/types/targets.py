@@ -203,13 +203,7 @@ class TargetTables:
             Denied: A column is gone, or is of another kind than when the type was applied.
         """
         rows, target = _Rows.of(declared, names), target_in(declared)
-        bounded = declared.stored_scope if strategy == "replace" else ()
-        bounds = {c: scope[n] for n, c in _columns(declared, bounded).items()}
-        if strategy == "replace" and not bounds:
-            raise RuleViolation(
-                f"'replace' would remove every row of {target.table}: the type has no scope with a "
-                "column there; use strategy 'merge'"
-            )
+        bounds: Mapping[str, Any] = _bounds(declared, scope) if strategy == "replace" else {}
         key = key_columns(declared)
         fields = {column: name for name, column in _columns(declared, names).items()}
 
@@ -232,6 +226,47 @@ class TargetTables:
                     gone = await foreign_rows.remove_absent(connection, table, key, bounds, held)
                     done.add(gone, (), fields)
                 return done.packed()
+
+            async def undo(packed: bytes) -> None:
+                images = Written.unpacked(packed).images
+                await foreign_rows.take_back(connection, table, key, images)
+
+            packed = await foreign.once(connection, target.schema_name, step, act, undo)
+        return Written.unpacked(packed)
+
+    async def remove_absent(
+        self,
+        declared: DeclaredType,
+        step: Step,
+        names: Sequence[str],
+        pages: AsyncIterator[tuple[Sequence[Sequence[Any]], Sequence[int]]],
+        scope: Mapping[str, Any],
+        *,
+        dry: bool = False,
+    ) -> Written:
+        """Remove the rows of a scope whose keys are not among some, once; what was done.
+
+        Args:
+            declared: The type.
+            step: Of a run.
+            names: Parts of the keys.
+            pages: The keys; not read if the step was done before.
+            scope: Values that bound what is removed.
+            dry: Find out only; nothing is removed.
+
+        Raises:
+            RuleViolation: The type has no scope with a column there.
+        """
+        rows, target, key = _Rows.of(declared, names), target_in(declared), key_columns(declared)
+        bounds = _bounds(declared, scope)
+        async with self._opened(declared, dry=dry) as (connection, table):
+
+            async def act() -> bytes:
+                places, held = [rows.columns.index(name) for name in key], list[Sequence[Any]]()
+                async for page, _ in pages:
+                    held += [[row[place] for place in places] for row in rows.taken(page)]
+                gone = await foreign_rows.remove_absent(connection, table, key, bounds, held)
+                return gone.packed()
 
             async def undo(packed: bytes) -> None:
                 images = Written.unpacked(packed).images
@@ -329,6 +364,21 @@ class TargetTables:
             order = key_columns(declared)
             async for page in foreign_rows.stored(connection, table, columns, bounds, order, _PAGE):
                 yield page
+
+
+def _bounds(declared: DeclaredType, scope: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Columns that bound what `replace` removes, with their values.
+
+    Raises:
+        RuleViolation: There are none.
+    """
+    bounds = {c: scope[n] for n, c in _columns(declared, declared.stored_scope).items()}
+    if not bounds:
+        raise RuleViolation(
+            f"'replace' would remove every row of {target_in(declared).table}: the type has no "
+            "scope with a column there; use strategy 'merge'"
+        )
+    return bounds
 
 
 async def _refuse_own(connection: AsyncConnection, declared: DeclaredType) -> None:

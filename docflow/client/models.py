@@ -1063,7 +1063,7 @@ class TypeHead(Model):
     title: str
 
 
-class TypeList(Model):
+class workers__shared__gateway__v1__kept__TypeList(Model):
     """All types."""
 
     items: list[TypeHead]
@@ -1159,6 +1159,642 @@ class TypeDetail(Model):
     table: str
     title: str
     yaml: str
+
+
+class RowCounts(Model):
+    """Outcome of the rows so far."""
+
+    created: int | None = None
+    error: int | None = None
+    skipped: int | None = None
+    updated: int | None = None
+
+
+class SpreadsheetRow(Model):
+    """The status of an import."""
+
+    assignee: str
+    auto_start: bool
+    by: str
+    context_id: int | None
+    context_name: str | None = None
+    counts: RowCounts
+    created_at: datetime
+    dry_run: bool
+    error_count: int
+    filename: str
+    finished_at: datetime | None
+    has_report: bool
+    id: str
+    import_type: str
+    open_values: int
+    organisation_id: int
+    parked: int
+    processed_rows: int
+    progress_percent: int
+    purged_at: datetime | None
+    reason: str | None
+    revision: int
+    rows_per_second: float | None
+    scope: dict[str, str] | None = None
+    seconds_left: int | None
+    state: str
+    state_since: datetime
+    step: str
+    success_count: int
+    total: int | None
+    type_digest: str | None = None
+    undo_state: str | None
+    updated_at: datetime
+    uuid: str
+    values_total: int
+    version: int
+    waiting_since: datetime | None
+
+
+class UploadPage(Model):
+    """Some uploads, the newest first."""
+
+    items: list[SpreadsheetRow]
+    next: str | None
+
+
+class AvailableContext(Model):
+    """An event, a membership period, a race or a custom list."""
+
+    id: int
+    name: str
+    organisation_id: int
+    table: str
+
+
+class ContextList(Model):
+    """What uploads can belong to."""
+
+    items: list[AvailableContext]
+    next: None = None
+
+
+class CellValue(Model):
+    """What a cell is to hold."""
+
+    column: int
+    row: int
+    value: str | None = None
+
+
+class SetCells(Model):
+    """Correct cells in place."""
+
+    cells: list[CellValue]
+    kind: str | None = None
+
+
+class Replace(Model):
+    """Find and replace in a column."""
+
+    case: bool | None = None
+    column: int
+    find: str
+    kind: str | None = None
+    put: str | None = None
+    whole: bool | None = None
+
+
+class Constant(Model):
+    """The same value in every row: of a column, or of a field that has none."""
+
+    blanks: bool | None = None
+    column: int | None = None
+    field: str | None = None
+    kind: str | None = None
+    value: str
+
+
+class Split(Model):
+    """One column into two: `Ada Lovelace` into first and last name."""
+
+    column: int
+    fields: list[Any]
+    kind: str | None = None
+    last: bool | None = None
+    separator: str | None = None
+
+
+class Join(Model):
+    """Two columns into one."""
+
+    columns: list[Any]
+    field: str
+    kind: str | None = None
+    separator: str | None = None
+
+
+class Notation(Model):
+    """How dates, numbers or times of a column are written."""
+
+    column: int
+    kind: str | None = None
+    notation: str
+
+
+class Exclude(Model):
+    """Leave rows out, or take them in again."""
+
+    back: bool | None = None
+    kind: str | None = None
+    reason: str | None = None
+    rows: list[int]
+
+
+class UndoOperation(Model):
+    """Take an earlier operation back; those after it stay."""
+
+    kind: str | None = None
+    version: int
+
+
+class LearntEdit(Model):
+    """A change of whole columns that reviews suggest; `key` names it when it is to be
+    forgotten.
+    """
+
+    decided_at: datetime
+    decided_by: str
+    decision: str
+    file_headers: list[str] | None = None
+    headers: list[str]
+    import_type: str
+    key: str
+    operation: SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation
+    organisation_id: int
+    subject: str
+
+
+class LearntChangePage(Model):
+    """Some changes of whole columns that reviews suggest, the newest first."""
+
+    items: list[LearntEdit]
+    next: str | None
+
+
+class LearntColumn(Model):
+    """What people decided about a header."""
+
+    decided_at: datetime
+    decided_by: str | None
+    header: str
+    import_type: str
+    organisation_id: int
+    target: str | None
+
+
+class LearntColumnPage(Model):
+    """Some headers that people decided about, the newest first."""
+
+    items: list[LearntColumn]
+    next: str | None
+
+
+class LearntValue(Model):
+    """What people decided about a value; without a row it is left empty."""
+
+    decided_at: datetime
+    decided_by: str | None
+    field: str
+    import_type: str
+    organisation_id: int
+    target_id: int | None
+    target_name: str | None
+    value: str
+
+
+class LearntValuePage(Model):
+    """Some values that people decided about, the newest first."""
+
+    items: list[LearntValue]
+    next: str | None
+
+
+class ContextView(Model):
+    """What the rows of a type belong to."""
+
+    required: bool
+    table: str
+    title: str
+
+
+class FieldView(Model):
+    """A field of an import type, which a column may fill."""
+
+    aliases: list[str] | None = None
+    creates: bool | None = None
+    examples: list[str] | None = None
+    name: str
+    required: bool
+    resolver: str | None = None
+    title: str
+
+
+class ImportTypeView(Model):
+    """What can be imported."""
+
+    context: ContextView | None
+    fields: list[FieldView]
+    name: str
+    scope: list[str] | None = None
+    title: str
+
+
+class workers__spreadsheets__memory_v1__TypeList(Model):
+    """What can be uploaded."""
+
+    items: list[ImportTypeView]
+    next: None = None
+
+
+class OpenValue(Model):
+    """A value without a decision so far."""
+
+    field: str
+    id: int
+    rows: int
+    value: str
+
+
+class AnswerView(Model):
+    """What has become of an answer."""
+
+    first_open_values: list[OpenValue]
+    hidden_columns: list[str]
+    hidden_lines: str
+    hidden_rows: int
+    hidden_sheet: bool
+    left_out_columns: list[str]
+    left_out_lines: list[int]
+    left_out_sheets: list[str]
+    missing_fields: list[str]
+    open_values: int
+    skipped_rows: int
+    state: str
+    uuid: str
+    version: int
+
+
+class Candidate(Model):
+    """Something that the values of a field may mean."""
+
+    id: int
+    name: str
+
+
+class CandidateList(Model):
+    """What the values of a field may mean, the likeliest first."""
+
+    items: list[Candidate]
+    next: None = None
+
+
+class Alternative(Model):
+    """Something a column or a value might mean as well."""
+
+    id: int | None = None
+    name: str
+    score: float
+    why: str | None = None
+
+
+class ColumnView(Model):
+    """One column, and what it means."""
+
+    alternatives: list[Alternative]
+    blanks: list[str] | None = None
+    confidence: float
+    header: str
+    id: int
+    index: int
+    samples: list[str]
+    status: str
+    target: str | None
+    why: str | None = None
+
+
+class ColumnList(Model):
+    """All columns of an upload, by place."""
+
+    items: list[ColumnView]
+    next: None = None
+
+
+class DecisionView(Model):
+    """Who decided what, and what else there was to choose from."""
+
+    alternatives: list[Alternative] | None = None
+    at: datetime
+    by: str
+    confidence: float | None = None
+    decision: str | None = None
+    kind: str
+    subject: str | None = None
+
+
+class DecisionPage(Model):
+    """Some decisions, the newest first."""
+
+    items: list[DecisionView]
+    next: str | None
+
+
+class LayoutFields(Model):
+    """How a file is read; what is absent is found out."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    header_line: int | None = None
+    no_header: bool | None = None
+    sheet: str | None = None
+
+
+class PreviewRow(Model):
+    """A row as a person sees it."""
+
+    cells: list[str]
+    line: int
+
+
+class SkippedRowView(Model):
+    """A row that is no person, or may be none."""
+
+    cells: list[str]
+    is_skipped: bool
+    line: int
+    reason: str
+
+
+class PreviewView(Model):
+    """The top of the file, and how it is read."""
+
+    format: str
+    layout: LayoutFields
+    rows: list[PreviewRow]
+    sheets: list[str]
+    skipped_rows: list[SkippedRowView]
+
+
+class ResultCell(Model):
+    """A cell that is not blank, of a column that fills a field."""
+
+    column: str
+    field: str
+    value: str
+
+
+class RowCorrection(Model):
+    """A cell that was corrected in the review."""
+
+    after: str | None
+    at: datetime
+    before: str | None
+    by: str
+    column: str
+
+
+class CellProblem(Model):
+    """What is wrong with a row, or with one of its cells."""
+
+    column: str | None
+    reason: str
+    value: str | None
+
+
+class ResultRow(Model):
+    """Outcome of a row."""
+
+    cells: list[ResultCell] | None = None
+    corrections: list[RowCorrection] | None = None
+    id: int
+    line: int
+    message: str | None
+    name: str | None = None
+    outcome: str
+    problems: list[CellProblem] | None = None
+
+
+class ResultPage(Model):
+    """Outcome of some rows, by line."""
+
+    items: list[ResultRow]
+    next: str | None
+    total: int
+
+
+class ReviewColumn(Model):
+    """A column of a review."""
+
+    header: str
+    id: int
+    made: bool | None = None
+    problems: int | None = None
+    target: str | None
+    title: str | None = None
+
+
+class ReviewOverview(Model):
+    """A review as a whole."""
+
+    check_failure: str | None = None
+    columns: list[ReviewColumn]
+    dry_run: bool
+    excluded: int
+    is_checked: bool
+    is_cut: bool
+    is_open: bool
+    missing: list[str]
+    row_problems: int
+    rows: int
+    version: int
+    wrong: int
+
+
+class ReviewOperationView(Model):
+    """A change of the list."""
+
+    at: datetime
+    by: str
+    changed_cells: int
+    changed_rows: int
+    decision: str
+    operation: SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation
+    subject: str
+    undone_by: int | None
+    version: int
+
+
+class ReviewChangePage(Model):
+    """Some changes of a review, the newest first."""
+
+    items: list[ReviewOperationView]
+    next: str | None
+
+
+class ReviewExample(Model):
+    """A cell before and after a change."""
+
+    after: str | None = None
+    before: str | None = None
+    column: int
+    problem: str | None = None
+    row: int
+
+
+class ChangeEffect(Model):
+    """What a change does, or would do."""
+
+    changed_cells: int | None = None
+    changed_rows: int | None = None
+    examples: list[ReviewExample] | None = None
+    problems_after: int | None = None
+    problems_before: int | None = None
+    version: int
+    wrong_rows: int
+
+
+class ReviewCell(Model):
+    """A cell of a row."""
+
+    column: int
+    corrected_at: datetime | None = None
+    corrected_by: str | None = None
+    original: str | None = None
+    problem: str | None
+    remark: str | None
+    value: str | None
+
+
+class ReviewRow(Model):
+    """A row as it is now."""
+
+    cells: list[ReviewCell]
+    excluded: str | None
+    line: int
+    problems: list[str]
+
+
+class ReviewRowPage(Model):
+    """Some rows of a review, as they are now."""
+
+    items: list[ReviewRow]
+    next: str | None
+    total: int
+
+
+class RememberedOperation(Model):
+    """A change to an earlier file, as it can be requested for this one."""
+
+    at: datetime
+    by: str
+    decision: str
+    headers: list[str]
+    operation: SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation
+    subject: str
+    why: str
+
+
+class SuggestionList(Model):
+    """Changes that people made to such columns in earlier files."""
+
+    items: list[RememberedOperation]
+    next: None = None
+
+
+class Difference(Model):
+    """What the import has changed in a row that was there; a dry run: would change."""
+
+    after: str | None
+    before: str | None
+    column: str
+    line: int
+    record: str | None = None
+    table: str
+    title: str | None = None
+
+
+class SummaryView(Model):
+    """Rows per outcome."""
+
+    created: int | None = None
+    differences: list[Difference] | None = None
+    error: int | None = None
+    parked: int
+    skipped: int | None = None
+    total: int
+    updated: int | None = None
+
+
+class UndoConflict(Model):
+    """A row that an undo left alone."""
+
+    line: int
+    reason: str
+    record: str
+    table: str
+
+
+class UndoView(Model):
+    """How far an undo has come."""
+
+    by: str | None
+    conflicts: list[UndoConflict] | None = None
+    deleted: int | None = None
+    finished_at: datetime | None
+    left_alone: int | None = None
+    requested_at: datetime | None
+    restored: int | None = None
+    state: str
+
+
+class UndoPreview(Model):
+    """What an undo would do now."""
+
+    conflicts: list[UndoConflict] | None = None
+    deleted: int | None = None
+    left_alone: int | None = None
+    restored: int | None = None
+
+
+class CellView(Model):
+    """One distinct value of one field, and what it means."""
+
+    alternatives: list[Alternative] | None = None
+    confidence: float | None = None
+    create: bool | None = None
+    field: str
+    id: int
+    question: str | None = None
+    reason: str | None = None
+    rows: int | None = None
+    status: str
+    target_id: int | None = None
+    target_name: str | None = None
+    value: str
+
+
+class QuestionGroup(Model):
+    """Open questions about people, of one kind."""
+
+    count: int
+    first_id: int
+    question: str
+    reason: str
+
+
+class ValuePage(Model):
+    """Some distinct values of an upload, in the order in which they were found."""
+
+    items: list[CellView]
+    next: str | None
+    questions: list[QuestionGroup]
+    total: int
 
 
 class PollWatchResult(Model):

@@ -84,6 +84,13 @@ def test_every_type_of_docflow_is_listed_and_shown(tmp_path: Path) -> None:
     for name in people_types():
         shown = run_docflow("types", "show", name, context=context).output
         assert read_own_type(shown, "again.yaml", PeopleType) == people_types()[name]
+    for name, door in (
+        ("crew_member", "# files of type crew_member are imported by messages alone: "),
+        ("events", "# files of type events are uploaded alone: "),
+        ("PERSON", "# no files are of type PERSON: "),
+        ("equipment", "name: equipment"),
+    ):
+        assert run_docflow("types", "show", name, context=context).output.startswith(door)
     for name, table in (("events", "events"), ("RESULT", "race_results")):
         done = run_docflow("types", "export", name, "--project", "P1", context=context)
         assert f"read them from the table {table} of docflow's database" in done.output

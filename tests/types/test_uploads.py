@@ -16,11 +16,11 @@ import xlsxwriter
 from sqlalchemy import text
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.row_store import KEPT, UNKNOWN_ROW, UP_TO_DATE
+from activities.spreadsheets.row_store import KEPT, KNOWN_ROW, UNKNOWN_ROW, UP_TO_DATE
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.validation import KEY_ALONE, SUSPECT
-from adapters.types.files import read_type
+from adapters.types.files import only_door, read_type
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     NOW,
@@ -30,7 +30,7 @@ from tests.support.spreadsheets.activities import (
 )
 from tests.types.conftest import Installation
 from workflows.shared.declared_types import DeclaredType
-from workflows.shared.errors import PERMANENT
+from workflows.shared.errors import PERMANENT, RuleViolation
 from workflows.spreadsheets.mappings import MappingStatus
 from workflows.spreadsheets.runs import RowCounts, UndoInput, UndoResult
 
@@ -143,7 +143,8 @@ async def test_both_doors_read_and_show_the_same(
     installation: Installation, sheets: SpreadsheetSetup, name: str
 ) -> None:
     case = FILES[name]
-    declared = read_type(ITEMS.replace("AMOUNT", case.get("amount", "kind: decimal")), "items.yaml")
+    text = case.get("type") or ITEMS.replace("AMOUNT", case.get("amount", "kind: decimal"))
+    declared = read_type(text, "items.yaml")
     await installation.types.apply(declared)
     wanted = {kind: case.get(kind, []) for kind in NOTES} | {"wrong": case.get("wrong", {})}
 
@@ -173,12 +174,12 @@ async def test_both_doors_read_and_show_the_same(
     found["wrong"] = {str(line): rest[0].reason for page in pages for line, rest in page}
     assert found == wanted
 
-    rows = await installation.rows(declared, "project_id", "item", "amount")
+    rows = await installation.rows(declared, "project_id", *declared.key, "amount")
     by_door: dict[str, list[str]] = {project: [] for project in ("P1", "P2")}
-    for project, item, amount in rows:
+    for project, *key, amount in rows:
         is_number = isinstance(amount, int | Decimal)
         shown = f"{Decimal(amount).normalize():f}" if is_number else str(amount or "")
-        by_door[project].append(f"{item}|{shown}")
+        by_door[project].append("|".join([*key, shown]))
     assert by_door == {"P1": case["rows"], "P2": case["rows"]}
 
 
@@ -366,15 +367,15 @@ async def test_sections_and_numbers_are_those_above_a_row(
     await installation.declare("timesheets")
     bids = (
         "Pos.;Leistung;Einheit;Menge;EP\n"
-        ";Erdarbeiten Los 1;;;\n1.1;Aushub;m3;100;12,50\n1.2;Abfuhr;m3;80;9,00\n"
+        ";Erdarbeiten und Pflaster;;;\n1.1;Aushub;m3;100;12,50\n1.2;Abfuhr;m3;80;9,00\n"
         ";Beton und Stahl;;;\n1.1;Fundament;m3;20;180,00\n"
     )
     sheet = await uploaded(sheets, declared, bids, project_id="P1", tender="T9")
     assert (await sheet.process()).counts.created == 3
     assert sorted(await installation.rows(declared, "position", "section")) == [
         ("1.1", "Beton und Stahl"),
-        ("1.1", "Erdarbeiten Los 1"),
-        ("1.2", "Erdarbeiten Los 1"),
+        ("1.1", "Erdarbeiten und Pflaster"),
+        ("1.2", "Erdarbeiten und Pflaster"),
     ]
     hours = (
         "Personalnummer;Tag;Beginn\n7;04.03.2025;08:00\n7;04.03.2025;13:00\n8;04.03.2025;09:00\n"
@@ -480,6 +481,7 @@ async def test_other_names_of_a_row_outlive_another_import(
     [
         ("create_only", ("SKIPPED", KEPT), ("CREATED", None)),
         ("update_only", ("UPDATED", None), ("ERROR", UNKNOWN_ROW)),
+        ("append", ("ERROR", KNOWN_ROW), ("CREATED", None)),
     ],
 )
 async def test_rows_against_the_strategy_are_explained(
@@ -498,9 +500,52 @@ async def test_rows_against_the_strategy_are_explained(
     await sheet.process()
     assert await sheets.select("spreadsheet_results", "line outcome message") == [
         (2, *differs),
-        (3, "SKIPPED", UP_TO_DATE),
+        (3, "ERROR", KNOWN_ROW) if strategy == "append" else (3, "SKIPPED", UP_TO_DATE),
         (4, *new),
     ]
+
+
+async def test_both_doors_append_numbered_rows(
+    installation: Installation, sheets: SpreadsheetSetup, trades: Trades
+) -> None:
+    shape = trades["timesheets"].model_dump() | {"strategy": "append"}
+    declared = DeclaredType.model_validate(shape)
+    await installation.types.apply(declared)
+    text = "Personalnummer;Tag;Beginn\n7;04.03.2025;08:00\n7;04.03.2025;13:00\n"
+    for site in ("north", "south"):
+        for task in ("T1", "T2"):
+            scope = {"project_id": "P1", "site": site}
+            if site == "north":
+                given = {"scope": {"site": site}, "task_id": task, "idempotency_key": task}
+                await installation.imported("timesheets", text.encode(), **given)
+                continue
+            sheet = await uploaded(sheets, declared, text, **scope)
+            assert (await sheet.process()).counts == RowCounts(created=2)
+    found = await installation.rows(declared, "site", "sequence", "begins")
+    numbers = [(1, time(8)), (2, time(13)), (3, time(8)), (4, time(13))]
+    assert found == [(site, *row) for site in ("north", "south") for row in numbers]
+
+
+@pytest.mark.parametrize("left_out", ["note", "ask", "keep"])
+async def test_rows_that_are_no_data_are_left_out_as_the_type_says(
+    installation: Installation, sheets: SpreadsheetSetup, left_out: str
+) -> None:
+    text = ITEMS.replace("AMOUNT", "kind: decimal, units: [EUR]").replace(
+        "key:", f"left_out: {left_out}\nkey:"
+    )
+    declared = read_type(text, "items.yaml")
+    await installation.types.apply(declared)
+    rows = "Posten;Betrag\nA;1\nB;2\nSumme;3\n"
+    sent = await installation.imported("items", rows.encode(), max_rejected_share=1)
+    sheet = await uploaded(sheets, declared, rows, project_id="P2")
+    assert sheet.staged.asks_about_skipped is (sent.held_back is not None)
+    assert sheet.staged.skipped_rows == (0 if left_out == "keep" else 1)
+    await sheet.process()
+    stored = {"A", "B", "Summe"} if left_out == "keep" else {"A", "B"}
+    by_door = await installation.rows(declared, "project_id", "item")
+    assert {item for project, item in by_door if project == "P2"} == stored
+    if left_out != "ask":
+        assert {item for project, item in by_door if project == "P1"} == stored
 
 
 KEPT = """
@@ -594,3 +639,114 @@ async def test_an_upload_parks_if_a_column_is_narrower_by_now(
     assert parked.value.type == PERMANENT
     await installation.types.apply(declared)
     assert (await sheet.process()).counts == RowCounts(created=1)
+
+
+REPLACED = ITEMS.replace("AMOUNT", "kind: decimal, units: [EUR]").replace(
+    "key:", "strategy: replace\nkey:"
+)
+REPLACING = {
+    "rows that the file lacks are removed": (
+        "A;5\nD;4\n",
+        ["A|5", "D|4"],
+        "2 stored rows that the file lacks were removed",
+    ),
+    "not if a row of the file is rejected": (
+        "A;5\nB;much\n",
+        ["A|5", "B|2", "Summe|9"],
+        "nothing was removed, because 1 row was rejected",
+    ),
+    "not if a row was left out that may be one of them": (
+        "A;5\nB;2\nSumme;7\n",
+        ["A|5", "B|2", "Summe|9"],
+        "nothing was removed, because 'Summe' is the key of a stored row and of one that was left "
+        "out",
+    ),
+    "nothing is said if no row is lacking": (
+        "A;1\nB;2\nSumme;9\nC;1\n",
+        ["A|1", "B|2", "C|1", "Summe|9"],
+        None,
+    ),
+}
+"""Rows of a file, what is stored afterwards, and what an upload says about it."""
+
+
+@pytest.mark.parametrize("case", REPLACING)
+async def test_both_doors_replace_the_rows_of_their_scope(
+    installation: Installation, sheets: SpreadsheetSetup, case: str
+) -> None:
+    rows, wanted, note = REPLACING[case]
+    declared = read_type(REPLACED, "items.yaml")
+    await installation.types.apply(declared)
+    for project in ("P1", "P2", "P3"):
+        given: dict[str, Any] = {"project_id": project, "task_id": f"before-{project}"}
+        text = "Posten;Betrag\nA;1\nB;2\nSumme;9\n"
+        await installation.imported("items", text.encode(), **given)
+
+    async def stored() -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for project, item, amount in await installation.rows(
+            declared, "project_id", "item", "amount"
+        ):
+            found.setdefault(project, []).append(f"{item}|{amount.normalize():f}")
+        return found
+
+    before = (await stored())["P3"]
+    text = f"Posten;Betrag\n{rows}"
+    await installation.imported("items", text.encode(), max_rejected_share=1, task_id="T2")
+    sheet = await uploaded(sheets, declared, text, project_id="P2")
+    processed = await sheet.process()
+    assert processed.note == note
+    assert await stored() == {"P1": wanted, "P2": wanted, "P3": before}
+    assert (await sheet.process()).note == note
+    await sheet.finish()
+    await undone(sheet)
+    assert (await stored())["P2"] == before
+
+
+async def test_an_undo_leaves_a_removed_row_that_is_there_again(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    declared = read_type(REPLACED, "items.yaml")
+    await installation.types.apply(declared)
+    await installation.imported("items", b"Posten;Betrag\nA;1\nB;2\nC;3\n")
+    sheet = await uploaded(sheets, declared, "Posten;Betrag\nA;1\n", project_id="P1")
+    await sheet.process()
+    await sheet.finish()
+    await installation.imported("items", b"Posten;Betrag\nB;5\n", strategy="merge", task_id="T2")
+    result = await undone(sheet)
+    assert result.problems == ("items P1 / B was created again since",)
+    assert (result.counts.restored, result.counts.left_alone) == (1, 1)
+    found = await installation.rows(declared, "item", "amount")
+    assert found == [("A", Decimal(1)), ("B", Decimal(5)), ("C", Decimal(3))]
+
+
+async def test_a_dry_run_says_how_many_rows_a_file_lacks(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    declared = read_type(REPLACED, "items.yaml")
+    await installation.types.apply(declared)
+    await installation.imported("items", b"Posten;Betrag\nA;1\nB;2\nC;3\n")
+    sheet = await sheets.prepare(
+        b"Posten;Betrag\nA;5\nD;1\n",
+        import_type=declared.name,
+        type_digest=declared.digest,
+        scope={"project_id": "P1"},
+        context_id=None,
+        filename="rows.csv",
+        dry_run=True,
+    )
+    assert (await sheet.process()).note == "2 stored rows that the file lacks would be removed"
+    assert await installation.rows(declared, "item") == [("A",), ("B",), ("C",)]
+
+
+@pytest.mark.parametrize("name", ["crew_member", "events"])
+async def test_a_door_that_is_closed_says_why(
+    installation: Installation, sheets: SpreadsheetSetup, name: str
+) -> None:
+    reason = only_door(name)
+    assert reason is not None
+    with pytest.raises((RuleViolation, ApplicationError), match=reason):
+        if name == "crew_member":
+            await sheets.types.get(name)
+        else:
+            await installation.imported(name, b"Veranstaltung\nLauf\n")

@@ -372,3 +372,26 @@ async def test_an_upload_becomes_a_file_and_a_signed_call(
     assert headers["webhook-signature"] == signature(SECRET, *given, body)
     with pytest.raises(ApplicationError, match="go into a file"):
         await undone(sheet)
+
+
+async def test_rows_that_a_file_lacks_are_removed_there_and_put_back(
+    erp: Erp, sheets: SpreadsheetSetup
+) -> None:
+    await erp.sql("CREATE TABLE stock.items (project text, item text, PRIMARY KEY (project, item))")
+    await erp.sql("INSERT INTO stock.items VALUES ('P1', 'A'), ('P1', 'B'), ('P2', 'B')")
+    declared = read_type(
+        "name: items\ntitle: Items\nkey: [item]\nstrategy: replace\n"
+        "target: {database: erp, table: stock.items, columns: {project_id: project}}\n"
+        "fields:\n  item: {kind: code, required: true}\n",
+        "items.yaml",
+    )
+    await erp.installation.types.apply(declared)
+    sheet = await uploaded(sheets, declared, "item\nA\nC\n", project_id="P1")
+    for _ in range(2):
+        assert (await sheet.process()).note == "1 stored row that the file lacks was removed"
+    found = "SELECT project, item FROM stock.items ORDER BY 1, 2"
+    assert await erp.sql(found) == [("P1", "A"), ("P1", "C"), ("P2", "B")]
+    await sheet.finish()
+    result = await undone(sheet)
+    assert (result.counts.deleted, result.counts.restored) == (1, 1), result
+    assert await erp.sql(found) == [("P1", "A"), ("P1", "B"), ("P2", "B")]

@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from adapters.types.files import only_door
 from workers.shared.services.bodies import (
     UNKNOWN_DOCUMENT_TYPE,
     RefusedMessage,
@@ -59,6 +60,9 @@ def read_message(raw: bytes, declared: Collection[str] | None = ()) -> ImportMes
     is_declared = declared is None and is_of_another_type(raw)
     if not is_declared:
         known = (*_KNOWN, *sorted(declared or ()))
+        kind = body.get("document_type")
+        if isinstance(kind, str) and kind not in known and (reason := only_door(kind)) is not None:
+            raise RefusedMessage(UNKNOWN_DOCUMENT_TYPE, reason)
         is_declared = kind_of(body, "document_type", known, UNKNOWN_DOCUMENT_TYPE) not in _KNOWN
     try:
         if is_declared:

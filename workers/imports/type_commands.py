@@ -107,9 +107,12 @@ def show(context: typer.Context, name: Annotated[str, typer.Argument(metavar="TY
 
 
 async def _show(cli: CliContext, name: str) -> None:
-    from adapters.types.files import type_text
+    from adapters.types.files import only_door, type_text
 
-    typer.echo(type_text(await type_named(cli, name)), nl=False)
+    declared = await type_named(cli, name)
+    if (reason := only_door(name)) is not None:
+        typer.echo(f"# {reason}")
+    typer.echo(type_text(declared), nl=False)
 
 
 @app.command()
@@ -546,16 +549,14 @@ def _declared(cli: CliContext, names: Sequence[str], folder: Path | None) -> lis
         UsageError: No folder is named; or it holds no such type.
         CommandError: A file is wrong.
     """
-    from adapters.types.files import installed_types, types_in
+    from adapters.types.files import declared_in
     from workers.imports.settings import TypeSettings
 
     place = folder or TypeSettings.read(cli.environment).folder
     try:
-        found = {each.declared.name: each.declared for each in installed_types()}
-        if place is not None:
-            if not place.is_dir():
-                raise UsageError(f"DOCFLOW_TYPES: {place} is no folder")
-            found |= {each.declared.name: each.declared for each in types_in(place)}
+        if place is not None and not place.is_dir():
+            raise UsageError(f"DOCFLOW_TYPES: {place} is no folder")
+        found = declared_in(place)
     except RuleViolation as error:
         raise CommandError(str(error)) from error
     if not found:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from workflows.imports.header import Specificity, TableHeader
 from workflows.imports.row_classification import HeadersBelow, refuse_other_tables
-from workflows.imports.types import SEQUENCE, TableSpec
+from workflows.imports.types import TableSpec
 from workflows.shared.cells import (
     PERCENT_SIGN,
     Cell,
@@ -44,6 +44,7 @@ from workflows.shared.notations import (
     slashed,
 )
 from workflows.shared.packed_rows import CellForm, ColumnText, NotPlain, text_of
+from workflows.shared.sections import SEQUENCE
 from workflows.shared.shares import Shares
 
 DOUBTFUL: Final = Flaw(

@@ -1,28 +1,17 @@
-"""Headers below the first one, and the sheets and sections that rows stand in.
-
-Sections of a bill: which headings stand above a row whose numbering starts anew in each.
-
-A heading is a row with a text and without figures and unit. A row with a code is one only if
-numbering starts anew below it, or if it is numbered as an earlier one: it may just lack its
-figures. Headings that follow each other nest.
-After rows, a heading takes the place of the one that is numbered in its way (`B` of `A`, `1.2` of
-`1.1`, `Bill 2` of `Bill 1`), or of the last ones without a number. A heading does not hold rows
-that are numbered in its way; rows that continue its number (`1.1` below `1`) name it themselves.
-"""
+"""Headers below the first one, and the sheets that rows stand in."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from workflows.imports.header import HEADER_WITHIN, SIDEWAYS, Meaning, TableHeader, meaning_of
-from workflows.imports.types import SEQUENCE, TableSpec
-from workflows.shared.cells import Cell, column_letters, is_filled, readable
-from workflows.shared.conversion import Flaw
+from workflows.imports.types import TableSpec
+from workflows.shared.cells import Cell, column_letters, readable
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import NUMBERS, ColumnKind, normalise, squash
-from workflows.shared.left_out import KeyWords, RowSorter, is_totals_word
-from workflows.shared.notations import number_readings_of
+from workflows.shared.fields import NUMBERS, normalise, squash
+from workflows.shared.left_out import KeyWords, RowSorter
+from workflows.shared.sections import SEQUENCE
 
 _CHARACTERS: Final = 80
 _FEWEST: Final = 2
@@ -182,181 +171,6 @@ def sorter_of(spec: TableSpec, header: TableHeader, words: KeyWords) -> RowSorte
         ],
         wrong=header.wrong,
     )
-
-
-PATH_CHARACTERS: Final = 255
-_TITLE_CHARACTERS: Final = 80
-_LABEL: Final = re.compile(r"([^\W\d_][^\d]{0,19}?)?\s*\b([0-9]+(?:\.[0-9]+)*|[A-Z])\b")
-_LAST: Final = re.compile(r"([0-9]+|[^\W\d_]+)\W*$")
-_FIRST: Final = ("", "1", "a", "i")
-"""How lists begin, without zeros: `1`, `01`, `10`, `0`, `1.1`, `a)`, `(i)`."""
-_DIGITS: Final = re.compile(r"[0-9]+")
-_LETTERS: Final = re.compile(r"[^\W\d_]+")
-
-
-class _Heading(NamedTuple):
-    title: str
-    shape: str
-    """How it is numbered: `0.0` for `1.2`; '': it has no number."""
-    code: str
-    """Its number; '': rows cannot continue it."""
-    line: int = 0
-    """Line of a heading that has a key, so that it may be a row that lacks its figures; 0: it has
-    none."""
-
-
-class Sections:
-    """Follows the headings of one table, part by part, in order.
-
-    Attributes:
-        lines: Lines of rows with a key that begin a section.
-
-    Args:
-        spec: The table.
-        header: The header of the file.
-        sheet: Its sheet, if several hold bills: each begins its numbering anew; '': only one does.
-    """
-
-    def __init__(self, spec: TableSpec, header: TableHeader, sheet: str = "") -> None:
-        self.lines: list[int] = []
-        self._sheet = sheet
-        self._key = spec.item(header.positions)
-        self._figures = figures_of(spec, header)
-        own = (each for each in spec.fields if each.kind is ColumnKind.TEXT)
-        titles = [n.name for n in own if n.name in header.positions and n.name not in self._figures]
-        self._title = titles[0] if titles else None
-        self._positions = header.positions
-        self._used = frozenset(header.positions.values())
-        self._wrong = header.wrong
-        self._open: list[_Heading] = []
-        self._next: list[_Heading] = []
-        """What stands above the next row and may begin a section."""
-        self._numbered: set[str] = set()
-        """How the headings with a code are numbered."""
-        self._rows_since = False
-
-    def paths(
-        self,
-        rows: Sequence[tuple[int, Sequence[Cell]]],
-        values: Mapping[str, Sequence[Any]],
-        keyless: Collection[int],
-        aside: Collection[int],
-    ) -> list[str]:
-        """Return the section of each of the next rows; '' if no heading holds it.
-
-        Args:
-            rows: Line number and cells of each.
-            values: Converted columns by field.
-            keyless: Rows without a key.
-            aside: Rows that are skipped.
-        """
-        paths = [""] * len(rows)
-        for i, (line, cells) in enumerate(rows):
-            if i in keyless:
-                texts = [cell for place, cell in enumerate(cells) if self._counts(place, cell)]
-                if i in aside and len(texts) == 1 and isinstance(texts[0], str):
-                    self._next.append(_heading_of(texts[0]))
-                continue
-            if i in aside:
-                continue
-            code = str(values[self._key][i])
-            self._settle(code)
-            paths[i] = self._path(code)
-            if self._has_figures(i, cells, values):
-                self._rows_since = True
-            else:
-                title = values[self._title][i] if self._title else None
-                text = "" if title is None or isinstance(title, Flaw) else str(title)
-                heading = _Heading(f"{code} {text}".strip(), _shape(code), code, line)
-                self._next.append(heading)
-        return paths
-
-    def _counts(self, place: int, cell: Cell) -> bool:
-        return place != self._wrong and is_filled(cell)
-
-    def _has_figures(
-        self, i: int, cells: Sequence[Cell], values: Mapping[str, Sequence[Any]]
-    ) -> bool:
-        return any(
-            values[name][i] is not None and place < len(cells) and is_filled(cells[place])
-            for name, place in self._figures.items()
-        ) or any(
-            place not in self._used and self._counts(place, cell) and bool(number_readings_of(cell))
-            for place, cell in enumerate(cells)
-        )
-
-    def _settle(self, code: str) -> None:
-        """Begin the sections above the next row, given its code."""
-        for heading in self._next:
-            if not heading.line:
-                self._begin(heading)
-            elif heading.shape in self._numbered or _begins_below(code, heading):
-                self._numbered.add(heading.shape)
-                self._begin(heading)
-                self.lines.append(heading.line)
-            else:
-                self._rows_since = True
-        self._next.clear()
-
-    def _path(self, code: str) -> str:
-        self._close(_shape(code))
-        open_titles = (each.title for each in self._open if not _continues(code, each.code))
-        titles = (readable(each, _TITLE_CHARACTERS) for each in (self._sheet, *open_titles) if each)
-        return readable(" / ".join(titles), PATH_CHARACTERS)
-
-    def _begin(self, heading: _Heading) -> None:
-        if is_totals_word(heading.title):
-            return
-        if heading.shape:
-            self._close(heading.shape)
-        elif self._rows_since:
-            while self._open and not self._open[-1].shape:
-                self._open.pop()
-        self._open.append(heading)
-        self._rows_since = False
-
-    def _close(self, shape: str) -> None:
-        """End the heading that is numbered in this way, with those within it."""
-        for place, each in enumerate(self._open):
-            if each.shape == shape:
-                del self._open[place:]
-                return
-
-
-def figures_of(spec: TableSpec, header: TableHeader) -> dict[str, int]:
-    """Return the fields of which a heading fills none, and their positions."""
-    return {
-        name: place
-        for name, place in header.positions.items()
-        if name not in spec.key and (name == "unit" or spec.by_name[name].kind in NUMBERS)
-    }
-
-
-def _heading_of(text: str) -> _Heading:
-    found = _LABEL.match(text.strip())
-    if found is None:
-        return _Heading(text, "", "")
-    word = (found[1] or "").casefold()
-    return _Heading(text, word + _shape(found[2]), "" if word else found[2])
-
-
-def _shape(code: str) -> str:
-    return _LETTERS.sub("a", _DIGITS.sub("0", code))
-
-
-def _begins_below(code: str, heading: _Heading) -> bool:
-    """Whether numbering starts anew below a heading: `1.1` or `a` below `1`, `1` below `A`."""
-    if _continues(code, heading.code):
-        return True
-    last = _LAST.search(code)
-    is_first = last is not None and last[1].strip("0").casefold() in _FIRST
-    return is_first and _shape(code) != heading.shape
-
-
-def _continues(code: str, number: str) -> bool:
-    """Whether a code is a number with more behind it, `1.2` of `1`."""
-    rest = code[len(number) :]
-    return bool(number) and code.startswith(number) and not rest[:1].isalnum()
 
 
 _NAME_CHARACTERS: Final = 80

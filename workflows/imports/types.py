@@ -12,11 +12,7 @@ from workflows.shared.declared_fields import DeclaredRule, field_spec
 from workflows.shared.declared_types import DeclaredType, RowCheck
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import FieldSpec
-
-SECTION: Final = "section"
-"""Part of a key that the headings above a row give, unless the file has a column for it."""
-SEQUENCE: Final = "sequence"
-"""Last part of a key whose other parts may come several times in one file."""
+from workflows.shared.sections import SECTION, SEQUENCE
 
 
 @dataclass(frozen=True)
@@ -116,27 +112,6 @@ def with_defaults(message: Message, spec: TableSpec) -> Message:
     if changes.get("strategy") is Strategy.APPEND and message.idempotency_key is None:
         raise RuleViolation("rows of this type are appended: give an idempotency_key")
     return message.model_copy(update=changes) if changes else message
-
-
-def refuse_elsewhere(strategy: Strategy, spec: TableSpec) -> None:
-    """See that a table of a team takes rows so.
-
-    Raises:
-        RuleViolation: It does not.
-    """
-    declared = spec.declared
-    if declared is None or declared.target is None or declared.target.table is None:
-        return
-    if strategy is Strategy.REPLACE and not declared.stored_scope:
-        raise RuleViolation(
-            f"strategy 'replace' would remove every row of {declared.target.table}: the type has "
-            "no scope with a column there; use strategy 'merge'"
-        )
-    if strategy is Strategy.APPEND and spec.numbered:
-        raise RuleViolation(
-            "strategy 'append' numbers rows anew, which docflow does in its own tables alone; use "
-            "strategy 'merge'"
-        )
 
 
 def table_spec(

@@ -31,9 +31,8 @@ from workflows.imports.findings import (
     marked,
     place_of,
 )
-from workflows.imports.row_classification import Sections
 from workflows.imports.runs import RowChunk
-from workflows.imports.types import SECTION, SEQUENCE, TableSpec
+from workflows.imports.types import TableSpec
 from workflows.shared.cells import (
     Cell,
     KeyOccurrences,
@@ -53,6 +52,7 @@ from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec
 from workflows.shared.left_out import RowSorter
 from workflows.shared.packed_rows import NULL, PackedLines, PackedRows, text_of
+from workflows.shared.sections import SECTION, SEQUENCE, Sections
 
 QUESTION: Final = "leading_zeros"
 """What the answer is remembered as."""
@@ -403,7 +403,13 @@ class RowValidator:
         self._numbers = spec.numbered and SEQUENCE not in present
         made = {SECTION, SEQUENCE} - present
         self._made = tuple(name for name in spec.key if name in made)
-        self._sections = Sections(spec, header, place.section) if SECTION in self._made else None
+        self._sections: Sections | None = None
+        if SECTION in self._made:
+            self._sections = Sections(
+                *(spec.fields, spec.key, header.positions),
+                wrong=header.wrong,
+                sheet=place.section,
+            )
         self.counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
         # Of a file without such columns, stored cells stay as they are.
         self._keeps_others = spec.unmapped == "keep" and bool(surveyed.unused)

@@ -56,6 +56,8 @@ STAGED: Final = "staged_"
 """What the names of tables begin with whose rows go in all at once."""
 OTHER: Final = "other"
 """JSON column of the cells that mean no field, where a type keeps them."""
+_GIVEN: Final = ("sequence", "section")
+"""Kinds of parts of a key that rows have of those above them."""
 RowCheck = Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
 """Takes the values of one row by field; gives each field that is wrong, with the reason."""
 
@@ -241,7 +243,7 @@ class DeclaredType(DeclaredPart):
                 )
             if field.kind == "sequence" and place + 1 < len(self.key):
                 raise Fault(f"{name!r} is of kind sequence; list it last", "key", place)
-            if field.kind in ("sequence", "section"):
+            if field.kind in _GIVEN:
                 continue
             if not field.required and field.default is None:
                 raise Fault(
@@ -251,7 +253,7 @@ class DeclaredType(DeclaredPart):
         if self.key and self.fields[self.key[0]].kind == "sequence":
             raise Fault("a sequence numbers rows of the same key; name a field before it", "key")
         for name, field in self.fields.items():
-            if field.kind in ("sequence", "section"):
+            if field.kind in _GIVEN:
                 if name not in self.key:
                     raise Fault(
                         f"{name!r} is of kind {field.kind}; add it to 'key'", "fields", name
@@ -400,6 +402,12 @@ class DeclaredType(DeclaredPart):
 
     def __hash__(self) -> int:
         return int(self.digest[:15], 16)
+
+    @property
+    def first_key(self) -> str:
+        """The first part of the key that a file itself gives."""
+        given = (name for name in self.key if self.fields[name].kind not in _GIVEN)
+        return next(given, self.key[0])
 
     @property
     def stored_scope(self) -> tuple[str, ...]:
@@ -625,3 +633,23 @@ def _broken(
         return None
     reason = " and ".join(f"{name} is {value}" for name, value in rule.when.items())
     return names[0], f"is missing, and {reason}"
+
+
+def refuse_strategy(declared: DeclaredType, strategy: str) -> None:
+    """See that a table of a team takes rows so.
+
+    Raises:
+        RuleViolation: It does not.
+    """
+    if declared.target is None or declared.target.table is None:
+        return
+    if strategy == "replace" and not declared.stored_scope:
+        raise RuleViolation(
+            f"strategy 'replace' would remove every row of {declared.target.table}: the type has "
+            "no scope with a column there; use strategy 'merge'"
+        )
+    if strategy == "append" and declared.fields[declared.key[-1]].kind == "sequence":
+        raise RuleViolation(
+            "strategy 'append' numbers rows anew, which docflow does in its own tables alone; use "
+            "strategy 'merge'"
+        )

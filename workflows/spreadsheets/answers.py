@@ -73,10 +73,10 @@ class SpreadsheetAnswers:
         """Apply decisions about columns, all or none."""
         async with self._turn:
             columns, trail = self.decided_columns(answer)
-            keys = _keys(self._run.now.columns)
+            keys = self._keys(self._run.now.columns)
             await self._save_columns(columns, *trail)
-            if _keys(columns) != keys and workflow.patched("skipped-rows"):
-                # Which rows are no people depends on the columns of names.
+            if self._keys(columns) != keys and workflow.patched("skipped-rows"):
+                # Which rows are no data depends on the columns of keys.
                 self._run.set(staged=None)
                 self._staging.restart()
         return self._run.mappings()
@@ -105,6 +105,12 @@ class SpreadsheetAnswers:
             self._run.set(version=version)
             self._run.touch()
         return self._run.mappings()
+
+    def _keys(self, columns: Sequence[ColumnMapping]) -> list[tuple[int, str]]:
+        names = self._run.now.row_keys or KEYS
+        return [
+            (each.index, each.target) for each in columns if each.target and each.target in names
+        ]
 
     def decided_columns(
         self, answer: ColumnDecisions
@@ -196,9 +202,10 @@ class SpreadsheetAnswers:
         return self._run.mappings()
 
     def check_confirm_columns(self, answer: Confirmation) -> None:
-        """Refuse to confirm columns while required fields are missing, unless the review may
-        make their columns."""
+        """Refuse to confirm columns while some are open that the type refuses, or while required
+        fields are missing, unless the review may make their columns."""
         self.check_columns_open(answer.expected_version)
+        pauses.refuse_open_columns(self._run.mappings(), self._run.open_columns)
         if answer.incomplete:
             if not self._run.order.review:
                 raise pauses.wrong_state("only an import with a review can be incomplete")
@@ -329,10 +336,6 @@ class SpreadsheetAnswers:
                 workflow.upsert_search_attributes([attributes.WAITING_FOR.value_set(answer.to)])
             await self._run.record(self._run.trail("reassign", answer.to, answer.by))
         return self._run.mappings()
-
-
-def _keys(columns: Sequence[ColumnMapping]) -> list[tuple[int, str]]:
-    return [(each.index, each.target) for each in columns if each.target in KEYS]
 
 
 async def _reported_to_caller(step: Awaitable[T]) -> T:

@@ -52,6 +52,8 @@ class Column(Protocol):
     """A column, and what it means or may mean."""
 
     @property
+    def header(self) -> str: ...
+    @property
     def target(self) -> str | None: ...
     @property
     def status(self) -> MappingStatus: ...
@@ -367,6 +369,27 @@ def refuse_open_fields(answer: MappingsAnswer, titles: Mapping[str, str]) -> Non
     if answer.missing_fields:
         named = ", ".join(titled(answer.missing_fields[:_NAMED], titles))
         raise AnswerRefused(f"required fields have no column yet: {named}", STILL_OPEN, answer)
+
+
+def open_columns(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Headers of columns that are neither mapped nor left out by a person."""
+    return tuple(each.header for each in columns if each.status is MappingStatus.UNMATCHED)
+
+
+def refuse_open_columns(answer: MappingsAnswer, headers: Sequence[str]) -> None:
+    """For answers that end the mapping of columns of a type which refuses further columns.
+
+    Raises:
+        AnswerRefused: `StillOpen`, with the answer as its detail.
+    """
+    if headers:
+        listed = ", ".join(map(repr, headers[:_NAMED]))
+        more = f" and {len(headers) - _NAMED} more" if len(headers) > _NAMED else ""
+        raise AnswerRefused(
+            f"columns that mean no field: {listed}{more}. This type refuses them: say what each "
+            "means, or leave it out expressly",
+            *(STILL_OPEN, answer),
+        )
 
 
 def refuse_open_values(answer: MappingsAnswer, titles: Mapping[str, str]) -> None:

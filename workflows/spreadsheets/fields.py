@@ -100,8 +100,9 @@ class CustomList:
     """People may add choices."""
 
 
-TargetStrategy = Literal["merge", "create_only", "update_only"]
-"""How rows meet those that are there: they change them, leave them, or need them."""
+TargetStrategy = Literal["merge", "replace", "append", "create_only", "update_only"]
+"""How rows meet those that are there: they change them, stand in their place, are added to them,
+leave them, or need them. `replace` acts as `merge` until all rows are in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,9 @@ class SheetChunk:
     parked: Sequence[ParkedRow] = ()
     found: Sequence[FoundValue] = ()
     """Values that no mapping knew."""
+    left_keys: Sequence[str] = ()
+    """First parts of the keys of rows that are left out, if rows that the file lacks are removed.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,10 @@ class Analysis(Contract):
     """Lines of another table above the header, which are not read."""
     hidden: HiddenParts = HiddenParts()
     """Rows among those that were looked at."""
+    row_keys: tuple[FieldName, ...] = Field(default=(), max_length=8)
+    """Fields that make a line a row; (): those of people."""
+    needs_all_columns: bool = False
+    """A column that is neither mapped nor left out by a person is refused."""
 
 
 class StageInput(Contract):
@@ -150,6 +154,8 @@ class Staged(Contract):
     """Rows that are no people: repeated headers, totals, footers. A person may keep them."""
     width: int = 0
     """Cells that a row of a text table may have: more were cut in the wrong places. 0: any."""
+    asks_about_skipped: bool = False
+    """A person has to see the rows that are skipped before any is written."""
 
 
 class CollectInput(Contract):
@@ -230,6 +236,8 @@ class Processed(Contract):
     cells: CellSummary = CellSummary()
     hands_over: bool = False
     """Once no row waits, the accepted rows become a file."""
+    note: Annotated[str, StringConstraints(max_length=130)] | None = None
+    """What became of stored rows that the file lacks."""
 
 
 class StatusRecord(Contract):
@@ -324,6 +332,8 @@ class SpreadsheetProgress(Contract):
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
     hidden: HiddenParts = HiddenParts()
+    row_keys: tuple[FieldName, ...] = Field(default=(), max_length=8)
+    needs_all_columns: bool = False
     staged: Staged | None = None
     columns_confirmed: bool = False
     skip_values: bool = False
@@ -335,6 +345,7 @@ class SpreadsheetProgress(Contract):
     counts: RowCounts = RowCounts()
     hands_over: bool = False
     """The accepted rows become a file at the end."""
+    note: Annotated[str, StringConstraints(max_length=130)] | None = None
     round: int = 0
     waiting_since: datetime | None = None
     touched: datetime | None = None

@@ -90,7 +90,9 @@ class SpreadsheetImport(Parkable, retry=Answer):
             )
         if not is_complete:
             return await self._cancelled()
-        reason = None if self._file is None else f"the accepted rows are in {self._file.name}"
+        reason = self._run.now.note
+        if self._file is not None:
+            reason = f"the accepted rows are in {self._file.name}"
         return await self._close(SpreadsheetState.COMPLETED, reason=reason)
 
     async def _import(self) -> None:
@@ -126,11 +128,12 @@ class SpreadsheetImport(Parkable, retry=Answer):
                 await self._pauses.wait_for_person(
                     lambda: run.now.columns_confirmed or self._staging.is_hopeless()
                 )
-                if run.now.staged is None:
+                is_seen = run.now.staged is not None
+                if not is_seen:
                     # A large file takes a while longer; no answer is awaited any more.
                     await self._pauses.do("put the rows aside", run.record)
                 staged = await self._pauses.do("put the rows aside", self._staging.result)
-                if not run.asks_about_rows(staged):
+                if not run.asks_about_rows(staged, is_seen=is_seen):
                     break
         finally:
             self._staging.cancel()
@@ -160,7 +163,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
         processed = await self._pauses.do("process rows", lambda: self._steps.process(work))
         run.set(counts=processed.counts, cells=processed.cells, round=work.round + 1)
         run.set(skip_values=False, collected=True, values_confirmed=False)
-        run.set(hands_over=processed.hands_over)
+        run.set(hands_over=processed.hands_over, note=processed.note)
         if processed.parked:
             await self._pauses.move(SpreadsheetState.CELL_MAPPING)
 

@@ -100,6 +100,11 @@ class SpreadsheetRun:
         return missing_fields(self.now.columns, self.now.fields)
 
     @property
+    def open_columns(self) -> tuple[str, ...]:
+        """Columns that still have to be mapped or left out."""
+        return decisions.open_columns(self.now.columns) if self.now.needs_all_columns else ()
+
+    @property
     def titles(self) -> Mapping[str, str]:
         """What people call the fields, by name."""
         return field_titles(self.now.fields)
@@ -118,6 +123,8 @@ class SpreadsheetRun:
             other_sheets=analysis.other_sheets,
             lines_above=analysis.lines_above,
             hidden=analysis.hidden,
+            row_keys=analysis.row_keys,
+            needs_all_columns=analysis.needs_all_columns,
             version=version,
         )
 
@@ -127,16 +134,24 @@ class SpreadsheetRun:
         and whether what is hidden is meant at all."""
         asks_sheet = self.now.other_sheets and self.order.layout.sheet is None
         hidden = self.now.hidden != HiddenParts()
-        return not (self.missing_fields or asks_sheet or self.now.lines_above or hidden)
+        is_open = self.missing_fields or self.open_columns
+        return not (is_open or asks_sheet or self.now.lines_above or hidden)
 
-    def asks_about_rows(self, staged: Staged) -> bool:
+    def asks_about_rows(self, staged: Staged, *, is_seen: bool) -> bool:
         """Whether a person has to look at columns again: hidden rows stand further down than the
-        file was looked at, and no one would see them before they are imported."""
+        file was looked at, or the type asks about rows that are skipped, and no one would see them
+        before rows are imported.
+
+        Args:
+            staged: The rows.
+            is_seen: They were there when the columns were confirmed.
+        """
         known = self.now.hidden.rows
         if staged.hidden_rows > known:
             rows = {"rows": staged.hidden_rows, "lines": staged.hidden_lines}
             self.set(hidden=self.now.hidden.model_copy(update=rows))
         asks = self.order.auto_start and staged.hidden_rows > 0 and known == 0
+        asks = asks or (staged.asks_about_skipped and not is_seen)
         if asks:
             self.set(columns_confirmed=False)
         return asks

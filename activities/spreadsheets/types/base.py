@@ -14,20 +14,17 @@ from workflows.shared.cells import Cell
 from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.sections import SECTION, SEQUENCE
 from workflows.spreadsheets.fields import KEYS, CustomList, TargetRows, TargetStrategy
 from workflows.spreadsheets.mappings import FIELDS, TypeName
 from workflows.spreadsheets.people import PERSONS_TABLE
 
-SECTION: Final = "section"
-SEQUENCE: Final = "sequence"
 CUSTOM_LIST: Final = "CUSTOM_LIST_"
 """What names of fields for custom lists begin with."""
 _LIST_KEY: Final = re.compile(r"[A-Z0-9_]{1,52}")
 
 __all__ = [
     "CUSTOM_LIST",
-    "SECTION",
-    "SEQUENCE",
     "Cells",
     "ColumnKind",
     "ContextSpec",

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from activities.spreadsheets.entities import REFERENCE, ImportContext
 from activities.spreadsheets.types.base import (
-    SECTION,
-    SEQUENCE,
     ContextSpec,
     Fault,
     Maker,
@@ -19,6 +17,7 @@ from activities.spreadsheets.types.base import (
     organisation,
 )
 from adapters.types.countries import country_names
+from adapters.types.files import contexts
 from adapters.types.references import Referred
 from workflows.shared.declared_fields import field_spec
 from workflows.shared.declared_types import (
@@ -29,22 +28,16 @@ from workflows.shared.declared_types import (
     broken_rules,
 )
 from workflows.shared.fields import ColumnKind, FieldSpec
-from workflows.spreadsheets.fields import TargetStrategy
+from workflows.shared.sections import SECTION, SEQUENCE
 
 CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
     {
-        "event_id": ContextSpec("events", "Event"),
-        "custom_list_id": ContextSpec("custom_lists", "Custom list"),
-        "membership_period_id": ContextSpec("membership_periods", "Membership period"),
-        "race_id": ContextSpec("races", "Race"),
+        name: ContextSpec(each.table_name, each.title.removesuffix("s"))
+        for name, each in contexts().items()
     }
 )
 """What the rows of such a scope belong to."""
 _SEPARATOR: Final = "\x1f"
-_STRATEGIES: Final[Mapping[str, TargetStrategy]] = MappingProxyType(
-    {"create_only": "create_only", "update_only": "update_only"}
-)
-"""Uploads remove no rows: `replace` and `append` act as `merge`."""
 
 
 def declared_sheet(
@@ -77,7 +70,7 @@ def declared_sheet(
                 table,
                 declared.natural_key,
                 made=_made(declared, fields),
-                strategy=_STRATEGIES.get(declared.strategy, "merge"),
+                strategy=declared.strategy,
             ),
         ),
         main=table,

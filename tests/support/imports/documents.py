@@ -13,7 +13,7 @@ from activities.imports.tables import own_tables
 from adapters.files.documents import FileDocuments
 from tests.support.imports.activities import message_of
 from workflows.imports.messages import TableMessage
-from workflows.imports.types import SECTION, SEQUENCE
+from workflows.shared.sections import SECTION, SEQUENCE
 
 Sheet = Sequence[Sequence[Any]]
 _PLAIN = ((SECTION, ""), (SEQUENCE, 1))

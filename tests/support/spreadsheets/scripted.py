@@ -145,6 +145,8 @@ class ScriptedSpreadsheet(ScriptedActivities):
         held: Activities that do not end before the name is taken away.
         wrong: Rows with a problem when they are reviewed; each change corrects one.
         file: What the accepted rows become; None: their type has a table.
+        needs_all_columns: The type refuses columns that mean no field.
+        asks_about_skipped: The type asks about rows that are skipped.
     """
 
     def __init__(
@@ -158,7 +160,11 @@ class ScriptedSpreadsheet(ScriptedActivities):
         held: Iterable[str] = (),
         wrong: int = 0,
         file: str | None = None,
+        *,
+        needs_all_columns: bool = False,
+        asks_about_skipped: bool = False,
     ) -> None:
+        self._needs_all_columns = needs_all_columns
         self._file = file
         self._wrong = wrong
         self._columns = tuple(columns)
@@ -178,7 +184,11 @@ class ScriptedSpreadsheet(ScriptedActivities):
                 "record": self.records.append,
                 "finish": lambda finishing: finishing.result.counts,
                 "analyse": self._analyse,
-                "stage": Staged(rows=BlobRef(name="spreadsheets/x/rows", size=5), total=10),
+                "stage": Staged(
+                    rows=BlobRef(name="spreadsheets/x/rows", size=5),
+                    total=10,
+                    asks_about_skipped=asks_about_skipped,
+                ),
                 "collect_values": lambda work: self._find(self._values),
                 "decide_cells": self._decide,
                 "open_review": self._check,
@@ -231,7 +241,12 @@ class ScriptedSpreadsheet(ScriptedActivities):
 
     def _analyse(self, work: AnalysisInput) -> Analysis:
         layout = work.layout.model_copy(update={"header_line": work.layout.header_line or 1})
-        return Analysis(layout=layout, columns=self._columns, fields=FIELDS)
+        return Analysis(
+            layout=layout,
+            columns=self._columns,
+            fields=FIELDS,
+            needs_all_columns=self._needs_all_columns,
+        )
 
     def _find(self, values: Sequence[str]) -> CellSummary:
         for value in values:

@@ -8,8 +8,9 @@ from activities.imports.tables import own_tables
 from adapters.database.models.every import DOMAIN, key_of
 from workflows.imports.messages import IMPORT_MESSAGE, DocumentType, TableMessage
 from workflows.imports.runs import Handler
-from workflows.imports.types import REGISTRY, SEQUENCE, TableSpec, scope_of
+from workflows.imports.types import REGISTRY, TableSpec, scope_of
 from workflows.shared.fields import squash
+from workflows.shared.sections import SEQUENCE
 
 TABLE_TYPES = [t for t, facts in REGISTRY.items() if facts.handler is Handler.LOAD_ROWS]
 

@@ -67,6 +67,34 @@ async def test_a_refusal_says_what_is_open_and_changes_nothing(
             await handle.result()
 
 
+async def test_a_column_that_means_no_field_waits_for_a_person(
+    spreadsheets: SpreadsheetRuns,
+) -> None:
+    script = ScriptedSpreadsheet(columns=(*MATCHED, UNMATCHED[2]), needs_all_columns=True)
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
+        await waits_in(handle, S.COLUMN_MAPPING)
+        for name in ("confirm_column_mappings", "start"):
+            refusal = await refusal_of(handle, name, ANN)
+            assert refusal.type == STILL_OPEN
+            assert refusal.message == (
+                "columns that mean no field: 'Shoe size'. This type refuses them: say what each "
+                "means, or leave it out expressly"
+            )
+        left_out = columns(ColumnDecision(id=3, ignore=True))
+        await send_update(handle, "update_column_mappings", left_out)
+        await send_update(handle, "confirm_column_mappings", ANN)
+        assert (await handle.result()).state is S.COMPLETED
+
+
+async def test_rows_that_are_skipped_are_asked_about(spreadsheets: SpreadsheetRuns) -> None:
+    script = ScriptedSpreadsheet(asks_about_skipped=True)
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
+        await waits_in(handle, S.COLUMN_MAPPING)
+        assert script.processed == []
+        await send_update(handle, "confirm_column_mappings", ANN)
+        assert (await handle.result()).state is S.COMPLETED
+
+
 @pytest.mark.parametrize(
     ("decisions", "named"),
     [
