@@ -1,6 +1,6 @@
 """Who may import rows of a declared type: every door asks for a role that the type names."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from workers.imports.resources import import_resources
 from workers.imports.settings import RunSettings
 from workers.shared.gateway.pages.site import COOKIE
 from workers.shared.worker_factory import build_worker
+from workers.spreadsheets.v1 import PREFIX
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -43,28 +44,40 @@ UPLOADS: Final[Mapping[str, str]] = {
 }
 """Type of an upload to the least role."""
 DOCUMENTS: Final[Mapping[str, str]] = {**UPLOADS, "asking": "operator"}
+_EXCLUDE: Final[dict[str, Any]] = {"json": {"kind": "EXCLUDE", "rows": [2]}}
 _FILE: Final[dict[str, Any]] = {"files": {"file": ("tools.csv", b"tool,of\nT-1,G-1\n")}}
-ANSWERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
-    "layout": ("put", {"json": {"headerLine": 1}}),
-    "skipped-rows": ("put", {"json": {"rows": [2], "keep": True}}),
-    "column-mappings": ("put", {"json": [{"id": 1, "confirm": True}]}),
-    "column-mappings/confirm": ("post", {}),
-    "cell-mappings": ("put", {"json": [{"id": 1, "ignore": True}]}),
-    "cell-mappings/rules": ("post", {"json": [{"ignore": True}]}),
-    "cell-mappings/confirm": ("post", {}),
-    "cell-mappings/upload": ("post", _FILE),
-    "review/operations": ("post", {"json": {"kind": "EXCLUDE", "rows": [2]}}),
-    "review/operations/preview": ("post", {"json": {"kind": "EXCLUDE", "rows": [2]}}),
-    "review/upload": ("post", _FILE),
-    "review/import": ("post", {}),
-    "start": ("post", {}),
-    "retry": ("post", {}),
-    "assignee": ("post", {"json": {"to": "ben@example.org"}}),
-    "undo/preview": ("get", {}),
-    "undo": ("post", {}),
-    "": ("delete", {}),
+ANSWERS: Final[Mapping[str, Sequence[tuple[str, dict[str, Any]]]]] = {
+    "/api/imports/{uuid}": [("delete", {})],
+    "/api/imports/{uuid}/column-mappings": [("put", {"json": [{"id": 1, "confirm": True}]})],
+    "/api/imports/{uuid}/column-mappings/confirm": [("post", {})],
+    "/api/imports/{uuid}/cell-mappings": [("put", {"json": [{"id": 1, "ignore": True}]})],
+    "/api/imports/{uuid}/cell-mappings/confirm": [("post", {})],
+    "/api/imports/{uuid}/start": [("post", {})],
+    f"{PREFIX}/{{uuid}}": [
+        ("patch", {"json": {"layout": {"header_line": 1}}}),
+        ("patch", {"json": {"rows": {"lines": [2], "keep": True}}}),
+        ("patch", {"json": {"assignee": {"to": "ben@example.org"}}}),
+    ],
+    f"{PREFIX}/{{uuid}}/columns": [
+        ("patch", {"json": {"decisions": [{"id": 1, "confirm": True}]}})
+    ],
+    f"{PREFIX}/{{uuid}}/values": [
+        ("patch", {"json": {"decisions": [{"id": 1, "ignore": True}]}}),
+        ("patch", {"json": {"rules": [{"ignore": True}]}}),
+    ],
+    f"{PREFIX}/{{uuid}}/values/file": [("post", _FILE)],
+    f"{PREFIX}/{{uuid}}/confirm": [
+        ("post", {"json": {"what": what}}) for what in ("columns", "values", "rows", "all")
+    ],
+    f"{PREFIX}/{{uuid}}/review/changes": [("post", _EXCLUDE)],
+    f"{PREFIX}/{{uuid}}/review/changes/preview": [("post", _EXCLUDE)],
+    f"{PREFIX}/{{uuid}}/review/file": [("post", _FILE)],
+    f"{PREFIX}/{{uuid}}/undo": [("post", {})],
+    f"{PREFIX}/{{uuid}}/undo/preview": [("get", {})],
+    "/api/v1/runs/spreadsheet/{uuid}/retry": [("post", {})],
+    "/api/v1/runs/spreadsheet/{uuid}/cancel": [("post", {})],
 }
-"""What changes an upload, or asks what an undo would change, by its address below the upload."""
+"""What changes an upload, or asks what an undo would change, by its address."""
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module", autouse=True)
@@ -134,11 +147,10 @@ async def test_a_document_needs_a_role_of_every_type_whose_rows_it_writes(
 async def test_whoever_may_not_upload_a_file_changes_nothing_of_its_import(
     stack: Stack, people: Mapping[str, httpx.AsyncClient]
 ) -> None:
-    paths = stack.app.openapi()["paths"]
     doors = {
-        path.removeprefix("/api/imports/{uuid}").strip("/")
-        for path, methods in paths.items()
-        if path.startswith("/api/imports/{uuid}") and methods.keys() - {"get"}
+        path
+        for path, methods in stack.app.openapi()["paths"].items()
+        if "{uuid}" in path and methods.keys() - {"get"}
     }
     assert doors <= ANSWERS.keys()
     uuid = await import_in(
@@ -150,12 +162,10 @@ async def test_whoever_may_not_upload_a_file_changes_nothing_of_its_import(
     )
     for role, client in people.items():
         before = await version_of(client, uuid)
-        for door, (method, given) in ANSWERS.items():
-            path = f"/api/imports/{uuid}/{door}".rstrip("/")
-            answer = await client.request(method, path, **given)
-            assert is_refused(answer) is refused(role, "operator"), (role, door, answer.text)
-        cancelled = await client.post(f"/api/v1/runs/spreadsheet/{uuid}/cancel")
-        assert is_refused(cancelled) is refused(role, "operator"), (role, cancelled.text)
+        for door, answers in ANSWERS.items():
+            for method, given in answers:
+                answer = await client.request(method, door.format(uuid=uuid), **given)
+                assert is_refused(answer) is refused(role, "operator"), (role, door, answer.text)
         if refused(role, "operator"):
             assert await version_of(client, uuid) == before
 
@@ -178,9 +188,11 @@ async def test_whoever_may_not_import_a_type_creates_no_row_of_it_for_a_value(
         return bool(values)
 
     await eventually(are_collected)
-    doors = (
-        ("put", cells, [{"id": values[0]["id"], "create": True}]),
-        ("post", f"{cells}/rules", [{"targetField": "of", "create": True}]),
+    create = {"id": values[0]["id"], "create": True}
+    doors: Sequence[tuple[str, str, Any]] = (
+        ("put", cells, [create]),
+        ("patch", f"{PREFIX}/{uuid}/values", {"decisions": [create]}),
+        ("patch", f"{PREFIX}/{uuid}/values", {"rules": [{"field": "of", "create": True}]}),
     )
     for role in ("mapper", "operator"):
         for method, path, body in doors:
