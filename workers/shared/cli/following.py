@@ -40,8 +40,8 @@ def wait(
 
     \b
     Examples:
-      docflow run wait batch/7/1
-      docflow run wait batch/7/1 --timeout 600 -o json
+      docflow run wait ID
+      docflow run wait ID --timeout 600 -o json
     """
     with gateway(context) as connection:
         run = connection.wait(id, timeout)
@@ -74,7 +74,7 @@ def watch(
 
     \b
     Examples:
-      docflow run watch batch/7/1
+      docflow run watch ID
       docflow run watch --project P1 -o json
     """
     from docflow.client.models import RunRecord
