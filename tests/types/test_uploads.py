@@ -179,7 +179,7 @@ async def test_both_doors_read_and_show_the_same(
     for project, *key, amount in rows:
         is_number = isinstance(amount, int | Decimal)
         shown = f"{Decimal(amount).normalize():f}" if is_number else str(amount or "")
-        by_door[project].append("|".join([*key, shown]))
+        by_door[project].append("|".join([*map(str, key), shown]))
     assert by_door == {"P1": case["rows"], "P2": case["rows"]}
 
 

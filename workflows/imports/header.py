@@ -18,7 +18,7 @@ from workflows.shared.cells import (
     titles_in_columns,
 )
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import FieldSpec, normalise, squash
+from workflows.shared.fields import NUMBERS, ColumnKind, FieldSpec, normalise, squash
 from workflows.shared.titles import (
     field_named,
     field_without_unit,
@@ -503,8 +503,14 @@ def _holds_no_data(
         text = title_text(below[position]) if position < len(below) else ""
         upper = title_text(above[position]) if position < len(above) else ""
         own = both.titles[position] != upper
-        is_title = is_unit_cell(text) or plain_title(text) in plain_title(both.titles[position])
-        if spec.by_name[name].required and text and not (own and is_title):
+        field = spec.by_name[name]
+        # A unit stands below the title of a number; below another one it is a value, as a currency.
+        is_title = (
+            field.kind in (*NUMBERS, ColumnKind.DURATION)
+            if is_unit_cell(text)
+            else plain_title(text) in plain_title(both.titles[position])
+        )
+        if field.required and text and not (own and is_title):
             return False
     meant = sum(
         1

@@ -51,10 +51,10 @@ def declared_sheet(
         referred: What each field of kind reference refers to.
     """
     fields = tuple(_field(declared, name, table, referred.get(name)) for name in declared.fields)
-    parts = [name for name in declared.key if name != SEQUENCE]
 
     def keys(rows: SheetRows) -> Sequence[str]:
-        columns = [rows[name] if name in rows else [""] * len(rows) for name in parts]
+        # Before rows of the same key are numbered, they have none of the sequence.
+        columns = [rows[name] if name in rows else [""] * len(rows) for name in declared.key]
         return [_SEPARATOR.join(map(str, row)) for row in zip(*columns, strict=True)]
 
     def check(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
