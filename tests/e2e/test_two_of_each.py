@@ -63,7 +63,8 @@ async def test_an_import_completes_with_any_gateway_and_any_worker(
         ]
         assert left_ == right_
         assert (left_["created"], left_["error"], left_["parked"]) == (ROWS, 0, 0)
-        trail = (await right.get(f"{url}/decisions")).json()
+        decisions = url.replace("/api/imports/", "/api/v1/uploads/") + "/decisions"
+        trail = (await right.get(decisions)).json()["items"]
         reported = sorted((each["kind"], each["subject"], each["decision"]) for each in trail)
         assert reported == [
             ("column", "Pack", "EVENT_CATEGORY_NAME"),

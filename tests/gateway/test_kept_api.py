@@ -123,7 +123,8 @@ async def test_a_worker_sends_a_rejected_message_again(stack: Stack, errands: No
     await stack.resources.rejected.record(QUEUE, "again", "InvalidMessage", "no JSON", b"{")
     app = stack.gateway(environment={"AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE})
     async with stack.browser(OPERATOR, app=app) as olga:
-        [message] = (await olga.get(REJECTED, params={"queue": QUEUE})).json()["items"]
+        listed = (await olga.get(REJECTED, params={"queue": QUEUE})).json()["items"]
+        [message] = [each for each in listed if each["message_id"] == "again"]
         at = f"{REJECTED}/{message['id']}/retry"
         refused = await olga.post(at)
         assert refused.status_code == 422 and "set `force`" in refused.json()["detail"]

@@ -104,8 +104,9 @@ async def _answered(settings: Mapping[str, str], client: Client) -> None:
     seen = status["pipelines"][NAME]
     assert (seen["workers"], seen["open"], seen["counts"]) == (1, 1, {"parked": 1, "completed": 0})
     assert [row["id"] for row in status["needs_attention"]] == ["parcel/box"]
-    schedules = await printed(settings, "schedules", "list")
-    assert {row["id"]: row["state"] for row in schedules}["parcel-count"] == "active"
+    reconciled = await docflow(settings, "schedule", "reconcile", "-o", "json")
+    out, error = await reconciled.communicate()
+    assert json.loads(out)["parcel-count"] == "as declared", error
 
     run = recognise(catalogue.PIPELINES, entry.workflow_id)
     assert run is not None and run.key == "box"

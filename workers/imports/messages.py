@@ -7,7 +7,6 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from adapters.types.files import only_door
 from workers.shared.services.bodies import (
     UNKNOWN_DOCUMENT_TYPE,
     RefusedMessage,
@@ -61,8 +60,11 @@ def read_message(raw: bytes, declared: Collection[str] | None = ()) -> ImportMes
     if not is_declared:
         known = (*_KNOWN, *sorted(declared or ()))
         kind = body.get("document_type")
-        if isinstance(kind, str) and kind not in known and (reason := only_door(kind)) is not None:
-            raise RefusedMessage(UNKNOWN_DOCUMENT_TYPE, reason)
+        if isinstance(kind, str) and kind not in known:
+            from adapters.types.files import only_door
+
+            if (reason := only_door(kind)) is not None:
+                raise RefusedMessage(UNKNOWN_DOCUMENT_TYPE, reason)
         is_declared = kind_of(body, "document_type", known, UNKNOWN_DOCUMENT_TYPE) not in _KNOWN
     try:
         if is_declared:

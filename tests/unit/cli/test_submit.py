@@ -140,7 +140,7 @@ def test_a_task_whose_message_was_rejected_is_not_mistaken_for_the_new_one() -> 
         installation, "--type", "mto_delete", "--project", "P1", "--service", "S1", "--task", "D1"
     )
     assert (code, installation.queue.sent) == (1, [])
-    assert "rejected resubmit 1" in error
+    assert "message retry 1" in error
 
 
 def test_a_completed_import_with_rejected_rows_is_shown_and_exits_0(document: Path) -> None:

@@ -4,11 +4,13 @@ import os
 import pwd
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from adapters.ports.access import Actor
 from workers.shared.services.errors import Forbidden
-from workflows.shared.declared_types import ORGANISATION, DeclaredType
+
+if TYPE_CHECKING:
+    from workflows.shared.declared_types import DeclaredType
 
 VIEWER: Final = "viewer"
 """Reads what belongs to an organisation."""
@@ -144,7 +146,9 @@ def require_operator(who: Identity, what: str) -> None:
         raise Forbidden(f"{what} are for operators: your token lacks the role operator")
 
 
-def require_import(who: Identity, organisation: int | None, types: Iterable[DeclaredType]) -> None:
+def require_import(
+    who: Identity, organisation: int | None, types: "Iterable[DeclaredType]"
+) -> None:
     """Refuse callers who may not import rows of some declared types.
 
     A type says in `may_import` who may. If it does not, its rows are those of an organisation, or
@@ -158,6 +162,8 @@ def require_import(who: Identity, organisation: int | None, types: Iterable[Decl
     Raises:
         Forbidden: The caller lacks every role that one of the types allows.
     """
+    from workflows.shared.declared_types import ORGANISATION
+
     for declared in types:
         roles: Sequence[str] = declared.may_import or (MAPPER,)
         whose = organisation
