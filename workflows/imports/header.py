@@ -504,12 +504,11 @@ def _holds_no_data(
         upper = title_text(above[position]) if position < len(above) else ""
         own = both.titles[position] != upper
         field = spec.by_name[name]
-        # A unit stands below the title of a number; below another one it is a value, as a currency.
-        is_title = (
-            field.kind in (*NUMBERS, ColumnKind.DURATION)
-            if is_unit_cell(text)
-            else plain_title(text) in plain_title(both.titles[position])
-        )
+        is_unit = is_unit_cell(text)
+        # In the column of a code or name that is the key, a unit or currency is a value.
+        if is_unit and name in spec.key and field.kind not in (*NUMBERS, ColumnKind.DURATION):
+            return False
+        is_title = is_unit or plain_title(text) in plain_title(both.titles[position])
         if field.required and text and not (own and is_title):
             return False
     meant = sum(
