@@ -31,6 +31,7 @@ Given = ParamSpec("Given")
 
 _OPEN: Final = ("running", "waiting")
 _SLOWEST_LOOK: Final = 2.0
+_REOPENED_AFTER: Final = 0.5
 
 
 class AsyncConnection:
@@ -161,7 +162,7 @@ class AsyncConnection:
     async def events(
         self, request: Request, model: "type[Answer]", after: str | None = None
     ) -> "AsyncIterator[Answer]":
-        """What a stream sends; a stream that breaks is continued.
+        """What a stream sends, without an end; a stream that breaks is continued.
 
         Args:
             request: For the stream.
@@ -183,10 +184,10 @@ class AsyncConnection:
                         for data in reader.read(line):
                             yield model.model_validate_json(data)
                 except httpx.TransportError:
-                    # It is opened again, behind the last event.
-                    continue
-            if reader.is_over():
-                return
+                    # The stream is opened again, as one that a gateway ends because it stops.
+                    pass
+            reader.forget_rest()
+            await asyncio.sleep(_REOPENED_AFTER)
 
     @asynccontextmanager
     async def _sent(

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+import httpx
+
 from docflow.client.errors import NotConfigured
 from docflow.client.protocol import new_key
 
@@ -23,6 +25,21 @@ class Context:
 
     address: str
     token: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what no request could be sent with.
+
+        Raises:
+            NotConfigured: The message does not repeat the token.
+        """
+        try:
+            place = httpx.URL(self.address)
+        except httpx.InvalidURL as error:
+            raise NotConfigured(f"{self.address!r} is no address: {error}") from error
+        if place.scheme not in ("http", "https") or not place.host:
+            raise NotConfigured(f"{self.address!r} is no address: write https://HOST")
+        if not self.token or not all("!" <= each <= "~" for each in self.token):
+            raise NotConfigured("the token is blank, or holds characters that no token has")
 
 
 @dataclass
@@ -116,7 +133,7 @@ class Contexts:
             found = json.loads(self.path.read_bytes())
             contexts = {name: Context(**each) for name, each in found["contexts"].items()}
             return _Kept(found["current"], contexts)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return _Kept()
         except OSError as error:
             raise NotConfigured(f"cannot read {self.path}: {error.strerror}") from error

@@ -213,21 +213,20 @@ class EventReader:
         last_id: Of the event that the stream begins behind; None: it begins now.
 
     Attributes:
-        last_id: Of the last event; a stream that breaks continues behind it.
+        last_id: Of the last whole event; a stream that breaks continues behind it.
     """
 
     def __init__(self, last_id: str | None) -> None:
         self.last_id = last_id
+        self._id = last_id
         self._data: list[str] = []
-        self._events = 0
-        self._events_before = -1
 
     def read(self, line: str) -> Iterator[str]:
         """The data of the event that a line ends, if it ends one."""
         if not line:
             data, self._data = self._data, []
+            self.last_id = self._id
             if data:
-                self._events += 1
                 yield "\n".join(data)
             return
         name, _, value = line.partition(":")
@@ -235,13 +234,11 @@ class EventReader:
         if name == "data":
             self._data.append(value)
         elif name == "id":
-            self.last_id = value
+            self._id = value
 
-    def is_over(self) -> bool:
-        """Whether a stream that the gateway ended is at its end: opened again, it sent nothing."""
-        over, self._events_before = self._events == self._events_before, self._events
-        self._data = []
-        return over
+    def forget_rest(self) -> None:
+        """Forget the event that the end of a stream has cut off."""
+        self._id, self._data = self.last_id, []
 
 
 @contextmanager

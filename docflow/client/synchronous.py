@@ -30,6 +30,7 @@ Given = ParamSpec("Given")
 
 _OPEN: Final = ("running", "waiting")
 _SLOWEST_LOOK: Final = 2.0
+_REOPENED_AFTER: Final = 0.5
 
 
 class Connection:
@@ -159,7 +160,7 @@ class Connection:
     def events(
         self, request: Request, model: "type[Answer]", after: str | None = None
     ) -> "Iterator[Answer]":
-        """What a stream sends; a stream that breaks is continued.
+        """What a stream sends, without an end; a stream that breaks is continued.
 
         Args:
             request: For the stream.
@@ -181,10 +182,10 @@ class Connection:
                         for data in reader.read(line):
                             yield model.model_validate_json(data)
                 except httpx.TransportError:
-                    # It is opened again, behind the last event.
-                    continue
-            if reader.is_over():
-                return
+                    # The stream is opened again, as one that a gateway ends because it stops.
+                    pass
+            reader.forget_rest()
+            time.sleep(_REOPENED_AFTER)
 
     @contextmanager
     def _sent(

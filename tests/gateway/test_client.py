@@ -120,7 +120,7 @@ async def test_who_may_not_and_who_is_not_there_are_told_apart(address: str) -> 
         with pytest.raises(Problem) as refused:
             await docflow.list_partners()
         assert refused.value.status == 403
-    async with AsyncClient(address, "no token") as docflow:
+    async with AsyncClient(address, "nonsense") as docflow:
         with pytest.raises(Problem) as unknown:
             await docflow.list_runs()
         assert unknown.value.status == 401

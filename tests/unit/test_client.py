@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -112,10 +112,15 @@ async def test_a_change_is_repeated_only_if_it_was_not_carried_out_or_has_a_key(
 
 
 async def test_a_stream_that_breaks_is_continued_behind_its_last_event() -> None:
-    parts = (STREAM + event(3) + event(4), STREAM + event(5), STREAM)
-    async with scripted(*parts) as (script, client):
-        seen = [run.id async for run in client.watch_run("import/P1/T1")]
-    assert (len(seen), script.headers("last-event-id")) == (3, [None, "4", "5"])
+    cut = event(5)[:40]
+    parts = (STREAM + event(3) + event(4), STREAM + cut, STREAM + event(5), STREAM + event(6))
+    async with (
+        scripted(*parts) as (script, client),
+        aclosing(client.watch_run("import/P1/T1")) as changes,
+    ):
+        seen = [await anext(changes) for _ in range(4)]
+    assert {run.id for run in seen} == {RUN["id"]}
+    assert script.headers("last-event-id") == [None, "4", "4", "5"]
 
 
 async def test_what_is_no_gateway_is_not_taken_for_one() -> None:
@@ -163,6 +168,13 @@ def test_contexts_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
     assert given.chosen() == Context("http://e", "t")
     with pytest.raises(NotConfigured, match="together"):
         Contexts({"DOCFLOW_ADDRESS": "http://e"}).chosen()
+    for address in ("example.org", "http://e:port", "ftp://e"):
+        with pytest.raises(NotConfigured, match="is no address"):
+            Client(address, "t")
+    for token in ("secret\nsecret", "sécret"):
+        with pytest.raises(NotConfigured, match=r"the token .* holds characters") as refused:
+            Client("http://e", token)
+        assert token not in str(refused.value)
     contexts.path.write_text("{")
     with pytest.raises(NotConfigured, match="is damaged"):
         contexts.all()

@@ -17,6 +17,7 @@ from workers.shared.cli.remote import (
     show_list,
     show_one,
 )
+from workers.shared.text import one_line
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -70,7 +71,7 @@ def list_dead_letters(
         numbers = ["N", "deliveries"]
         show_list(page["items"], output, columns, name="number", nothing=nothing, numbers=numbers)
         for name, why in page["unanswered"].items():
-            typer.echo(f"docflow: {name} did not answer: {why}", err=True)
+            typer.echo(one_line(f"docflow: {name} did not answer: {why}"), err=True)
 
 
 @app.command()

@@ -19,6 +19,7 @@ from workers.shared.cli.remote import (
     show_list,
     show_one,
 )
+from workers.shared.text import one_line
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Look at rejected messages and answer them."
@@ -139,12 +140,12 @@ def retry(
         given = {"body": corrected(body), "force": force, "bridge": bridge}
         done = ask(connection, "POST", f"{_PATH}/{{}}/retry", number, body=given)
         for remark in done["remarks"]:
-            typer.echo(f"docflow: {remark}", err=True)
+            typer.echo(one_line(f"docflow: {remark}"), err=True)
         message = done["message"]
         if output is not Output.TABLE:
             show_one(message, output, {}, name="id")
             return
-    typer.echo(f"sent message {number} to queue {message['queue']} again")
+    typer.echo(one_line(f"sent message {number} to queue {message['queue']} again"))
 
 
 @app.command()
