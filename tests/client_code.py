@@ -1,7 +1,7 @@
 """The generated part of `docflow.client`, made from the committed OpenAPI document.
 
-`python -m tests.client_code` writes it: models of what the API answers, an operation of the
-asynchronous client for each operation of the API, and the synchronous client from both.
+`python -m tests.client_code` writes it: models of what the API answers, a method of the clients for
+each operation of the API, and the connection of the synchronous client.
 """
 
 import json
@@ -53,12 +53,10 @@ def files() -> Mapping[Path, str]:
     """The generated files and their text."""
     document = json.loads(COMMITTED.read_text(encoding="utf-8"))
     operations = list(_operations(document))
-    asynchronous = _client(operations)
     connection = (PACKAGE / "asynchronous.py").read_text(encoding="utf-8")
     texts = {
         "models.py": _models(document, operations),
-        "async_operations.py": asynchronous,
-        "operations.py": _synchronous(asynchronous),
+        "operations.py": _client(operations),
         "synchronous.py": _synchronous(connection),
     }
     return {PACKAGE / name: _formatted(text) for name, text in texts.items()}
@@ -226,26 +224,30 @@ def _client(operations: Sequence[_Operation]) -> str:
     named = {each.model for each in operations if each.model is not None}
     models = sorted(named - {"None", "Any"})
     lines = [
-        f'"""The asynchronous client of docflow\'s API; {_HEAD}"""',
-        "from collections.abc import AsyncIterator, Mapping, Sequence",
+        f'"""The operations of docflow\'s API; {_HEAD}"""',
+        "from collections.abc import Mapping, Sequence",
         "from datetime import date, datetime, time",
         "from pathlib import Path",
         "from typing import Any",
         "from docflow.client.asynchronous import AsyncConnection",
         f"from docflow.client.models import {', '.join(models)}",
+        "from docflow.client.operation import answers, events, file, plain",
         "from docflow.client.protocol import File, Request, new_key, place",
-        "class AsyncClient(AsyncConnection):",
-        '    """A client of one gateway.\n\n'
+        "from docflow.client.synchronous import Connection",
+        "class Operations:",
+        '    """What both clients can ask.\n\n'
         "    Every operation raises `Problem` if the gateway refuses, and `GatewayUnreachable` if\n"
         '    it does not answer.\n    """',
     ]
     for each in operations:
         lines += ["", *_method(each)]
+    for name, connection in (("Client", "Connection"), ("AsyncClient", "AsyncConnection")):
+        lines += [f"class {name}(Operations, {connection}):", '    """A client of one gateway."""']
     return "\n".join(lines) + "\n"
 
 
 def _method(operation: _Operation) -> Iterator[str]:
-    arguments = ["self", *(f"{_safe(name)}: {kind}" for name, kind in operation.in_path)]
+    arguments = [f"{_safe(name)}: {kind}" for name, kind in operation.in_path]
     if operation.kind == "download":
         arguments.append("to: Path")
     named = [
@@ -258,21 +260,17 @@ def _method(operation: _Operation) -> Iterator[str]:
         named.append("idempotency_key: str | None = None")
     if named:
         arguments += ["*", *named]
-    answer = {
-        "fetch": operation.model,
-        "carry_out": operation.model,
-        "download": "Path",
-        "events": f"AsyncIterator[{operation.model}]",
-    }[operation.kind]
-    is_stream = operation.kind == "events"
-    start = "def" if is_stream else "async def"
-    yield f"    {start} {operation.name}({', '.join(arguments)}) -> {answer}:"
+    decorators = {
+        "fetch": f"answers({operation.model})",
+        "events": f"events({operation.model})",
+        "download": "file",
+        "carry_out": "plain",
+    }
+    yield f"    @{decorators[operation.kind]}"
+    yield "    @staticmethod"
+    yield f"    def {operation.name}({', '.join(arguments)}) -> Request:"
     yield _docstring(operation.purpose, 8)
-    more = {"fetch": f", {operation.model}", "events": f", {operation.model}", "download": ", to"}
-    wait = "return " if is_stream or operation.model != "None" else ""
-    wait += "" if is_stream else "await "
-    call = f"self.{operation.kind}({_request(operation)}{more.get(operation.kind, '')})"
-    yield f"        {wait}{call}"
+    yield f"        return {_request(operation)}"
 
 
 def _request(operation: _Operation) -> str:
@@ -298,6 +296,8 @@ def _request(operation: _Operation) -> str:
         parts.append("key=idempotency_key or new_key()")
     if operation.has_match:
         parts.append("if_match=if_match")
+    if operation.kind == "download":
+        parts.append("to=to")
     return f"Request({', '.join(parts)})"
 
 

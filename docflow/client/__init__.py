@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from docflow.client.async_operations import AsyncClient
     from docflow.client.base import Model
     from docflow.client.contexts import Context, Contexts
     from docflow.client.errors import (
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
         Problem,
         TooLate,
     )
-    from docflow.client.operations import Client
+    from docflow.client.operations import AsyncClient, Client
     from docflow.client.protocol import File, SentFile
 
 __all__ = [
@@ -33,7 +32,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AsyncClient": "async_operations",
+    "AsyncClient": "operations",
     "Client": "operations",
     "Context": "contexts",
     "Contexts": "contexts",

@@ -139,14 +139,16 @@ class AsyncConnection:
             refuse(response)
             return response.json() if response.content else None
 
-    async def download(self, request: Request, target: Path) -> Path:
-        """Fetch a file; it stands at `target` once it is complete.
+    async def download(self, request: Request) -> Path:
+        """Fetch the file that `request.to` names; it stands there once it is complete.
 
         Raises:
             Problem: The gateway refused.
             GatewayUnreachable: It does not answer, or stopped in the middle.
             OSError: The file cannot be written.
         """
+        target = request.to
+        assert target is not None
         async with self._sent(request) as response:
             if not response.is_success:
                 await response.aread()

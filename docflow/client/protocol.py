@@ -89,6 +89,7 @@ class Request:
         files: Of a form, by field; None: it is no form.
         key: Idempotency key.
         if_match: ETag that the object must have.
+        to: Where an answer that is a file is written.
     """
 
     method: str
@@ -98,6 +99,7 @@ class Request:
     files: Mapping[str, File] | None = None
     key: str | None = None
     if_match: str | None = None
+    to: Path | None = None
 
     @property
     def may_be_repeated(self) -> bool:

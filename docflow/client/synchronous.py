@@ -137,14 +137,16 @@ class Connection:
             refuse(response)
             return response.json() if response.content else None
 
-    def download(self, request: Request, target: Path) -> Path:
-        """Fetch a file; it stands at `target` once it is complete.
+    def download(self, request: Request) -> Path:
+        """Fetch the file that `request.to` names; it stands there once it is complete.
 
         Raises:
             Problem: The gateway refused.
             GatewayUnreachable: It does not answer, or stopped in the middle.
             OSError: The file cannot be written.
         """
+        target = request.to
+        assert target is not None
         with self._sent(request) as response:
             if not response.is_success:
                 response.read()
