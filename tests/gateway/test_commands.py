@@ -89,6 +89,10 @@ async def test_dead_letters(olga: Terminal, errands: None, tmp_path: Path) -> No
     assert "GivenUp" in await olga.says("dead-letter", "show", *of, str(first["number"]))
     corrected = tmp_path / "corrected.json"
     corrected.write_text('{"n": 1}')
+    garbled = tmp_path / "garbled.json"
+    garbled.write_bytes(b'{"n": "\xe4"}')
+    body = ("dead-letter", "redrive", *of, str(first["number"]), "--body")
+    assert "is not UTF-8" in await olga.says(*body, str(garbled), code=2)
     done = await olga.says(
         *("dead-letter", "redrive", *of, str(first["number"]), "--body", str(corrected))
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from workers.shared.cli.answers import read_body
+from workers.shared.cli.errors import UsageError, stop
 from workers.shared.cli.remote import (
     Column,
     LimitOption,
@@ -41,12 +42,15 @@ BridgeOption = Annotated[
 
 
 def corrected(file: Path | None) -> str | None:
-    """The text of a corrected message.
-
-    Raises:
-        UsageError: It cannot be read, is too large, or is no UTF-8.
-    """
-    return None if file is None else read_body(file).decode("utf-8", "surrogateescape")
+    """The text of a corrected message; a file that holds none ends the command."""
+    if file is None:
+        return None
+    try:
+        return read_body(file).decode()
+    except UnicodeDecodeError as error:
+        stop(UsageError(f"{file} is not UTF-8: {error.reason} at byte {error.start}"))
+    except UsageError as error:
+        stop(error)
 
 
 @app.command("list")

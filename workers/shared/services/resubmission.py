@@ -106,13 +106,6 @@ def _known(bridge: str | None) -> Sequence[_Known]:
     raise InvalidRequest(f"no bridge {bridge!r} records rejected messages; these do: {names}")
 
 
-class InVain(Refused):
-    """A message would be rejected again, or was sent before."""
-
-    def __init__(self, problem: str, advice: str) -> None:
-        super().__init__(f"{problem}; {advice}")
-
-
 def body_of(message: RejectedMessage, corrected: bytes | None) -> bytes:
     """What is sent instead of a message, or the message itself.
 
@@ -148,7 +141,7 @@ async def send_again(
         force: Send it although it is not valid, or was sent before.
 
     Raises:
-        InVain: It would be rejected again, or was sent before.
+        Refused: It would be rejected again, or was sent before.
         QueueUnavailable: It cannot be sent, or it is not known whether it was.
         SettingsError: A setting is missing or wrong.
     """
@@ -162,10 +155,9 @@ async def send_again(
 
 def _require_use(sender: "ServiceBusSender[Any]", message: RejectedMessage, body: bytes) -> None:
     if message.resubmitted_at is not None:
-        raise InVain(
+        raise Refused(
             f"message {message.id} was sent again at {message.resubmitted_at:%Y-%m-%d %H:%M:%S}"
-            " UTC",
-            "set `force` to send it once more",
+            " UTC; set `force` to send it once more"
         )
     again = f"message {message.id} would be rejected again: "
     try:
@@ -173,12 +165,11 @@ def _require_use(sender: "ServiceBusSender[Any]", message: RejectedMessage, body
         reused = reused_key(sender, message, body)
     except RefusedMessage as refused:
         advice = "correct it and give it with `body`, or set `force`"
-        raise InVain(again + refused.description, advice) from refused
+        raise Refused(f"{again}{refused.description}; {advice}") from refused
     if reused is not None:
-        raise InVain(
-            f"{again}{reused} is the run of a message with other content",
-            "give this one a key of its own and send it with `body`, or set `force` when that run "
-            "was terminated",
+        raise Refused(
+            f"{again}{reused} is the run of a message with other content; give this one a key of "
+            "its own and send it with `body`, or set `force` when that run was terminated"
         )
 
 
