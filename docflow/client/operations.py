@@ -618,7 +618,7 @@ class Operations:
     @answers(RejectedMessage)
     @staticmethod
     def dismiss_rejected_message(number: int, *, reason: str | None = None) -> Request:
-        """Note that nobody has to look at a message any more; it stays in the record."""
+        """Dismiss a message that needs no more work; it stays in the record."""
         return Request(
             "POST",
             place("/api/v1/rejected-messages/{number}/dismiss", number=number),

@@ -84,7 +84,7 @@ class Request:
     Attributes:
         method: HTTP method.
         path: With its values filled in.
-        query: Parameters; those that are None are left out.
+        query: Parameters; None is not sent.
         body: JSON; of a form: its fields.
         files: Of a form, by field; None: it is no form.
         key: Idempotency key.
@@ -126,7 +126,7 @@ class Request:
 
 
 def new_key() -> str:
-    """An idempotency key that nobody else has."""
+    """A new idempotency key."""
     return uuid.uuid4().hex
 
 

@@ -61,7 +61,7 @@ class BatchPage(PlainRecord):
     """Some batches, the newest change first."""
 
     items: Annotated[Sequence[BatchHead], served("The batches", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
 class RoomWait(PlainRecord):
@@ -95,7 +95,7 @@ class DocumentList(PlainRecord):
     """Some documents of a batch, by id."""
 
     items: Annotated[Sequence[DocumentView], served("The documents", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
 class FailedMessages(PlainRecord):

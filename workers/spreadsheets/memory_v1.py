@@ -29,7 +29,7 @@ from workers.spreadsheets.v1 import PREFIX
 from workflows.shared.contracts import PlainRecord, served
 from workflows.spreadsheets.mappings import FieldName, TypeName
 
-_NEXT: Final = "`cursor` of the next page; null: there is none"
+_NEXT: Final = "`cursor` of the next page; null on the last page"
 
 
 class TypeList(PlainRecord):

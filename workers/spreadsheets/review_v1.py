@@ -40,7 +40,7 @@ class ReviewRowPage(PlainRecord):
     """Some rows of a review, as they are now."""
 
     items: Annotated[Sequence[ReviewRow], served("The rows", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
     total: Annotated[int, served("Rows that fit, on all pages", 150)]
 
 
@@ -48,7 +48,7 @@ class ReviewChangePage(PlainRecord):
     """Some changes of a review, the newest first."""
 
     items: Annotated[Sequence[ReviewOperationView], served("The changes", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
 class SuggestionList(PlainRecord):

@@ -71,7 +71,7 @@ from workflows.spreadsheets.mappings import (
 from workflows.spreadsheets.people import QuestionKind
 
 PREFIX: Final = "/api/v1/uploads"
-_NEXT: Final = "`cursor` of the next page; null: there is none"
+_NEXT: Final = "`cursor` of the next page; null on the last page"
 
 
 class UploadPage(PlainRecord):

@@ -72,7 +72,7 @@ class TransferPage(PlainRecord):
     """Some transfers, the newest change first."""
 
     items: Annotated[Sequence[Transfer], served("The transfers", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
 EVENT_BODY: Final[dict[str, Any]] = {

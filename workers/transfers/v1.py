@@ -82,7 +82,7 @@ class RoutePage(PlainRecord):
     """Some rules, by queue and name, and what is wrong with any of them."""
 
     items: Annotated[Sequence[RouteRule], served("The rules", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
     unusable: Annotated[
         Sequence[RouteRemark], served("Rows of others of which no rule can be made", [])
     ]
@@ -209,7 +209,7 @@ class PartnerList(PlainRecord):
     """All partners, by name."""
 
     items: Annotated[Sequence[PartnerHead], served("The partners", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
 class PartnerTest(PlainRecord):

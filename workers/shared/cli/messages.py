@@ -63,7 +63,7 @@ def list_messages(
         str | None, typer.Option(metavar="WORD", help="Show only those rejected for this reason.")
     ] = None,
     open_only: Annotated[
-        bool, typer.Option("--open", help="Show only those that nobody has dealt with.")
+        bool, typer.Option("--open", help="Show only those neither sent again nor dismissed.")
     ] = False,
     limit: LimitOption = 50,
     output: OutputOption = Output.TABLE,
@@ -154,7 +154,7 @@ def retry(
 
 @app.command()
 def dismiss(context: typer.Context, number: NumberArgument, reason: ReasonOption = None) -> None:
-    """Note that nobody has to deal with a rejected message any more; it stays in the record.
+    """Dismiss a rejected message that needs no more work; it stays in the record.
 
     \b
     Example:

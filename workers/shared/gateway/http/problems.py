@@ -253,7 +253,7 @@ _DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
     400: ProblemDescription("bad-request", "the body is not text"),
     401: ProblemDescription("unauthorised", "no token, or one that is not valid"),
     403: ProblemDescription(Forbidden.kind, "the roles of the token do not allow it"),
-    404: ProblemDescription(NotFound.kind, "there is none, or it is another organisation's"),
+    404: ProblemDescription(NotFound.kind, "it does not exist, or belongs to another organisation"),
     409: ProblemDescription(WrongState.kind, "its state does not allow it"),
     410: ProblemDescription(Gone.kind, "removed after its retention"),
     412: ProblemDescription(Conflict.kind, "it was changed meanwhile"),

@@ -22,7 +22,7 @@ class AuditPage(PlainRecord):
     """Some entries of the audit, the newest first."""
 
     items: Annotated[Sequence[AuditEntry], served("The entries", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
 def _audit_of(request: Request) -> SqlAudit:

@@ -105,7 +105,7 @@ class RejectedPage(PlainRecord):
     """Some rejected messages, the newest first."""
 
     items: Annotated[Sequence[RejectedHead], served("The messages, without their bodies", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
 @rejected.get("")
@@ -137,7 +137,7 @@ async def get_rejected_message(service: Rejected, who: Who, number: Number) -> R
 async def dismiss_rejected_message(
     service: Rejected, who: Who, number: Number, body: Why = None
 ) -> RejectedMessage:
-    """Note that nobody has to look at a message any more; it stays in the record."""
+    """Dismiss a message that needs no more work; it stays in the record."""
     return await service.dismiss(who, number, _reason(body))
 
 

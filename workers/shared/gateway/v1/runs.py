@@ -40,7 +40,7 @@ class RunPage(PlainRecord):
     """Some runs, the newest change first."""
 
     items: Annotated[Sequence[RunRecord], served("The runs", [])]
-    next: Annotated[str | None, served("`cursor` of the next page; null: there is none", None)]
+    next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
 class RunDetail(RunRecord):
