@@ -63,7 +63,7 @@ def reads(database: Database, client: Client) -> Reads:
         "`docflow show` by a task id": lambda: runs.find("task-77"),
         "`docflow show` by the beginning of an id": lambda: runs.find("5eed5eed"),
         "the same: rejected messages by queue": rejected.open,
-        "`docflow message list`": rejected.list,
+        "the list of rejected messages": rejected.list,
         "transfers in a list of their own": lambda: transfers.newest(limit=LINES),
         "the same, not assigned": lambda: transfers.newest(
             limit=LINES, status=TransferStatus.NO_ASSIGNED

@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from workers.shared.cli.answers import read_body
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import ExitCode, UsageError, run
-from workers.shared.cli.output import JsonOption, console, moment, pairs, print_json, table, text
+from workers.shared.cli.output import (
+    JsonOption,
+    console,
+    moment,
+    pairs,
+    print_json,
+    read_body,
+    table,
+    text,
+)
 from workers.transfers.partner_key_commands import NameArgument, print_keys
 from workers.transfers.partner_key_commands import app as keys_app
 

@@ -5,10 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.shared.cli.answers import read_body
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import UsageError, run
-from workers.shared.cli.output import JsonOption, console, is_interactive, print_json, table, text
+from workers.shared.cli.output import (
+    JsonOption,
+    console,
+    is_interactive,
+    print_json,
+    read_body,
+    table,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

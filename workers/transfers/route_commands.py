@@ -5,10 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.shared.cli.answers import read_body
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import ExitCode, run
-from workers.shared.cli.output import JsonOption, console, moment, print_json, table, text
+from workers.shared.cli.output import (
+    JsonOption,
+    console,
+    moment,
+    print_json,
+    read_body,
+    table,
+    text,
+)
 from workflows.transfers.watches import EXPECTED_PREFIX, WATCH_PREFIX
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from workers.shared.cli.answers import read_body
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, ExitCode, run
-from workers.shared.cli.output import JsonOption, print_json
+from workers.shared.cli.output import JsonOption, print_json, read_body
 from workers.shared.services.errors import NotFound
 from workers.transfers.commands import open_service, print_transfer, transfer_json
 from workflows.transfers.events import TransferStatus

@@ -11,34 +11,15 @@ import typer
 from workers import catalogue
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import CommandError, Failure, UsageError, attempt, run, stop
-from workers.shared.cli.output import JsonOption, is_interactive, print_json
+from workers.shared.cli.output import JsonOption, is_interactive, print_json, read_body
 from workers.shared.cli.runs import IdArgument, OptionalId, by_name
 from workers.shared.cli.standard_output import require_standard_output
 from workers.shared.register import Run
 from workers.shared.text import one_line
-from workflows.imports.messages import MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from workers.shared.services.inbox import ParkedRuns
     from workers.shared.services.run_actions import AnswerRequest, RunActions
-
-
-def read_body(file: Path) -> bytes:
-    """The bytes of a message file.
-
-    Raises:
-        UsageError: It cannot be read, or is larger than a message may be.
-    """
-    try:
-        with file.open("rb") as opened:
-            body = opened.read(MESSAGE_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    if len(body) > MESSAGE_BYTES:
-        raise UsageError(
-            f"{file} is over {MESSAGE_BYTES // 1024} KiB, more than a message may have"
-        )
-    return body
 
 
 SheetOption = Annotated[str | None, typer.Option(help="Sheet of a workbook.")]

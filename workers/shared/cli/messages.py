@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from workers.shared.cli.answers import read_body
 from workers.shared.cli.errors import UsageError, stop
+from workers.shared.cli.output import read_body
 from workers.shared.cli.remote import (
     Column,
     LimitOption,

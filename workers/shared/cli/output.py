@@ -15,13 +15,14 @@ import typer
 
 from workers.shared.cli.errors import CommandError, ExitCode, UsageError
 from workers.shared.text import visible
-from workflows.imports.runs import Counts, ImportState
-from workflows.shared.contracts import Problem
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from workflows.imports.runs import Counts
+    from workflows.shared.contracts import Problem
 
 
 @contextmanager
@@ -66,19 +67,39 @@ def _mode(target: Path) -> int | None:
         return None
 
 
+def read_body(file: Path) -> bytes:
+    """The bytes of a message file.
+
+    Raises:
+        UsageError: It cannot be read, or is larger than a message may be.
+    """
+    from workflows.imports.messages import MESSAGE_BYTES
+
+    try:
+        with file.open("rb") as opened:
+            body = opened.read(MESSAGE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    if len(body) > MESSAGE_BYTES:
+        raise UsageError(
+            f"{file} is over {MESSAGE_BYTES // 1024} KiB, more than a message may have"
+        )
+    return body
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 WIDTH_OF_A_PIPE = 200
 """Columns of a table that does not go to a terminal, so that ids stay on one line."""
 
 _STYLES: Mapping[str, str] = {
-    ImportState.RUNNING: "cyan",
-    ImportState.PARKED: "bold yellow",
-    ImportState.COMPLETED: "green",
-    ImportState.SKIPPED: "dim",
-    ImportState.FAILED: "bold red",
-    ImportState.TERMINATED: "bold red",
-    ImportState.CANCELLED: "magenta",
+    "running": "cyan",
+    "parked": "bold yellow",
+    "completed": "green",
+    "skipped": "dim",
+    "failed": "bold red",
+    "terminated": "bold red",
+    "cancelled": "magenta",
 }
 
 
@@ -146,7 +167,7 @@ def problems_text(count: int) -> str:
     return f"{count:,} problem{'' if count == 1 else 's'}"
 
 
-def problems_table(problems: Sequence[Problem], count: int) -> "Table":
+def problems_table(problems: "Sequence[Problem]", count: int) -> "Table":
     """The first problems of an import, of `count` in all."""
     title = problems_text(count)
     if count > len(problems):
@@ -160,10 +181,10 @@ def problems_table(problems: Sequence[Problem], count: int) -> "Table":
     return made
 
 
-def counts_text(counts: Counts) -> str:
+def counts_text(counts: "Counts") -> str:
     """What happened to the rows; the four that every import has, the others when not 0."""
     always = ("created", "updated", "unchanged", "rejected")
-    named = {name: getattr(counts, name) for name in Counts.model_fields}
+    named = {name: getattr(counts, name) for name in type(counts).model_fields}
     return ", ".join(
         f"{number:,} {name}" for name, number in named.items() if number or name in always
     )
