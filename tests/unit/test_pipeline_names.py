@@ -92,7 +92,6 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("stack/demo/table.py", "workflows.batches"): _DEMO,
     ("stack/demo/table.py", "workflows.imports"): _DEMO,
     ("stack/demo/spreadsheets.py", "workflows.imports"): _DEMO,
-    ("workers/shared/cli/answers.py", "workflows.imports"): _MESSAGE_FILES,
     ("workers/shared/cli/output.py", "workflows.imports"): "states of imports have colours",
 }
 """File and imported package to the reason for which it may import that."""
