@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from getpass import getuser
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -242,9 +243,13 @@ async def embedded_stack(
             worker_part(folder, environment, ports["health"]),
             gateway_part(folder, environment, ports["gateway"]),
         )
-        yield EmbeddedStack(
+        running = EmbeddedStack(
             folder, server, pointers, ports, keepers, club, aws, installing.installed
         )
+        # Commands that source the settings are logged in.
+        pointers["DOCFLOW_ADDRESS"] = running.gateway_url
+        pointers["DOCFLOW_TOKEN"] = running.token(getuser())
+        yield running
 
 
 class _Installing:

@@ -164,7 +164,7 @@ async def load_extract(
     name = _name(event, source.sha256 or "")
     lost = (
         f"{name}, which says what was found in the document, is gone or was replaced;"
-        " `docflow batches retry-failed` tries it again"
+        " `docflow batch redrive --with-failed` tries it again"
     )
     with scratch_folder(scratch) as folder:
         path = folder / "extract.json"
@@ -212,7 +212,7 @@ def missing(name: str) -> str:
     """Message about a missing blob."""
     return (
         f"{name} is not in the blob store; upload it there, and try again with "
-        "`docflow batches retry-failed`"
+        "`docflow batch redrive --with-failed`"
     )
 
 
@@ -323,7 +323,7 @@ class DocumentLoads:
                 if found.sha256 != source.sha256:
                     raise RuleViolation(
                         f"{event.blob_name} was replaced while its document was being loaded;"
-                        " `docflow batches retry-failed` loads the new file"
+                        " `docflow batch redrive --with-failed` loads the new file"
                     )
                 extracted = await self._texts.extract(path, _filename(event), inside)
                 await save_extract(self._blobs, event, source.sha256 or "", extracted, folder)

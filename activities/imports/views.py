@@ -6,6 +6,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Annotated, Any, Final, Self
 
+from pydantic import Field
 from sqlalchemy import ColumnElement, Table, func, select, true
 
 from adapters.database.engine import Database
@@ -20,7 +21,7 @@ from adapters.types.targets import TargetTables
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import Correction, Counts, ImportState, ImportStatus, Question
 from workflows.imports.types import TableSpec
-from workflows.shared.contracts import BlobRef, Problem, Record, not_served, served, served_as
+from workflows.shared.contracts import BlobRef, PlainRecord, Problem, not_served, served
 from workflows.shared.declared_types import OTHER
 from workflows.shared.fields import ColumnKind
 
@@ -37,12 +38,12 @@ _PROBLEM: Final = {
 }
 
 
-class ImportTaskRow(Record):
+class ImportTaskRow(PlainRecord):
     """An import: its status row, and what its run reports since; moments are UTC."""
 
-    model_config = served_as(workflow_id="id")
-
-    workflow_id: Annotated[str, served("`import/PROJECT/TASK`", "import/P1/T1")]
+    workflow_id: Annotated[
+        str, served("`import/PROJECT/TASK`", "import/P1/T1"), Field(serialization_alias="id")
+    ]
     project_id: Annotated[str, not_served()]
     task_id: Annotated[str, not_served()]
     document_type: Annotated[str, served("What was imported", "equipment")]

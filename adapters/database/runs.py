@@ -34,19 +34,21 @@ class SqlRuns:
         query = select(runs).order_by(runs.c.changed_at.desc(), runs.c.id)
         return await self._found(query.where(*_conditions(wanted)).limit(wanted.limit))
 
-    async def find(self, text: str) -> Sequence[RunRecord]:
+    async def find(self, text: str, visible: Visible) -> Sequence[RunRecord]:
         """Runs that a person may mean by a text, the newest change first; at most 10.
 
         Args:
             text: A workflow id, a key or short form, or 8 hexadecimal digits or more that one
                 begins with.
+            visible: Which of them the person may see.
         """
         named = or_(*(column == text for column in (runs.c.id, runs.c.key, runs.c.short)))
         lower = text.lower()
         if len(lower) >= _PREFIX and set(lower) <= _HEX:
             # A range, which the index of any collation answers; `g` comes after every hex digit.
             named = or_(named, and_(runs.c.key >= lower, runs.c.key < f"{lower}g"))
-        query = select(runs).where(named).order_by(runs.c.changed_at.desc(), runs.c.id)
+        query = select(runs).where(named, _is_visible(visible))
+        query = query.order_by(runs.c.changed_at.desc(), runs.c.id)
         return await self._found(query.limit(_FOUND))
 
     async def get(self, id: str, visible: Visible) -> RunRecord | None:

@@ -24,7 +24,7 @@ from workers.shared.services.identity import OPERATOR, Identity
 from workers.shared.services.inbox import Inbox
 from workflows.jobs.records import JobStatus
 from workflows.shared import attributes
-from workflows.shared.runs import RunFilter
+from workflows.shared.runs import RunFilter, Visible
 from workflows.transfers.events import TransferStatus
 
 MOST = 0.1
@@ -32,6 +32,7 @@ MOST = 0.1
 WAITING = 100
 """Runs in the inbox."""
 LINES = 50
+EVERYONE = Visible((), (), others=True)
 """Of a list, as of `docflow list`."""
 _PAGE = 500
 _LONG_AGO = timedelta(days=365)
@@ -60,8 +61,8 @@ def reads(database: Database, client: Client) -> Reads:
                 "--type equipment": RunFilter(LINES, kind="equipment"),
             }.items()
         },
-        "`docflow show` by a task id": lambda: runs.find("task-77"),
-        "`docflow show` by the beginning of an id": lambda: runs.find("5eed5eed"),
+        "`docflow show` by a task id": lambda: runs.find("task-77", EVERYONE),
+        "`docflow show` by the beginning of an id": lambda: runs.find("5eed5eed", EVERYONE),
         "the same: rejected messages by queue": rejected.open,
         "the list of rejected messages": rejected.list,
         "transfers in a list of their own": lambda: transfers.newest(limit=LINES),

@@ -270,6 +270,15 @@ class RoomWait(Model):
     resource: str
 
 
+class BatchWait(Model):
+    """A batch that comes first."""
+
+    batch_id: int
+    purpose: str | None
+    since: datetime
+    status: str
+
+
 class BatchDetail(Model):
     """One batch, and where its run stands."""
 
@@ -293,7 +302,7 @@ class BatchDetail(Model):
     unused_fields: list[str] | None = None
     updated_at: datetime
     waited_for_by: list[int]
-    waits_for: list[int]
+    waits_for: list[BatchWait]
 
 
 class Accepted(Model):
@@ -366,7 +375,7 @@ class ExistingResources(Model):
 class Concurrency(Model):
     """How many documents of a case are loaded at once."""
 
-    most: int | None
+    most: int | None = None
 
 
 class Expected(Model):
@@ -471,11 +480,11 @@ class ImportTaskRow(Model):
     answers: list[str] | None = None
     corrections: list[Correction] | None = None
     counts: Counts
-    documentType: str
+    document_type: str
     filename: str | None = None
     id: str
     note: str | None = None
-    problemCount: int
+    problem_count: int
     problems: list[Problem]
     question: workflows__imports__runs__Question | None = None
     reason: str | None = None
@@ -845,6 +854,7 @@ class RunDetail(Model):
     changed_at: datetime
     counts: dict[str, int]
     created_at: datetime
+    details: dict[str, Any]
     ended_at: datetime | None = None
     has_report: bool
     id: str

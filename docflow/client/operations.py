@@ -371,7 +371,7 @@ class Operations:
 
     @answers(Concurrency)
     @staticmethod
-    def set_concurrency(case: int, *, most: int | None) -> Request:
+    def set_concurrency(case: int, *, most: int | None = None) -> Request:
         """Set how many documents of a case are loaded at once, for batches that start from now
         on.
         """
@@ -483,6 +483,7 @@ class Operations:
         *,
         id: str,
         file: File,
+        changes: str | None = None,
         encoding: str | None = None,
         map: str | None = None,
         schedule_id: str | None = None,
@@ -496,6 +497,7 @@ class Operations:
             "POST",
             "/api/v1/documents/corrections",
             body={
+                "changes": changes,
                 "encoding": encoding,
                 "id": id,
                 "map": map,
@@ -801,7 +803,10 @@ class Operations:
     @answers(RunDetail)
     @staticmethod
     def get_run(id: str) -> Request:
-        """Show one run, by its workflow id."""
+        """Show one run, by its workflow id or a short form: key, task id, first digits of an id.
+
+        A short form that may mean several runs is refused with their ids.
+        """
         return Request("GET", place("/api/v1/runs/{id}", id=id))
 
     @events(RunRecord)

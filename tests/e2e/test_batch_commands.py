@@ -1,4 +1,4 @@
-"""`docflow batches`, on a real server, with the real worker and database and a cloud in memory."""
+"""`docflow batch` at a gateway, with a real server, worker and database and a cloud in memory."""
 
 import json
 from collections.abc import AsyncIterator
@@ -11,6 +11,7 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
+from typer.testing import Result
 
 from activities.batches.document_store import SqlLoadStore
 from activities.batches.store import SqlBatchStore
@@ -25,6 +26,7 @@ from tests.support.batches.installation import ROOMY
 from tests.support.batches.tables import document
 from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.fresh_database import fresh_url
+from tests.support.gateway import served, token
 from tests.support.memory.cloud import MemoryCloud
 from tests.support.waiting import eventually
 from workers import catalogue
@@ -57,7 +59,7 @@ QUICK = {
 class Person(Terminal):
     """A person at a terminal, and what they work on."""
 
-    pipeline = "batches"
+    pipeline = "batch"
 
     cloud: MemoryCloud
     store: SqlBatchStore
@@ -71,15 +73,22 @@ class Person(Terminal):
 
         async def reached() -> bool:
             nonlocal seen
-            done = await self.try_docflow("show", str(key.case_id), str(key.batch_id), "--json")
+            named = (str(key.case_id), str(key.batch_id))
+            done = await self.try_docflow("show", *named, "-o", "json")
             if done.exit_code != 0:
                 return False
             seen = json.loads(done.stdout)
-            in_run = seen["run"] and seen["run"]["phase"]
-            return (seen["batch"]["status"], in_run) == (status, phase)
+            return (seen["status"], seen["phase"]) == (status, phase)
 
         await eventually(reached, seconds=30, pause=0.1)
         return seen
+
+    async def json(self, *arguments: str) -> Any:
+        return json.loads(await self.docflow(*arguments, "-o", "json"))
+
+    async def of_runs(self, *arguments: str) -> Result:
+        """A command about runs of every pipeline."""
+        return await run_docflow_in_thread(*arguments, context=CliContext(self.environment))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -119,8 +128,13 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 leases=SqlLeases(resources.database),
                 limits=ROOMY,
             )
-            async with build_worker(client, BATCHES, resources, batches):
-                yield Person(settings, cloud, store, loads, client, resources)
+            gateway = gateway_of(Context(settings, client, resources))
+            async with (
+                build_worker(client, BATCHES, resources, batches),
+                served(gateway.app) as address,
+            ):
+                at = {"DOCFLOW_ADDRESS": address, "DOCFLOW_TOKEN": token("ada", 1, "operator")}
+                yield Person(settings | at, cloud, store, loads, client, resources)
 
 
 async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
@@ -132,22 +146,21 @@ async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     assert "http://ui:8233/namespaces/default/workflows/batch%2F1%2F4" in shown
     assert "event source mapping" in shown and "visible" in shown
 
-    context = CliContext(terminal.environment)
-    by_id = await run_docflow_in_thread("show", "batch/1/4", context=context)
+    by_id = await terminal.of_runs("show", "batch/1/4")
     assert by_id.exit_code == 0 and "event source mapping" in by_id.stdout
-    case = await run_docflow_in_thread("show", "case/1", "--json", context=context)
-    assert json.loads(case.stdout)["status"]["running"] == 4
-    listed = await run_docflow_in_thread("list", "--pipeline", "batches", "--json", context=context)
-    assert "batch/1/4" in {row["id"] for row in json.loads(listed.stdout)}
-    refused = await run_docflow_in_thread("retry", "batch/1/4", context=context)
-    assert refused.exit_code == 1 and "retry was refused" in refused.stderr
+    case = await terminal.of_runs("show", "case/1", "-o", "json")
+    assert json.loads(case.stdout)["details"]["running"] == 4
+    listed = await terminal.of_runs("list", "--pipeline", "batches", "-o", "name")
+    assert "batch/1/4" in listed.stdout.split()
+    refused = await terminal.of_runs("retry", "batch/1/4")
+    assert refused.exit_code != 0 and "retry was refused" in refused.stderr
 
     await terminal.docflow("finish", "1", "4")
     await terminal.until(key, LoaderStatus.PROCESSING, "ending")
     ended = await terminal.json("end", "1", "4")
-    assert (ended["event_type"], ended["taken_by"]) == ("BATCH_END_FINISHED", "case/1")
+    assert (ended["event"], ended["id"]) == ("BATCH_END_FINISHED", "batch/1/4")
     seen = await terminal.until(key, LoaderStatus.COMPLETE, "done")
-    assert {row["state"] for row in seen["run"]["resources"]} == {"gone"}
+    assert {row["state"] for row in seen["resources"]} == {"gone"}
     assert names_of(PLAN.prefix, key).queue not in terminal.cloud.queues_by_name
 
     (listed,) = await terminal.json("list", "--case", "1")
@@ -162,16 +175,13 @@ async def test_a_batch_is_cancelled(terminal: Person, options: list[str], case: 
     await terminal.until(key, LoaderStatus.PROCESSING, "loading")
     await terminal.docflow("cancel", str(case), "1", *options, "--reason", "wrong case")
     seen = await terminal.until(key, LoaderStatus.CANCELLED, "done")
-    assert seen["run"]["cancelled"] == ("partial" if options else "full")
-    assert seen["batch"]["reason"] == "cancelled by ada: wrong case"
+    assert seen["reason"] == "cancelled by ada: wrong case"
 
 
 async def test_the_reason_of_a_cancel_by_id_is_kept(terminal: Person) -> None:
     key = BatchKey(case_id=12, batch_id=1)
     await terminal.docflow("expect", "12", "1")
-    context = CliContext(terminal.environment)
-    arguments = ("cancel", "batch/12/1", "--reason", "the case was closed")
-    done = await run_docflow_in_thread(*arguments, context=context)
+    done = await terminal.of_runs("cancel", "batch/12/1", "--reason", "the case was closed")
     assert done.exit_code == 0, done.output
 
     async def reached() -> bool:
@@ -180,7 +190,7 @@ async def test_the_reason_of_a_cancel_by_id_is_kept(terminal: Person) -> None:
 
     await eventually(reached, seconds=30, pause=0.1)
     said = "cancelled by ada: the case was closed; it was not built yet"
-    assert (await terminal.json("show", "12", "1"))["batch"]["reason"] == said
+    assert (await terminal.json("show", "12", "1"))["reason"] == said
 
 
 async def test_a_batch_that_has_ended_is_not_cancelled(terminal: Person) -> None:
@@ -205,10 +215,9 @@ async def test_no_run_of_any_pipeline_that_never_was_takes_an_answer(terminal: P
     found = [run for id in ids if (run := recognise(catalogue.PIPELINES, id)) is not None]
     answered = {kind.workflow for each in catalogue.PIPELINES for kind in each.runs if kind.verbs}
     assert {run.kind.workflow for run in found} == answered
-    context = CliContext(terminal.environment)
     for run in found:
         for verb in {*run.kind.answers, *run.kind.events}:
-            done = await run_docflow_in_thread(verb, run.workflow_id, context=context)
+            done = await terminal.of_runs(verb, run.workflow_id)
             assert done.exit_code == 1, (verb, run.workflow_id, done.output)
             assert "there is no" in done.stderr, (verb, run.workflow_id, done.stderr)
     assert "there is no batch 99 of case 99" in await terminal.refused("cancel", "99", "99")
@@ -227,7 +236,7 @@ async def test_a_batch_that_waits_for_room_in_the_account_shows_its_position(
         for owner in ("batch/9/1", "batch/9/2", key.workflow_id):
             await leases.take(owner, room, timedelta(minutes=1))
     shown = await terminal.json("show", "8", "1")
-    assert shown["waits_for_lease"] == {"resource": "filter policies of a topic", "position": 2}
+    assert shown["room"] == {"resource": "filter policies of a topic", "position": 2}
     assert "filter policies of a topic (position 2)" in await terminal.docflow("show", "8", "1")
 
 
@@ -238,12 +247,13 @@ async def test_an_expected_batch_goes_first(terminal: Person) -> None:
     waiting = await terminal.json("list", "--case", "4")
     assert [row["status"] for row in waiting] == ["waiting", "waiting"]
     shown = await terminal.json("show", "4", "2")
-    assert (shown["waits_for"], shown["waited_for_by"]) == ([1], [])
+    assert [each["batch_id"] for each in shown["waits_for"]] == [1]
+    assert shown["waited_for_by"] == []
     assert "batch 1 (not started, since" in await terminal.docflow("show", "4", "2")
     assert "waited for by" in await terminal.docflow("show", "4", "1")
     await terminal.docflow("cancel", "4", "1")
     await terminal.until(BatchKey(case_id=4, batch_id=2), LoaderStatus.PROCESSING, "loading")
-    assert "none is known" in await terminal.docflow("show", "4", "1")
+    assert (await terminal.json("show", "4", "1"))["phase"] is None
     await terminal.docflow("cancel", "4", "2")
 
 
@@ -260,15 +270,15 @@ async def test_a_parked_batch_is_answered(terminal: Person) -> None:
     await terminal.docflow("start", "5", "1", "--end", "0")
     await terminal.docflow("finish", "5", "1")
     seen = await terminal.until(key, LoaderStatus.PROCESSING, "parked")
-    assert seen["run"]["next_steps"] == "retry, skip or fail"
-    assert "docflow batches retry | skip | fail 5 1" in await terminal.docflow("show", "5", "1")
-    assert "501 characters" in await terminal.refused("retry", "5", "1", "--reason", "x" * 501)
-    assert "retry accepted" in await terminal.docflow("retry", "5", "1")
+    assert seen["is_parked"]
+    assert "docflow retry | skip | fail batch/5/1" in await terminal.docflow("show", "5", "1")
+    retried = await terminal.of_runs("retry", "batch/5/1", "--reason", "the topic has room again")
+    assert "retry accepted" in retried.stdout, retried.output
     await terminal.until(key, LoaderStatus.PROCESSING, "parked")
-    answered = await terminal.json("skip", "5", "1", "--reason", "nothing follows")
-    assert answered["answer"] == "skip"
+    skipped = await terminal.of_runs("skip", "batch/5/1", "--reason", "nothing follows")
+    assert skipped.exit_code == 0, skipped.output
     seen = await terminal.until(key, LoaderStatus.COMPLETE, "done")
-    assert seen["batch"]["reason"] == "nothing follows (ada)"
+    assert seen["reason"] == "nothing follows (ada)"
 
 
 async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
@@ -276,10 +286,10 @@ async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
     await terminal.docflow("start", "6", "1", "--end", "0")
     await terminal.docflow("finish", "6", "1", "--documents", "3")
     await terminal.until(key, LoaderStatus.PROCESSING, "parked")
-    await terminal.docflow("fail", "6", "1", "--reason", "the case was closed")
+    await terminal.of_runs("fail", "batch/6/1", "--reason", "the case was closed")
     seen = await terminal.until(key, LoaderStatus.FAILED, "done")
-    assert "JOB_FINISHED said 3 documents, and 0 are known" in seen["batch"]["reason"]
-    assert seen["batch"]["reason"].endswith("; the case was closed (ada)")
+    assert "JOB_FINISHED said 3 documents, and 0 are known" in seen["reason"]
+    assert seen["reason"].endswith("; the case was closed (ada)")
 
 
 async def test_an_event_sent_twice_is_accepted_twice(terminal: Person) -> None:
@@ -300,7 +310,7 @@ async def test_dead_letters_are_redriven_after_the_end(terminal: Person) -> None
     assert "kept no dead letters" in await terminal.refused("redrive", "8", "1")
     await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE, dead_letters=2))
     taken = await terminal.json("redrive", "8", "1")
-    assert taken["event_type"] == "REDRIVE_REQUESTED"
+    assert taken["event"] == "REDRIVE_REQUESTED"
     await terminal.until(key, LoaderStatus.PROCESSING, "ending")
     await terminal.docflow("end", "8", "1")
     await terminal.until(key, LoaderStatus.COMPLETE, "done")
@@ -314,16 +324,18 @@ async def test_documents_that_failed_are_shown_and_tried_again(terminal: Person)
     for document_id in ("D-1", "D-2"):
         await terminal.loads.fail(document(document_id, key), f"{document_id} is cut off")
     await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE))
-    assert (await terminal.json("show", "10", "1"))["batch"]["outcome"] == "PARTIAL"
+    assert (await terminal.json("show", "10", "1"))["outcome"] == "PARTIAL"
     shown = await terminal.docflow("documents", "10", "1", "--state", "failed")
     assert "DOCUMENT_PROCESSED: D-2 is cut off" in " ".join(shown.split())
     (first,) = await terminal.json("documents", "10", "1", "--limit", "1")
     assert (first["document_id"], first["reason"]) == ("D-1", "D-1 is cut off")
-    (second,) = await terminal.json("documents", "10", "1", "--after", "D-1")
-    assert second["document_id"] == "D-2"
+    every = await terminal.docflow("documents", "10", "1", "--limit", "2", "-o", "name")
+    assert every.split() == ["D-1", "D-2"]
+    left = await terminal.docflow("dead-letters", "10", "1")
+    assert "D-2 is cut off" in left and "redrive 10 1 --with-failed" in left
 
-    taken = await terminal.json("retry-failed", "10", "1")
-    assert (taken["event_type"], taken["with_failed"]) == ("REDRIVE_REQUESTED", True)
+    taken = await terminal.json("redrive", "10", "1", "--with-failed")
+    assert (taken["event"], taken["without_message"]) == ("REDRIVE_REQUESTED", 0)
     queue = names_of(PLAN.prefix, key).queue
 
     async def tried() -> bool:
@@ -381,19 +393,17 @@ async def test_a_batch_of_which_nothing_failed_is_not_tried_again(terminal: Pers
     key = BatchKey(case_id=11, batch_id=1)
     await terminal.store.expect([key])
     await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE))
-    refused = await terminal.refused("retry-failed", "11", "1")
+    refused = await terminal.refused("redrive", "11", "1", "--with-failed")
     assert "batch 1 of case 11 is complete, and no message of it waits to be tried" in refused
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("show", "99", "1"), "there is no batch 1 of case 99; `docflow batches list`"),
-        (("retry", "99", "1"), "there is no open run batch/99/1"),
-        (("expect", "99", "1", "0"), "0 is not a batch"),
-        (("resources", "99", "1"), "AWS_REGION"),
-        (("dead-letters", "99", "1"), "AWS_REGION"),
-        (("retry-failed", "99", "1"), "there is no batch 1 of case 99"),
+        (("show", "99", "1"), "there is no batch 1 of case 99"),
+        (("expect", "99", "1", "0"), "greater than or equal to 1"),
+        (("redrive", "99", "1", "--with-failed"), "there is no batch 1 of case 99"),
+        (("concurrency", "7", "20", "--default"), "N and --default contradict each other"),
     ],
 )
 async def test_a_refusal_is_one_line(
@@ -403,7 +413,7 @@ async def test_a_refusal_is_one_line(
 
 
 async def test_an_empty_list_explains_how_to_begin(terminal: Person) -> None:
-    assert "docflow batches start CASE BATCH" in await terminal.docflow("list", "--case", "99")
+    assert "docflow batch start CASE BATCH" in await terminal.docflow("list", "--case", "99")
 
 
 async def test_a_truncated_table_is_marked(terminal: Person) -> None:
@@ -411,12 +421,16 @@ async def test_a_truncated_table_is_marked(terminal: Person) -> None:
     assert (done.exit_code, done.stderr) == (0, "the newest 1; --limit shows more\n")
 
 
-async def test_a_batch_is_shown_without_temporal(
-    terminal: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await terminal.store.expect([BatchKey(case_id=9, batch_id=1)])
-    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
-    done = await terminal.try_docflow("show", "9", "1")
-    assert (done.exit_code, "waiting" in done.stdout) == (0, True)
-    assert "TEMPORAL_ADDRESS" in done.stderr
-    assert "TEMPORAL_ADDRESS" in await terminal.refused("start", "9", "1")
+async def test_what_exists_of_a_batch_and_the_concurrency_of_its_case(terminal: Person) -> None:
+    await terminal.docflow("start", "15", "1")
+    await terminal.until(BatchKey(case_id=15, batch_id=1), LoaderStatus.PROCESSING, "loading")
+    shown = await terminal.docflow("resources", "15", "1")
+    assert "event source mapping" in shown and "in use" in shown
+    assert (await terminal.json("resources", "15", "1"))["state"] == "in use"
+    await terminal.docflow("cancel", "15", "1")
+    none = "case 15 has none of its own: DOCFLOW_BATCH_CONCURRENCY counts\n"
+    assert await terminal.docflow("concurrency", "15") == none
+    assert "of case 15 is 20" in await terminal.docflow("concurrency", "15", "20")
+    assert await terminal.store.concurrency(15) == 20
+    assert await terminal.docflow("concurrency", "15", "--default") == none
+    assert (await terminal.json("concurrency", "15"))["most"] is None

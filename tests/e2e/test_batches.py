@@ -63,9 +63,9 @@ class StackUser:
     """Messages about workers that have died and were started again."""
 
     async def docflow(self, *arguments: str) -> Any:
-        """What `docflow batches ... --json` prints."""
+        """What `docflow batch ... -o json` prints."""
         context = CliContext(self.stack.settings)
-        done = await run_docflow_in_thread("batches", *arguments, "--json", context=context)
+        done = await run_docflow_in_thread("batch", *arguments, "-o", "json", context=context)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 

@@ -21,6 +21,7 @@ from stack.sample_club import sample_club
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
 from tests.support.fresh_database import fresh_url
+from tests.support.gateway import logged_in
 from tests.support.processes import start
 from workers.shared.cli.context import CliContext
 
@@ -56,6 +57,7 @@ async def settings(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
         ):
             log = folder / f"{name}.log"
             await stack.enter_async_context(child([*DOCFLOW, *command], log, settings))
+        await stack.enter_async_context(logged_in(folder, settings))
         # Commands inside this process find Temporal there.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("TEMPORAL_ADDRESS", temporal.address)

@@ -264,6 +264,6 @@ async def test_rows_that_would_be_left_out_are_shown_and_kept_by_line(stack: Sta
         sent = await page.post("/documents/answers", data={**answer, "value": "4"})
         assert sent.status_code == 303, sent.text
         done = await ended(olga, id)
-    assert (done["state"], done["counts"]["created"], done["problemCount"]) == ("completed", 4, 1)
+    assert (done["state"], done["counts"]["created"], done["problem_count"]) == ("completed", 4, 1)
     assert [each["line"] for each in done["problems"]] == [5]
     assert done["corrections"][-1]["changes"] == 'keep_lines: ["4"]'

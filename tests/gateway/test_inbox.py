@@ -16,12 +16,11 @@ from tests.support.waiting import eventually
 from workers.batches.register import BATCHES
 from workers.shared.gateway.pages.site import COOKIE
 from workers.shared.services import inbox
-from workers.shared.services.known_runs import list_runs
+from workers.shared.services.known_runs import awaiting
 from workers.shared.services.outages import OutageView
 from workers.shared.services.runs import TemporalRuns
 from workflows.batches.names import LARGEST_ID, BatchKey
 from workflows.shared import attributes
-from workflows.shared.runs import RunFilter
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -78,14 +77,14 @@ class Batches:
         return (await TemporalRuns(self.stack.client, {}).pipeline(BATCHES)).waiting
 
     async def listed(self) -> set[str]:
-        """The batches of `docflow list --needs-attention`."""
+        """The batches that `docflow status` names."""
         address = self.stack.client.service_client.config.target_host
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TEMPORAL_ADDRESS", address)
             url = self.stack.resources.database.engine.url
             settings = {"DATABASE_URL": url.render_as_string(hide_password=False)}
-            found = await list_runs(settings, [BATCHES], RunFilter(100), needs_attention=True)
-        return {run.answers_at for run in found.runs}
+            found = await awaiting(settings, BATCHES, 100)
+        return {run.answers_at for run in found}
 
     async def page(self) -> str:
         """The inbox as a browser shows it."""

@@ -33,10 +33,14 @@ from workers.shared.cli.app import build_app
 from workers.shared.connect import connect
 from workers.shared.plugin import docflow_plugin, passthrough
 from workers.shared.register import recognise
+from workers.shared.services.errors import InvalidRequest
 from workers.shared.services.identity import OPERATOR, VIEWER, Identity
 from workers.shared.services.inbox import Inbox
+from workers.shared.services.run_actions import AnswerRequest
 from workers.shared.services.run_notifications import NotificationComposer
+from workers.shared.services.run_service import RunService
 from workflows.shared.notifications import NotificationPolicies
+from workflows.shared.runs import RunFilter
 
 OLGA = Identity("olga", (), frozenset({OPERATOR}))
 ANNA = Identity("anna", (1,), frozenset({VIEWER}))
@@ -114,15 +118,17 @@ async def _answered(settings: Mapping[str, str], client: Client) -> None:
     before = await handle.query("status", result_type=run.kind.status)
     assert before.state == "parked"
 
-    [listed] = await printed(settings, "list", "--pipeline", NAME)
-    assert (listed["id"], listed["own_state"]) == ("parcel/box", "parked")
-    shown = await printed(settings, "show", "parcel/box")
-    assert (shown["run"]["status"], shown["status"]) == ("running", {"state": "parked"})
-    refused = await docflow(settings, "skip", "parcel/box")
-    _, error = await refused.communicate()
-    assert (refused.returncode, error) == (2, b"docflow: parcel/box has no skip; offered: retry\n")
-    answered = await printed(settings, "retry", "parcel/box")
-    assert answered == {"workflow_id": "parcel/box", "answer": "retry"}
+    async with open_database(settings["DATABASE_URL"]) as database:
+        service = RunService(SqlRuns(database), client, {}, settings)
+        [listed] = await service.list(OLGA, RunFilter(10, needs_attention=True))
+        assert (listed.id, listed.own_state) == ("parcel/box", "parked")
+        assert await service.list(OLGA, RunFilter(10, pipelines=[NAME], state="completed")) == []
+        shown = await service.get(OLGA, "parcel/box")
+        assert (shown.run.own_state, shown.run.needs_attention) == ("parked", True)
+        assert (shown.details, shown.answers) == ({"state": "parked"}, ("retry",))
+        with pytest.raises(InvalidRequest, match="parcel/box has no skip; offered: retry"):
+            await service.answer(OLGA, "parcel/box", AnswerRequest("skip"))
+        await service.answer(OLGA, "parcel/box", AnswerRequest("retry"))
     assert await asyncio.wait_for(handle.result(), 60) == {"grams": 30}
 
 

@@ -15,6 +15,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 from typer.testing import Result
 
 from activities.imports.views import ImportTaskRow
+from adapters.database import runs as table
 from tests.support.cli import SETTINGS, run_docflow
 from tests.support.memory.blobs import MemoryBlobs
 from tests.support.memory.rejected import MemoryRejectedMessages
@@ -25,8 +26,8 @@ from workers.shared import tables
 from workers.shared.cli.context import CliContext
 from workers.shared.errors import TemporalUnreachable
 from workers.shared.register import Pipeline, PipelineView
-from workers.shared.services import known_runs, service_bus
 from workers.shared.services import runs as all_runs
+from workers.shared.services import service_bus
 from workers.shared.services.errors import ServiceError
 from workers.shared.services.runs import RunView
 from workers.shared.services.service_bus import QueueSnapshot
@@ -89,19 +90,9 @@ class FakeTable:
         return [*map(a_run_of, self.tasks.rows), *self.more]
 
     async def list(self, wanted: RunFilter) -> Sequence[RunRecord]:
-        state = (wanted.state or "").lower()
         rows = sorted(self.rows, key=lambda row: row.changed_at, reverse=True)
-        return [
-            row
-            for row in rows
-            if row.pipeline in (wanted.pipelines or ())
-            and (not state or row.is_in(state))
-            and wanted.kind in (None, row.kind)
-            and wanted.project in (None, row.project)
-        ][: wanted.limit]
-
-    async def find(self, text: str) -> Sequence[RunRecord]:
-        return [row for row in self.rows if text in (row.id, row.key, row.short)]
+        own = [row for row in rows if row.pipeline in (wanted.pipelines or ())]
+        return [row for row in own if row.state is RunState.NEEDS_ATTENTION][: wanted.limit]
 
     async def of(self, ids: Collection[str]) -> Mapping[str, RunRecord]:
         return {row.id: row for row in self.rows if row.id in ids}
@@ -356,11 +347,6 @@ class FakeInstallation:
         yield self
 
     @asynccontextmanager
-    async def _table(self, environment: Mapping[str, str]) -> AsyncGenerator[FakeTable]:
-        DatabaseSettings.read(environment)
-        yield FakeTable(self.tasks, self.listed)
-
-    @asynccontextmanager
     async def _tasks(self, environment: Mapping[str, str]) -> AsyncGenerator[FakeTasks]:
         DatabaseSettings.read(environment)
         yield self.tasks
@@ -386,7 +372,7 @@ class FakeInstallation:
             patch.setattr(access, "open_imports", self._resources)
             patch.setattr(access, "open_tasks", self._tasks)
             patch.setattr(tables, "open_tables", self._tables)
-            patch.setattr(known_runs, "open_table", self._table)
+            patch.setattr(table, "SqlRuns", lambda opened: FakeTable(self.tasks, self.listed))
             patch.setattr(service_bus, "open_queue", self._queue)
             for module in (runs, all_runs):
                 patch.setattr(module, "open_runs", self._runs)

@@ -5,8 +5,9 @@ import csv
 import io
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,7 +19,8 @@ from adapters.database.access import SqlApiTokens
 from adapters.database.engine import open_database
 from adapters.database.models.base import metadata
 from adapters.database.runs import SqlRuns
-from stack.children import free_port
+from stack.children import child, free_port
+from stack.embedded import DOCFLOW
 from tests.support.waiting import eventually
 from workers.shared.gateway.app import create_app, open_parts
 from workers.shared.gateway.http.auth import Tokens, mint_token
@@ -143,6 +145,26 @@ async def served(app: FastAPI, stop: asyncio.Event | None = None) -> AsyncIterat
             yield f"http://127.0.0.1:{port}"
         finally:
             stop.set()
+
+
+@asynccontextmanager
+async def logged_in(folder: Path, settings: dict[str, str]) -> AsyncIterator[None]:
+    """A gateway as a process, at which the commands of these settings are those of an operator."""
+    port, log = free_port(), folder / "gateway.log"
+    command = [*DOCFLOW, "gateway", "--port", str(port)]
+    async with child(command, log, {**settings, "DOCFLOW_JWT_KEY": KEY}):
+        settings["DOCFLOW_ADDRESS"] = f"http://127.0.0.1:{port}"
+        settings["DOCFLOW_TOKEN"] = token("ada", OURS, "operator")
+
+        async def answers() -> bool:
+            with suppress(httpx.TransportError):
+                async with httpx.AsyncClient() as client:
+                    ready = await client.get(f"{settings['DOCFLOW_ADDRESS']}/health/ready")
+                return ready.is_success
+            return False
+
+        await eventually(answers, seconds=60)
+        yield
 
 
 def build_app(

@@ -22,6 +22,7 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import run_docflow_in_thread
 from tests.support.dev_server import started
 from tests.support.fresh_database import DATABASES, fresh_url
+from tests.support.gateway import build_app, served, token
 from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
@@ -140,7 +141,14 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
             }
             async with open_resources(settings) as resources:
                 own = IMPORTS.open(Context(settings, client, resources), IMPORTS.settings(settings))
-                async with own as opened, build_worker(client, IMPORTS, resources, opened):
+                gateway, _ = build_app(client, resources, allowed_hosts=("127.0.0.1",))
+                async with (
+                    own as opened,
+                    build_worker(client, IMPORTS, resources, opened),
+                    served(gateway) as address,
+                ):
+                    settings["DOCFLOW_ADDRESS"] = address
+                    settings["DOCFLOW_TOKEN"] = token("ada", 1, "operator")
                     yield Site(settings, client, resources.database, receiver, folder)
 
 

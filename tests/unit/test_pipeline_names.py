@@ -109,7 +109,6 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("stack/commands.py", "docflow submit imports"): "an example in help",
     ("stack/embedded.py", "imports"): "the container and the worker of the smallest stack",
     ("workers/shared/cli/answers.py", "batch/"): _EXAMPLE,
-    ("workers/shared/cli/app.py", "docflow batches"): _EXAMPLE,
     ("workers/shared/cli/app.py", "docflow spreadsheets"): _EXAMPLE,
     ("workers/shared/cli/app.py", "docflow submit imports"): _EXAMPLE,
     ("workers/shared/cli/runs.py", "batch/"): _EXAMPLE,

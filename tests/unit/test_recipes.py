@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from adapters.database.schema import upgrade
+from stack.children import free_port
 from stack.temporal import temporal_server
 from tests.support.fresh_database import fresh_url
+from tests.support.gateway import KEY, token
 from tests.support.processes import says
 from tests.support.waiting import eventually
 from tests.unit.recipes import ROOT, Block, Tree, blocks, recipe
@@ -211,11 +213,14 @@ async def test_its_runs_are_listed_shown_and_answered(parcels: Tree, tmp_path: P
             "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
             "PARCELS_GRAMS": "10",
             "PARCELS_FOLDER": str(tmp_path / "in"),
+            "DOCFLOW_JWT_KEY": KEY,
+            "DOCFLOW_ADDRESS": f"http://127.0.0.1:{(port := free_port())}",
+            "DOCFLOW_TOKEN": token("olga", 1, "operator"),
         }
         await upgrade(settings["DATABASE_URL"])
 
         async def said(*arguments: str) -> tuple[bytes, bytes]:
-            process = await parcels.docflow(settings, *arguments, "--json")
+            process = await parcels.docflow(settings, *arguments, "-o", "json")
             return await process.communicate()
 
         async def printed(*arguments: str) -> Any:
@@ -228,16 +233,19 @@ async def test_its_runs_are_listed_shown_and_answered(parcels: Tree, tmp_path: P
             return [row["id"] for row in listed] == ["parcel/box"]
 
         worker = await parcels.docflow(settings, "worker", "parcels", "--with-bridge")
+        gateway = await parcels.docflow(settings, "gateway", "--port", f"{port}")
         try:
             await says(worker, b"working on parcels")
+            await says(gateway, b"listening on")
             await eventually(parked)
-            assert (await printed("show", "parcel/box"))["status"] == {"state": "parked"}
+            assert (await printed("show", "parcel/box"))["details"] == {"state": "parked"}
             assert b"offered: retry" in (await said("skip", "parcel/box"))[1]
-            assert (await printed("retry", "parcel/box"))["answer"] == "retry"
-            assert (await printed("show", "parcel/box"))["status"] == {"state": "completed"}
+            assert (await printed("retry", "parcel/box"))["id"] == "parcel/box"
+            assert (await printed("show", "parcel/box"))["details"] == {"state": "completed"}
         finally:
-            worker.terminate()
-            await worker.communicate()
+            for process in (gateway, worker):
+                process.terminate()
+                await process.communicate()
 
 
 def test_the_test_of_the_recipe_passes(tmp_path: Path) -> None:

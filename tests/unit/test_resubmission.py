@@ -114,7 +114,7 @@ def test_a_document_of_a_batch_is_sent_by_its_publisher() -> None:
     installation.environment["DOCFLOW_BATCH_PREFIX"] = "site"
     says = refused(installation)
     assert "docflow sends no messages to queue 'site_doc_loader_7_3'" in says
-    assert "docflow batches redrive CASE BATCH" in says
+    assert "docflow batch redrive CASE BATCH" in says
 
 
 @pytest.mark.parametrize("setting", ["DOCFLOW_CASE_EVENTS_QUEUE_URL", "DOCFLOW_JOBS_QUEUE_URL"])
@@ -127,7 +127,7 @@ def test_a_case_event_is_not_sent_as_an_import(setting: str, force: bool) -> Non
     installation.environment[setting] = "http://sqs:4566/000000000000/docflow_case_events"
     says = refused(installation, force=force)
     assert says.startswith("docflow sends no messages to queue 'docflow_case_")
-    assert "docflow batches start | finish | end | cancel | redrive" in says
+    assert "docflow batch start | finish | end | cancel | redrive" in says
     assert "AZURE" not in says and "document_type" not in says
 
 

@@ -1,49 +1,457 @@
-"""`docflow batches`: batches of cases, what they are made of, and answers to them."""
+"""`docflow batch`: batches of cases, what they are made of, and what happens to them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from types import SimpleNamespace
+from typing import Annotated, Any, Final
 
 import typer
 
-from workers.batches import access, event_commands
-from workers.batches.event_commands import (
-    BatchArgument,
-    CaseArgument,
-    key_of,
-    name_of,
-    open_cloud,
-    open_runs,
+from workers.batches.labels import remark
+from workers.shared.cli.errors import UsageError, stop
+from workers.shared.cli.output import console, moment, table, text
+from workers.shared.cli.remote import (
+    Column,
+    Item,
+    LimitOption,
+    Output,
+    OutputOption,
+    ReasonOption,
+    ask,
+    gateway,
+    listed,
+    show_list,
+    show_one,
 )
-from workers.batches.labels import shown_outcome
-from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import CommandError, UsageError, run
-from workers.shared.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.shared.cli.runs import outage_pairs, show_in_temporal
-from workers.shared.register import Run
-from workers.shared.text import one_line
-from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, BatchKey, LoaderStatus
-from workflows.batches.runs import BatchStatus, PolledDepth, WaitingBatch
-from workflows.batches.validation import effective_concurrency
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
-    from activities.batches.records import BatchView, ExistingResource
-    from workers.batches.service import BatchDetails
-
+from workers.shared.cli.runs import words
+from workflows.batches.events import CancelMode
+from workflows.batches.loads import DocumentState
+from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, LoaderStatus
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Batches of cases: start, finish, cancel and look at them.",
 )
-app.add_typer(event_commands.app)
+CaseArgument = Annotated[
+    int, typer.Argument(metavar="CASE", min=1, max=LARGEST_ID, help="Number of the case.")
+]
+BatchArgument = Annotated[
+    int, typer.Argument(metavar="BATCH", min=1, max=LARGEST_ID, help="Number of the batch.")
+]
+_ONE: Final = "/api/v1/batches/{}/{}"
+_CONCURRENCY: Final = "/api/v1/cases/{}/concurrency"
+_DAY: Final = 24 * 3600
 
-_SETTING = "DOCFLOW_BATCH_CONCURRENCY"
+
+def _count(name: str) -> Column:
+    def shown(batch: Item) -> object:
+        return f"{batch['documents'][name]:,}"
+
+    return shown
+
+
+_COUNTS: Final = ("loaded", "duplicate", "failed", "loading")
+
+
+@app.command("list")
+def list_batches(
+    context: typer.Context,
+    case: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST_ID, metavar="CASE", help="Only of this one.")
+    ] = None,
+    status: Annotated[LoaderStatus | None, typer.Option(help="Only those of this status.")] = None,
+    limit: LimitOption = 50,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List batches, the newest change first.
+
+    \b
+    Examples:
+      docflow batch list
+      docflow batch list --case 7 -o json
+    """
+    with gateway(context) as connection:
+        found = listed(connection, "/api/v1/batches", limit, case=case, status=status)
+    columns: Mapping[str, Column] = {
+        "status": "status",
+        "case": "case_id",
+        "batch": "batch_id",
+        **{name: _count(name) for name in _COUNTS},
+        "dead letters": "dead_letters",
+        "since": "updated_at",
+        "what to know": "reason",
+    }
+    numbers = ("case", "batch", *_COUNTS, "dead letters")
+    nothing = "no batches; `docflow batch start CASE BATCH` starts one"
+    show_list(found, output, columns, name="id", nothing=nothing, numbers=numbers)
+    if len(found) == limit and output is Output.TABLE:
+        typer.echo(f"the newest {limit}; --limit shows more", err=True)
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one batch in full.
+
+    Status, documents, phase of its run, its resources, its queues over the last looks.
+
+    \b
+    Example:
+      docflow batch show 7 1
+    """
+    with gateway(context) as connection:
+        found = ask(connection, "GET", _ONE, case, batch)
+    if output is Output.TABLE and found["problem"]:
+        typer.echo(f"docflow: {found['problem']}", err=True)
+    rows: Mapping[str, Column] = {
+        "batch": "id",
+        "status": "status",
+        "outcome": "outcome",
+        "reason": "reason",
+        "documents": lambda found: words(found["documents"]),
+        "dead letters": lambda found: found["dead_letters"] or None,
+        "LOADER_FINISHED": lambda found: "not published yet" if found["unannounced"] else None,
+        "fields not used": "unused_fields",
+        "changed": "updated_at",
+        "waits for": lambda found: "; ".join(map(_why, found["waits_for"])) or None,
+        "waits for room in the account": lambda found: _room(found["room"]),
+        "waited for by": lambda found: words([f"batch {each}" for each in found["waited_for_by"]]),
+        "phase": "phase",
+        "passes over dead letters": lambda found: found["redrives"] or None,
+        "page in Temporal": "temporal",
+        "next step": lambda found: (
+            f"docflow retry | skip | fail {found['id']}" if found["is_parked"] else None
+        ),
+    }
+    show_one(found, output, rows, name="id")
+    if output is Output.TABLE:
+        _show_resources(found)
+
+
+def _why(batch: Item) -> str:
+    state = "not started" if batch["purpose"] is None else "waiting for its own turn"
+    if batch["status"] == LoaderStatus.PROCESSING:
+        state = "loading"
+    return f"batch {batch['batch_id']} ({state}, since {_moment(batch['since'])})"
+
+
+def _room(wait: Item | None) -> str | None:
+    return None if wait is None else f"{wait['resource']} (position {wait['position']})"
+
+
+def _moment(at: str | None) -> str | None:
+    return None if at is None else moment(datetime.fromisoformat(at))
+
+
+def _show_resources(found: Item) -> None:
+    if found["resources"]:
+        resources = table("resource", "state")
+        for row in found["resources"]:
+            resources.add_row(text(row["resource"]), text(row["state"]))
+        console().print(resources)
+    if found["depths"]:
+        counts = ("visible", "delayed", "in flight", "dead letters", "loads")
+        made = table("looked (UTC)", *counts, numbers=counts)
+        for one in found["depths"]:
+            queue = one["queue"]
+            numbers = (queue["visible"], queue["delayed"], queue["in_flight"])
+            dead = sum(one["dead_letters"].values())
+            counted = (*numbers, dead, one["loads"])
+            made.add_row(text(_moment(one["at"])), *(text(f"{each:,}") for each in counted))
+        console().print(made)
+
+
+def _time(what: str, *, least: int = 0, most: int = 30 * _DAY) -> typer.models.OptionInfo:
+    return typer.Option(min=least, max=most, metavar="SECONDS", help=what)
+
+
+@app.command()
+def start(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    settle: Annotated[
+        int | None, _time("Between `finish` and the first look at the queues.")
+    ] = None,
+    poll: Annotated[int | None, _time("Between two looks.", least=1, most=_DAY)] = None,
+    hold: Annotated[int | None, _time("How long the queue must stay empty.")] = None,
+    max_redrives: Annotated[
+        int | None, typer.Option(min=0, max=20, help="Passes over the dead letters.")
+    ] = None,
+    grace: Annotated[
+        int | None, _time("How long a lock without infrastructure is respected.")
+    ] = None,
+    stuck_after: Annotated[int | None, _time("How long it may delay its case.")] = None,
+    delivery: Annotated[int | None, _time("How long a filter policy may take to work.")] = None,
+    end: Annotated[int | None, _time("How long `end` may take before a person is asked.")] = None,
+    patience: Annotated[int | None, _time("How long a failed step waits for a person.")] = None,
+    slow_after: Annotated[
+        int | None, _time("How long it may load, or drain, before people are asked to look.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Start a batch, as JOB_STARTED does; options take the place of the installation's times.
+
+    \b
+    Examples:
+      docflow batch start 7 1
+      docflow batch start 7 2 --settle 5 --poll 30 --max-redrives 3
+    """
+    times = {
+        "settle": settle,
+        "poll": poll,
+        "hold": hold,
+        "max_redrives": max_redrives,
+        "grace": grace,
+        "stuck_after": stuck_after,
+        "delivery": delivery,
+        "end": end,
+        "patience": patience,
+        "slow_after": slow_after,
+    }
+    given = {name: value for name, value in times.items() if value is not None}
+    _send(context, "start", case, batch, output, timings=given)
+
+
+@app.command()
+def finish(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    documents: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_ID, help="How many there are, to be checked.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Report that all documents of a batch have been sent, as JOB_FINISHED does.
+
+    \b
+    Examples:
+      docflow batch finish 7 1
+      docflow batch finish 7 1 --documents 1200
+    """
+    _send(context, "finish", case, batch, output, documents=documents)
+
+
+@app.command()
+def end(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Report that what follows the loading is done, as BATCH_END_FINISHED does.
+
+    \b
+    Example:
+      docflow batch end 7 1
+    """
+    _send(context, "end", case, batch, output)
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Load what was sent, take nothing more in.")
+    ] = False,
+    reason: ReasonOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Cancel a batch, as IMPORT_CANCELLED does; what was built for it is removed.
+
+    \b
+    Examples:
+      docflow batch cancel 7 1
+      docflow batch cancel 7 1 --partial --reason "the case was closed"
+    """
+    mode = CancelMode.PARTIAL if partial else CancelMode.FULL
+    _send(context, "cancel", case, batch, output, mode=mode, reason=reason)
+
+
+@app.command()
+def redrive(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    with_failed: Annotated[
+        bool,
+        typer.Option("--with-failed", help="Try the messages too that were recorded as failed."),
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Try the dead letters of a batch once more, also after its end.
+
+    With --with-failed a batch that has ended is built once more, and announced again when that is
+    done.
+
+    \b
+    Examples:
+      docflow batch redrive 7 1
+      docflow batch redrive 7 1 --with-failed
+    """
+    done = _send(context, "redrive", case, batch, output, with_failed=with_failed)
+    if lost := done["without_message"]:
+        typer.echo(
+            f"docflow: {lost:,} failed documents have no message to try again; have them sent once "
+            f"more (`docflow batch documents {case} {batch} --state failed`)",
+            err=True,
+        )
+
+
+def _send(
+    context: typer.Context, verb: str, case: int, batch: int, output: Output, **body: Any
+) -> Item:
+    """Deliver an event to a case; what was accepted."""
+    with gateway(context) as connection:
+        done = ask(connection, "POST", f"{_ONE}/{verb}", case, batch, body=body)
+    if output is Output.TABLE:
+        shown = f"see `docflow batch show {case} {batch}`"
+        typer.echo(f"{done['event']} of batch {batch} of case {case} accepted; {shown}")
+    else:
+        show_one(done, output, {}, name="id")
+    return done
+
+
+@app.command()
+def expect(
+    context: typer.Context,
+    case: CaseArgument,
+    batches: Annotated[
+        list[int],
+        typer.Argument(metavar="BATCH...", help="Their numbers: the order they run in."),
+    ],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Declare which batches of a case will come: none overtakes one with a lower number.
+
+    \b
+    Example:
+      docflow batch expect 7 1 2 3
+    """
+    path = "/api/v1/cases/{}/expected-batches"
+    with gateway(context) as connection:
+        done = ask(connection, "PUT", path, case, body={"batches": batches})
+    if output is Output.TABLE:
+        typer.echo(f"case {case} expects batch {', '.join(map(str, done['batches']))}")
+    else:
+        show_one(done, output, {}, name=lambda done: "\n".join(map(str, done["batches"])))
+
+
+@app.command()
+def documents(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    state: Annotated[
+        DocumentState | None, typer.Option(help="Only those; `failed` with the reasons.")
+    ] = None,
+    limit: LimitOption = 100,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the documents of a batch: where each stands, and why those failed that did.
+
+    \b
+    Examples:
+      docflow batch documents 7 1
+      docflow batch documents 7 1 --state failed
+    """
+    path = f"{_ONE.format(case, batch)}/documents"
+    with gateway(context) as connection:
+        found = listed(connection, path, limit, state=state)
+    columns: Mapping[str, Column] = {
+        "document": "document_id",
+        "state": "state",
+        "file": "filename",
+        "changed": "updated_at",
+        "what to know": lambda one: remark(SimpleNamespace(**one)),
+    }
+    nothing = f"no {state.value + ' ' if state else ''}documents of batch {batch} of case {case}"
+    show_list(found, output, columns, name="document_id", nothing=nothing)
+    if len(found) == limit and output is Output.TABLE:
+        typer.echo(f"the first {limit}; --limit shows more", err=True)
+
+
+@app.command("dead-letters")
+def dead_letters(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Show at most so many.")] = 100,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List messages of a batch that could not be loaded, with the reasons.
+
+    Those in its dead-letter queue, which stay there, and those that were recorded as failed.
+
+    \b
+    Example:
+      docflow batch dead-letters 7 1
+    """
+    with gateway(context) as connection:
+        path = f"{_ONE}/failed-messages"
+        found = ask(connection, "GET", path, case, batch, query={"limit": limit})["items"]
+    columns: Mapping[str, Column] = {
+        "where": "where",
+        "document": "document_id",
+        "message": lambda one: one["event_type"] or one["body"][:_BEGINNING],
+        "since": "at",
+        "reason": "reason",
+    }
+    nothing = f"every message of batch {batch} of case {case} is loaded, or being loaded"
+    show_list(found, output, columns, name="document_id", nothing=nothing)
+    if found and output is Output.TABLE:
+        typer.echo(f"`docflow batch redrive {case} {batch} --with-failed` tries them again")
+
+
+_BEGINNING: Final = 80
+
+
+@app.command()
+def resources(
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what exists of a batch on AWS right now: how old it is, what it costs by, whose it is.
+
+    \b
+    Example:
+      docflow batch resources 7 1
+    """
+    with gateway(context) as connection:
+        there = ask(connection, "GET", f"{_ONE}/resources", case, batch)
+    if output is not Output.TABLE:
+        names = "\n".join(each["name"] for each in there["resources"])
+        show_one(there, output, {}, name=lambda there: names)
+        return
+    columns: Mapping[str, Column] = {
+        "resource": "resource",
+        "name": "name",
+        "made (UTC)": lambda one: _moment(one["made_at"]),
+        "age": lambda one: _age(one["made_at"], there["at"]),
+        "costs by": lambda one: words(one["details"]),
+        "made by": "owner",
+    }
+    if there["resources"]:
+        show_list(there["resources"], output, columns, name="name", nothing="")
+    typer.echo(there["sentence"])
+
+
+def _age(made: str | None, now: str) -> str | None:
+    if made is None:
+        return None
+    passed = datetime.fromisoformat(now) - datetime.fromisoformat(made)
+    minutes = max(int(passed.total_seconds()), 0) // 60
+    return f"{minutes // 60:,} h {minutes % 60:02} min"
 
 
 @app.command()
@@ -60,9 +468,12 @@ def concurrency(
         ),
     ] = None,
     default: Annotated[
-        bool, typer.Option("--default", help=f"Forget its own; {_SETTING} counts again.")
+        bool,
+        typer.Option(
+            "--default", help="Forget its own; DOCFLOW_BATCH_CONCURRENCY of the workers counts."
+        ),
     ] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the concurrency of a case (`max_processing_daemons`), or set it.
 
@@ -70,309 +481,20 @@ def concurrency(
 
     \b
     Examples:
-      docflow batches concurrency 7
-      docflow batches concurrency 7 20
-      docflow batches concurrency 7 --default
+      docflow batch concurrency 7
+      docflow batch concurrency 7 20
+      docflow batch concurrency 7 --default
     """
-    run(_concurrency(cli_context(context), case, most, default=default, as_json=as_json))
-
-
-async def _concurrency(
-    cli: CliContext, case: int, most: int | None, *, default: bool, as_json: bool
-) -> None:
     if default and most is not None:
-        raise UsageError("N and --default contradict each other: give one of them")
-    installation, room = _installation(cli)
-    changes = default or most is not None
-    async with access.open_store(cli.environment) as store:
-        if changes:
-            await store.set_concurrency(case, most)
-        own = await store.concurrency(case)
-        # What is being built or loaded has read its plan already.
-        loading = await store.list(case, status=LoaderStatus.PROCESSING) if changes else ()
-    runs_with = installation if own is None else effective_concurrency(own)
-    keep = sorted(view.key.batch_id for view in loading)
-    if as_json:
-        print_json(
-            {
-                "case_id": case,
-                "max_processing_daemons": own,
-                "concurrency": runs_with,
-                "unchanged_batches": keep,
-            }
-        )
-        return
-    if own is None:
-        typer.echo(f"case {case} has none of its own: {_SETTING} counts, here {installation:,}")
+        stop(UsageError("N and --default contradict each other: give one of them"))
+    with gateway(context) as connection:
+        if default or most is not None:
+            found = ask(connection, "PUT", _CONCURRENCY, case, body={"most": most})
+        else:
+            found = ask(connection, "GET", _CONCURRENCY, case)
+    if output is not Output.TABLE:
+        show_one(found, output, {}, name="most")
+    elif found["most"] is None:
+        typer.echo(f"case {case} has none of its own: DOCFLOW_BATCH_CONCURRENCY counts")
     else:
-        typer.echo(f"max_processing_daemons of case {case} is {own:,}")
-    if own is not None and own != runs_with:
-        typer.echo(
-            f"its batches run with {runs_with:,}: an event source mapping takes "
-            f"{FEWEST_AT_ONCE} to {MOST_AT_ONCE:,}"
-        )
-    if runs_with > room:
-        typer.echo(
-            f"all batches together may reserve {room:,} (DOCFLOW_BATCH_RESERVED_CONCURRENCY): "
-            "each batch of this case waits until it is alone"
-        )
-    if keep:
-        typer.echo(f"batch {', '.join(map(str, keep))} is open, and keeps what it was built with")
-
-
-def _installation(cli: CliContext) -> tuple[int, int]:
-    """What counts where a case has none of its own, and what all batches may reserve together."""
-    from workers.batches.settings import BatchSettings
-
-    if BatchSettings.given(cli.environment):
-        settings = BatchSettings.read(cli.environment)
-        return settings.concurrency, settings.reserved_concurrency
-    fields = BatchSettings.model_fields
-    return fields["concurrency"].default, fields["reserved_concurrency"].default
-
-
-@app.command()
-def resources(
-    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
-) -> None:
-    """Show what exists of a batch on AWS right now: how old it is, what it costs by, whose it is.
-
-    \b
-    Example:
-      docflow batches resources 7 1
-    """
-    run(_resources(cli_context(context), key_of(case, batch), as_json=as_json))
-
-
-async def _resources(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
-    from workers.batches.errands import existing
-
-    async with open_cloud(cli) as cloud:
-        there = await existing(cloud, key)
-    if as_json:
-        print_json({**key.model_dump(), **there.model_dump(mode="json")})
-        return
-    found = there.resources
-    if found:
-        made = table("resource", "name", "made (UTC)", "age", "costs by", "made by")
-        for one in found:
-            made.add_row(
-                text(one.resource),
-                text(one.name),
-                text(moment(one.made_at)),
-                text(_age(one, there.at)),
-                text(", ".join(f"{name} {value}" for name, value in one.details.items())),
-                text(one.owner),
-            )
-        console().print(made)
-    typer.echo(there.sentence)
-
-
-def _age(found: "ExistingResource", now: datetime) -> str | None:
-    if found.made_at is None:
-        return None
-    minutes = max(int((now - found.made_at).total_seconds()), 0) // 60
-    return f"{minutes // 60:,} h {minutes % 60:02} min"
-
-
-_STYLES: Mapping[LoaderStatus, str] = {
-    LoaderStatus.WAITING: "dim",
-    LoaderStatus.PROCESSING: "cyan",
-    LoaderStatus.COMPLETE: "green",
-    LoaderStatus.INCOMPLETE: "bold red",
-    LoaderStatus.CANCELLED: "magenta",
-    LoaderStatus.FAILED: "bold red",
-    LoaderStatus.TERMINATED: "bold red",
-    LoaderStatus.SKIPPED: "dim",
-}
-
-
-@app.command("list")
-def list_batches(
-    context: typer.Context,
-    case: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST_ID, metavar="CASE", help="Only of this one.")
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
-    as_json: JsonOption = False,
-) -> None:
-    """List batches, the newest change first.
-
-    \b
-    Examples:
-      docflow batches list
-      docflow batches list --case 7 --json
-    """
-    run(_list(cli_context(context), case, limit, as_json=as_json))
-
-
-async def _list(cli: CliContext, case: int | None, limit: int, *, as_json: bool) -> None:
-    async with access.open_store(cli.environment) as store:
-        views = await store.list(case, limit)
-    if as_json:
-        print_json([_batch_as_json(view) for view in views])
-        return
-    if not views:
-        typer.echo("no batches; `docflow batches start CASE BATCH` starts one")
-        return
-    numbers = ("case", "batch", "loaded", "duplicate", "failed", "loading", "dead letters")
-    made = table("status", *numbers, "since", "what to know", numbers=numbers)
-    for view in views:
-        documents = view.documents
-        made.add_row(
-            _status(view.status),
-            text(view.key.case_id),
-            text(view.key.batch_id),
-            *(text(f"{getattr(documents, name):,}") for name in numbers[2:-1]),
-            text(f"{view.dead_letters:,}"),
-            text(moment(view.updated_at)),
-            text(view.reason),
-        )
-    console().print(made)
-    if len(views) == limit:
-        typer.echo(f"the newest {limit}; --limit shows more", err=True)
-
-
-@app.command()
-def show(
-    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
-) -> None:
-    """Show one batch in full.
-
-    Status, documents, phase of its run, its resources, its queues over the last looks.
-
-    \b
-    Example:
-      docflow batches show 7 1
-    """
-    run(_show(cli_context(context), key_of(case, batch), as_json=as_json))
-
-
-async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
-    """Show one batch, case or load of a document in full.
-
-    Raises:
-        CommandError: There is none.
-    """
-    if known.kind.status is BatchStatus:
-        await _show(cli, known.key, as_json=as_json)
-    else:
-        await show_in_temporal(cli, known, as_json=as_json)
-
-
-async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
-    from activities.batches.store import SqlBatchStore
-    from adapters.database.records import SqlLeases
-    from workers.batches.service import details_of
-    from workers.shared.services.errors import NotFound
-    from workers.shared.tables import open_tables
-
-    async with open_tables(cli.environment) as database:
-        opened = partial(open_runs, cli)
-        try:
-            found = await details_of(SqlBatchStore(database), SqlLeases(database), opened, key)
-        except NotFound as error:
-            shows = "`docflow batches list` shows what there is"
-            raise CommandError(f"{error}; {shows}") from error
-    if found.problem is not None:
-        typer.echo(f"docflow: {one_line(found.problem)}", err=True)
-    status = found.status
-    if as_json:
-        print_json(
-            {
-                "batch": _batch_as_json(found.view, status),
-                "waits_for": [each.batch_id for each in found.waits_for],
-                "waited_for_by": found.waited_for_by,
-                "waits_for_lease": found.lease and asdict(found.lease),
-                "run": status and status.model_dump(mode="json"),
-                "link": found.run and found.run.link,
-            }
-        )
-        return
-    out = console()
-    out.print(pairs([*_row_pairs(found), *_turn_pairs(found), *_run_pairs(found)]))
-    if status is not None and status.resources:
-        resources = table("resource", "state")
-        for row in status.resources:
-            resources.add_row(text(row.resource), text(row.state))
-        out.print(resources)
-    if status is not None and status.depths:
-        out.print(_depths(status.depths))
-
-
-def _row_pairs(found: "BatchDetails") -> list[tuple[str, object]]:
-    view = found.view
-    documents = view.documents.model_dump()
-    return [
-        ("batch", str(view.key)),
-        ("status", _status(view.status)),
-        ("outcome", found.outcome),
-        *outage_pairs(found.run),
-        ("reason", view.reason),
-        ("documents", ", ".join(f"{number:,} {name}" for name, number in documents.items())),
-        ("dead letters", f"{view.dead_letters:,}" if view.dead_letters else None),
-        ("LOADER_FINISHED", "not published yet" if view.unannounced else None),
-        ("fields not used", ", ".join(view.unused_fields) or None),
-        ("changed", moment(view.updated_at)),
-    ]
-
-
-def _turn_pairs(found: "BatchDetails") -> list[tuple[str, object]]:
-    """What it waits for, and who waits for it."""
-    lease, after = found.lease, found.waited_for_by
-    waits = None if lease is None else f"{lease.resource} (position {lease.position})"
-    return [
-        ("waits for", "; ".join(map(_why, found.waits_for)) or None),
-        ("waits for room in the account", waits),
-        ("waited for by", f"batch {', '.join(map(str, after))}" if after else None),
-    ]
-
-
-def _why(batch: WaitingBatch) -> str:
-    state = "not started" if batch.purpose is None else "waiting for its own turn"
-    if batch.status is LoaderStatus.PROCESSING:
-        state = "loading"
-    return f"batch {batch.batch_id} ({state}, since {moment(batch.since)})"
-
-
-def _run_pairs(found: "BatchDetails") -> list[tuple[str, object]]:
-    view, status = found.view, found.status
-    if status is None:
-        return [("run", "none is known")]
-    return [
-        ("run", view.key.workflow_id),
-        ("link", found.run and found.run.link),
-        ("phase", status.phase),
-        ("because", status.reason if status.reason != view.reason else None),
-        ("validation", status.validation),
-        ("passes over dead letters", status.redrives or None),
-        ("parked since", moment(status.waiting_since)),
-        (
-            "next step",
-            f"docflow batches retry | skip | fail {name_of(view.key)}"
-            if status.next_steps
-            else None,
-        ),
-    ]
-
-
-def _depths(depths: Sequence[PolledDepth]) -> "Table":
-    counts = ("visible", "delayed", "in flight", "dead letters", "loads")
-    made = table("looked (UTC)", *counts, numbers=counts)
-    for one in depths:
-        queue = one.queue
-        numbers = (queue.visible, queue.delayed, queue.in_flight, one.dead_letters.total, one.loads)
-        made.add_row(text(moment(one.at)), *(text(f"{number:,}") for number in numbers))
-    return made
-
-
-def _status(status: LoaderStatus) -> "Text":
-    return text(status, _STYLES[status])
-
-
-def _batch_as_json(view: "BatchView", run: BatchStatus | None = None) -> dict[str, Any]:
-    return {
-        **view.key.model_dump(),
-        **view.model_dump(mode="json"),
-        "outcome": shown_outcome(view, run),
-    }
+        typer.echo(f"max_processing_daemons of case {case} is {found['most']:,}")

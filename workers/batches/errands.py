@@ -60,7 +60,7 @@ def _claim(
     if alone is not None and alone.details.get("messages") != "0":
         return (
             "kept",
-            f"kept for its dead letters: `docflow batches redrive {key.case_id} {key.batch_id}`",
+            f"kept for its dead letters: `docflow batch redrive {key.case_id} {key.batch_id}`",
         )
     grace = SweepInput().grace
     if is_young(found, now, timedelta(seconds=grace)):

@@ -1,7 +1,7 @@
 """What pages and commands call states, how a batch ended, and what is remarked of a document."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 from workers.shared.text import Label
@@ -89,8 +89,12 @@ _READ: Final = (DocumentState.LOADED, DocumentState.DUPLICATE, DocumentState.LOA
 """The words of a document in one of these are in the case, or soon will be."""
 
 
-def remark(document: "DocumentView") -> str:
-    """Why it failed or whose bytes it has, what is not read of it, and where it was found."""
+def remark(document: "DocumentView | SimpleNamespace") -> str:
+    """Why it failed or whose bytes it has, what is not read of it, and where it was found.
+
+    Args:
+        document: As it is served, or what was read of that.
+    """
     event = f"{document.failed_event}: " if document.failed_event else ""
     parts = (
         _original(document),
@@ -101,7 +105,7 @@ def remark(document: "DocumentView") -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _original(document: "DocumentView") -> str | None:
+def _original(document: "DocumentView | SimpleNamespace") -> str | None:
     """Whose bytes it has; where those are not loaded, no words of either are."""
     if document.duplicate_of is None:
         return None

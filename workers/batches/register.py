@@ -301,7 +301,7 @@ BATCHES = Pipeline(
             resubmission=Resubmission(
                 setting="DOCFLOW_CASE_EVENTS_QUEUE_URL",
                 queue=_case_events_queue,
-                instead="send the event with `docflow batches start | finish | end | cancel | "
+                instead="send the event with `docflow batch start | finish | end | cancel | "
                 "redrive CASE BATCH`, or have its publisher send the corrected message",
             ),
         ),
@@ -317,18 +317,17 @@ BATCHES = Pipeline(
                 queue=lambda environment: f"{_prefix(environment)}_doc_loader_CASE_BATCH",
                 owns=_is_of_a_batch,
                 instead="have its publisher send the corrected message, under a document id of its "
-                "own; `docflow batches redrive CASE BATCH` tries the dead letters of a batch again",
+                "own; `docflow batch redrive CASE BATCH` tries the dead letters of a batch again",
             ),
         ),
     ),
     schedules=_schedules,
     requirements="workers.batches.setup:worker_requirements",
-    verbs="workers.batches.run_actions:RUN_ACTIONS",
+    naming="batch/CASE/BATCH, case/CASE or load/CASE/BATCH/DOCUMENT",
     errands={
         "batch-resources": "workers.batches.errands:resources",
         "batch-failed-messages": "workers.batches.errands:failed_messages",
     },
     gateway="workers.batches.pages:open_part",
-    show="workers.batches.commands:show_run",
-    commands={NAME: "workers.batches.commands:app"},
+    commands={"batch": "workers.batches.commands:app"},
 )

@@ -1,60 +1,20 @@
-"""What can be done to runs of batches, cases and documents, by id."""
+"""What a gateway does to runs of batches, cases and documents."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from workers.shared.register import Run
-from workers.shared.services.errors import InvalidRequest, NotFound
-from workers.shared.services.run_actions import AnswerRequest, Report, RunActions
-from workflows.batches.events import CancelMode, ImportCancelled
+from workers.shared.services.errors import NotFound
+from workers.shared.services.run_actions import AnswerRequest, Report
+from workflows.batches.events import CancelMode
 from workflows.batches.names import BatchKey
-from workflows.batches.runs import BatchAnswer
+from workflows.batches.runs import BatchStatus
 from workflows.shared.parking import Decision
 
 if TYPE_CHECKING:
     from workers.batches.service import BatchOverview
     from workers.shared.services.identity import Identity
-
-
-class BatchRunActions:
-    """What can be done to runs of batches, cases and documents."""
-
-    pipeline = "batches"
-    naming = "batch/CASE/BATCH, case/CASE or load/CASE/BATCH/DOCUMENT"
-    corrects: frozenset[str] = frozenset()
-    changes: frozenset[str] = frozenset()
-
-    def name(self, run: Run) -> str:
-        """The workflow id."""
-        return run.workflow_id
-
-    async def answer(
-        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
-    ) -> Mapping[str, Any]:
-        """`cancel` is an event of the case, the others are updates of the batch's run."""
-        from workers.batches import access, service
-        from workers.batches.settings import read_timings
-
-        key: BatchKey = run.key
-        timings = read_timings(environment)
-        opened = await service.open_runs(environment)
-        if request.verb == "cancel":
-            event = ImportCancelled(**key.model_dump(), reason=request.reason, by=request.by)
-            async with access.open_store(environment) as store:
-                await service.refuse_in_vain(opened, store, event)
-            await opened.send(event, timings)
-        else:
-            await opened.answer(
-                key, request.verb, BatchAnswer(reason=request.reason, by=request.by)
-            )
-        return {**key.model_dump(), "answer": request.verb, "link": opened.link(run.workflow_id)}
-
-    def report(
-        self, environment: Mapping[str, str], run: Run
-    ) -> AbstractAsyncContextManager[Report]:
-        """No run offers one."""
-        raise InvalidRequest(f"{run.workflow_id} has no report")
 
 
 class ServedBatches:
@@ -67,6 +27,14 @@ class ServedBatches:
     def __init__(self, service: "BatchOverview") -> None:
         self._service = service
 
+    async def details(self, who: "Identity", run: Run) -> Mapping[str, Any] | None:
+        """A batch as its own operation shows it; a case and a load have their status."""
+        from workers.batches.v1 import detail_of
+
+        if run.kind.status is not BatchStatus:
+            return None
+        return detail_of(await self._service.get(who, run.key)).model_dump(mode="json")
+
     async def answer(self, who: "Identity", run: Run, request: AnswerRequest) -> None:
         """`cancel` is an event of the case, the others are updates of the batch's run."""
         key: BatchKey = run.key
@@ -78,6 +46,3 @@ class ServedBatches:
     def report(self, who: "Identity", run: Run) -> AbstractAsyncContextManager[Report]:
         """No run offers one."""
         raise NotFound(f"{run.workflow_id} has no report")
-
-
-RUN_ACTIONS: Final[RunActions] = BatchRunActions()

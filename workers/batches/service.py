@@ -199,7 +199,7 @@ async def refuse_in_vain(runs: BatchRuns, store: "SqlBatchStore", event: CaseEve
     is_coming = await runs.is_unrecorded(key)
     view = await store.get(key)
     if isinstance(event, ImportCancelled | RedriveRequested) and view is None and not is_coming:
-        raise NotFound(f"there is no {key}; `docflow batches list` shows what there is")
+        raise NotFound(f"there is no {key}; `docflow batch list` shows what there is")
     if view is None or not view.status.terminal or is_coming:
         return
     ended = f"{key} {standing(view.status)}"

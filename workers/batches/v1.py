@@ -1,6 +1,7 @@
 """Batches over HTTP: started, finished, cancelled, tried again, and looked at."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Path, Query
@@ -71,6 +72,15 @@ class RoomWait(PlainRecord):
     position: Annotated[int, served("Its place among those that wait, from 1", 1)]
 
 
+class BatchWait(PlainRecord):
+    """A batch that comes first."""
+
+    batch_id: Annotated[int, served("Its number in the case", 1)]
+    status: Annotated[LoaderStatus, served("Where it stands", "waiting")]
+    purpose: Annotated[str | None, served("What it was asked for; null: not started", "load")]
+    since: Annotated[datetime, served("Since when it is so", "2026-01-03T10:00:00Z")]
+
+
 class BatchDetail(BatchHead):
     """One batch, and where its run stands."""
 
@@ -80,7 +90,7 @@ class BatchDetail(BatchHead):
     ] = None
     is_parked: Annotated[bool, served("It waits for a person's answer", False)]
     problem: Annotated[str | None, served("Why nothing is known of its run", None)] = None
-    waits_for: Annotated[Sequence[int], served("Batches of the case that come first", [1])]
+    waits_for: Annotated[Sequence[BatchWait], served("Batches of the case that come first", [])]
     waited_for_by: Annotated[Sequence[int], served("Batches of the case that come later", [])]
     room: Annotated[RoomWait | None, served("What of the account it waits for", None)] = None
     redrives: Annotated[int, served("Passes over its dead letters", 0)] = 0
@@ -123,7 +133,7 @@ class Concurrency(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     most: Annotated[int | None, served("Null: as many as the installation says", 20)] = Field(
-        ge=FEWEST_AT_ONCE, le=MOST_AT_ONCE
+        default=None, ge=FEWEST_AT_ONCE, le=MOST_AT_ONCE
     )
 
 
@@ -192,7 +202,8 @@ def _head(view: BatchView, status: BatchStatus | None = None) -> dict[str, Any]:
     }
 
 
-def _detail(found: BatchDetails) -> BatchDetail:
+def detail_of(found: BatchDetails) -> BatchDetail:
+    """One batch, as it is served."""
     status, lease = found.status, found.lease
     room = None if lease is None else RoomWait(resource=lease.resource, position=lease.position)
     own: dict[str, Any] = (
@@ -210,7 +221,7 @@ def _detail(found: BatchDetails) -> BatchDetail:
         **own,
         is_parked=found.can_answer,
         problem=found.problem,
-        waits_for=[each.batch_id for each in found.waits_for],
+        waits_for=[BatchWait.model_validate(each) for each in found.waits_for],
         waited_for_by=found.waited_for_by,
         room=room,
         temporal=found.run and found.run.link,
@@ -236,7 +247,7 @@ async def list_batches(
 @batches.get("/{case}/{batch}", responses=_ONE)
 async def get_batch(service: Batches, who: Who, case: Case, batch: Batch) -> BatchDetail:
     """Show one batch, and where its run stands."""
-    return _detail(await service.get(who, BatchKey(case_id=case, batch_id=batch)))
+    return detail_of(await service.get(who, BatchKey(case_id=case, batch_id=batch)))
 
 
 @batches.get("/{case}/{batch}/documents", responses=_ONE)

@@ -31,7 +31,7 @@ _CHANGES: Final[Mapping[str, str]] = {
     "encoding": "encoding",
 }
 """Field of a form to the field of the message that it changes; `map` is JSON."""
-_FIELDS: Final = ("id", "map", *_CHANGES)
+_FIELDS: Final = ("id", "map", "changes", *_CHANGES)
 """What a form may have in front of its file."""
 
 
@@ -171,6 +171,10 @@ def _message(raw: bytes) -> Mapping[str, Any]:
                             "map": {"type": "string", "description": "JSON object"},
                             "schedule_id": {"type": "string"},
                             "encoding": {"type": "string"},
+                            "changes": {
+                                "type": "string",
+                                "description": "JSON object: any other fields of the message",
+                            },
                             "file": {"type": "string", "format": "binary"},
                         },
                     }
@@ -236,24 +240,30 @@ def changes_of(fields: Mapping[str, str]) -> Mapping[str, Any]:
     """What a form changes of the message.
 
     Raises:
-        Refused: `map` is not a JSON object of texts.
+        Refused: `map` is not a JSON object of texts, or `changes` none.
     """
     changes: dict[str, Any] = {
         name: text for field, name in _CHANGES.items() if (text := fields.get(field, "").strip())
     }
     if text := fields.get("map", "").strip():
         changes["map"] = _read_map(text)
+    if text := fields.get("changes", "").strip():
+        changes = {**_object("changes", text), **changes}
     return changes
 
 
-def _read_map(text: str) -> Mapping[str, str]:
+def _object(name: str, text: str) -> dict[str, Any]:
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Refused("map is not JSON") from error
+        raise Refused(f"{name} is not JSON") from error
     if not isinstance(found, dict):
-        raise Refused("map has to be an object of headers and fields")
-    pairs = cast("dict[str, Any]", found)
+        raise Refused(f"{name} has to be a JSON object")
+    return cast("dict[str, Any]", found)
+
+
+def _read_map(text: str) -> Mapping[str, str]:
+    pairs = _object("map", text)
     if not all(isinstance(value, str) for value in pairs.values()):
         raise Refused("map has to be an object of headers and fields")
     return pairs

@@ -8,38 +8,28 @@ from contextlib import (
     AsyncExitStack,
     contextmanager,
 )
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import typer
 
 from adapters.ports.errors import Unavailable
-from workers.imports.run_actions import name_of
 from workers.shared.cli.context import CliContext
 from workers.shared.cli.errors import CommandError, ExitCode, Failure, attempt
 from workers.shared.cli.output import (
     console,
     counts_text,
-    moment,
     output_file,
-    pairs,
     print_json,
     problems_table,
-    state_text,
     table,
     text,
 )
-from workers.shared.cli.runs import is_left_open, outage_pairs
-from workers.shared.register import Check, Run
-from workers.shared.text import one_line
+from workers.shared.register import Check
 from workflows.imports.messages import ImportMessage, workflow_id
 from workflows.imports.runs import (
-    Correction,
-    ImportPlan,
     ImportResult,
-    ImportState,
     ImportStatus,
     LoadMark,
     TaskKey,
@@ -48,7 +38,7 @@ from workflows.imports.runs import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from activities.imports.views import ImportTaskRow, SqlImportTasks
+    from activities.imports.views import SqlImportTasks
     from workers.imports.access import ImportAccess
     from workers.imports.rehearsal import Rehearsal
     from workers.imports.runs import ImportRuns
@@ -172,136 +162,6 @@ def _as_json(message: ImportMessage, file: Path | None, found: "Rehearsal") -> d
         "parks": found.parks,
         "question": outcome.question and outcome.question.model_dump(),
     }
-
-
-PROBLEMS_SHOWN = 20
-"""Problems that `show` prints for people; JSON has all that the status row keeps."""
-
-
-async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
-    """Show one import in full.
-
-    Raises:
-        CommandError: There is none, or nothing that knows of it answers.
-    """
-    from adapters.database.models.imports import FINAL
-
-    key: TaskKey = known.key
-    name = name_of(key)
-    async with open_tasks(cli) as tasks:
-        row = await tasks.get(key.project_id, key.task_id)
-    snapshot = await attempt(_look(cli, known.workflow_id))
-    if isinstance(snapshot, Failure):
-        if row is None:
-            raise CommandError(snapshot.reason)
-        typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
-        snapshot = RunSnapshot()
-    if row is None and snapshot.view is None:
-        raise CommandError(
-            f"there is no import {name}: its message may still be in the "
-            "queue or was rejected; see `docflow status` and `docflow message list`"
-        )
-    view, status = snapshot.view, snapshot.status
-    if row is not None and is_left_open(row.state not in FINAL, snapshot.view):
-        row = row.model_copy(update={"state": ImportState.TERMINATED})
-    if as_json:
-        print_json(
-            {
-                "import": row and row_as_json(row),
-                "run": view and asdict(view),
-                "status": status and status.model_dump(mode="json"),
-            }
-        )
-        return
-    out = console()
-    waits = outage_pairs(view)
-    shown = _row_pairs(row, name, waits) if row is not None else [("import", name), *waits]
-    if view is not None:
-        shown += _run_pairs(view, status, name, known_reason=row and row.reason)
-    out.print(pairs(shown))
-    if row is not None and row.problems:
-        out.print(problems_table(row.problems[:PROBLEMS_SHOWN], row.problem_count))
-
-
-@dataclass(frozen=True)
-class RunSnapshot:
-    """What Temporal and the worker report about a run."""
-
-    view: "RunView | None" = None
-    status: ImportStatus | None = None
-
-
-async def _look(cli: CliContext, run: str) -> RunSnapshot:
-    runs = await open_runs(cli)
-    view = await runs.look(run)
-    if view is None:
-        return RunSnapshot()
-    return RunSnapshot(view, await runs.status(run))
-
-
-def _row_pairs(
-    row: "ImportTaskRow", name: str, waits: list[tuple[str, object]]
-) -> list[tuple[str, object]]:
-    return [
-        ("import", name),
-        ("type", row.document_type),
-        ("strategy", row.strategy),
-        *(waits or [("state", state_text(row.state))]),
-        ("reason", row.reason),
-        ("note", row.note),
-        ("file", row.filename or row.source_name),
-        ("rows", counts_text(row.counts)),
-        *(("corrected", _correction(each)) for each in row.corrections),
-        ("created", moment(row.created_at)),
-        ("finished", moment(row.finished_at)),
-        ("problems removed", moment(row.problems_removed_at)),
-        ("report", row.report and f"{row.report.name} (`docflow report {name}`)"),
-    ]
-
-
-def _correction(correction: Correction) -> str:
-    at = moment(datetime.fromisoformat(correction.at))
-    return f"{at} by {correction.by or 'a caller without a name'}: {correction.changes}"
-
-
-def _run_pairs(
-    view: "RunView", status: ImportStatus | None, name: str, *, known_reason: str | None
-) -> list[tuple[str, object]]:
-    shown: list[tuple[str, object]] = [
-        ("run", view.workflow_id),
-        ("in Temporal", view.status),
-        ("link", view.link),
-    ]
-    if status is None:
-        shown.append(("step", "not known: no worker answers"))
-    else:
-        shown += [
-            ("step", status.step),
-            ("parked since", _since(status) if view.parked else None),
-            ("because", status.reason if status.reason != known_reason else None),
-            ("plan", status.plan and _plan(status.plan)),
-        ]
-    if view.parked:
-        shown.append(("next step", f"docflow retry | skip | fail | cancel {name}"))
-    return shown
-
-
-def _since(status: ImportStatus) -> str | None:
-    since = status.waiting_since
-    return moment(datetime.fromisoformat(since)) if since else None
-
-
-def _plan(plan: ImportPlan) -> str:
-    where = "in short local steps" if plan.path == "local" else "as a heartbeating activity"
-    source = f" from {plan.source.name} ({plan.source.size:,} bytes)" if plan.source else ""
-    return f"{plan.facts.handler}{source}, {where}"
-
-
-def row_as_json(row: "ImportTaskRow") -> dict[str, Any]:
-    """A status row for programs; times are ISO 8601."""
-    from pydantic_core import to_jsonable_python
-
-    return to_jsonable_python(dict(row))
 
 
 MESSAGES_PEEKED: Final = 100

@@ -13,10 +13,8 @@ import typer
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import ExitCode, UsageError, run
 from workers.shared.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.shared.cli.runs import show_in_temporal
-from workers.shared.register import Run
 from workflows.jobs.records import JobOutputs, JobStatus, TaskStatus
-from workflows.jobs.runs import JOB, StageState
+from workflows.jobs.runs import StageState
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -335,14 +333,6 @@ def types(context: typer.Context, as_json: JsonOption = False) -> None:
 
 def _shown(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
-    """`docflow show` of a job, or of a part of one."""
-    if known.kind.workflow == JOB:
-        await _show(cli, known.key, as_json=as_json)
-    else:
-        await show_in_temporal(cli, known, as_json=as_json)
 
 
 @app.command()

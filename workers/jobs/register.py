@@ -246,6 +246,6 @@ JOBS = Pipeline(
             ),
         ),
     ),
-    verbs="workers.jobs.run_actions:RUN_ACTIONS",
-    show="workers.jobs.commands:show_run",
+    naming="job/ID, or the first 8 characters of ID or more",
+    corrects=("retry",),
 )

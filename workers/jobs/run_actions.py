@@ -1,54 +1,22 @@
-"""What can be done to runs of jobs, by id."""
+"""What a gateway does to runs of jobs."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from workers.shared.register import Run
 from workers.shared.services.bodies import correction_of
-from workers.shared.services.errors import InvalidRequest, NotFound
+from workers.shared.services.errors import NotFound
 from workers.shared.services.run_actions import (
     AnswerRequest,
     Report,
-    RunActions,
-    send_answer,
 )
+from workflows.jobs.runs import JOB
 from workflows.shared.parking import Decision
 
 if TYPE_CHECKING:
     from workers.jobs.service import JobService
     from workers.shared.services.identity import Identity
-
-
-class JobRunActions:
-    """What can be done to jobs, their stages and batches."""
-
-    pipeline = "jobs"
-    naming = "job/ID, or the first 8 characters of ID or more"
-    corrects: frozenset[str] = frozenset({"retry"})
-    changes: frozenset[str] = frozenset()
-
-    def name(self, run: Run) -> str:
-        """The workflow id."""
-        return run.workflow_id
-
-    async def answer(
-        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
-    ) -> Mapping[str, Any]:
-        """Send the update of the verb; `retry` takes corrected parameters as a JSON object.
-
-        Raises:
-            InvalidRequest: The parameters are not a JSON object.
-            ServiceError: There is no such open run, it refused, or no worker answered.
-        """
-        parameters = correction_of(request.correction, "parameters")
-        return await send_answer(environment, run, request, parameters=parameters)
-
-    def report(
-        self, environment: Mapping[str, str], run: Run
-    ) -> AbstractAsyncContextManager[Report]:
-        """No run offers one."""
-        raise InvalidRequest(f"{run.workflow_id} has no report")
 
 
 class ServedJobs:
@@ -60,6 +28,12 @@ class ServedJobs:
 
     def __init__(self, service: "JobService") -> None:
         self._service = service
+
+    async def details(self, who: "Identity", run: Run) -> Mapping[str, Any] | None:
+        """A job with its stages; a part of one has its status."""
+        if run.kind.workflow != JOB:
+            return None
+        return (await self._service.queries.get(who, run.key)).model_dump(mode="json")
 
     async def answer(self, who: "Identity", run: Run, request: AnswerRequest) -> None:
         """`retry` takes corrected parameters, which are checked as those of a new job are."""
@@ -75,6 +49,3 @@ class ServedJobs:
     def report(self, who: "Identity", run: Run) -> AbstractAsyncContextManager[Report]:
         """No job has one."""
         raise NotFound(f"{run.workflow_id} has no report")
-
-
-RUN_ACTIONS: Final[RunActions] = JobRunActions()

@@ -46,5 +46,4 @@ OUTAGE_RUNS: Final = RunGroup(
             states=tuple(OutageState),
         ),
     ),
-    show="workers.shared.cli.runs:show_run",
 )

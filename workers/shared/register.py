@@ -9,7 +9,7 @@ register names it by an entry point `module:attribute` and does not import it.
 import importlib
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -224,13 +224,12 @@ class RunGroup:
     """What a person calls one of its runs."""
     runs: Sequence[RunKind]
     audience: Audience = Audience.OPERATORS
-    verbs: str | None = None
-    """Entry point of its `RunActions`; None: what follows from the register itself."""
-    show: str | None = None
-    """Entry point of what `docflow show` does with its runs.
-
-    None: what Temporal knows, and the query `status`.
-    """
+    naming: str | None = None
+    """How a person may write an id; None: as it is."""
+    corrects: Collection[str] = ()
+    """Answers that take a corrected input."""
+    changes: Collection[str] = ()
+    """Answers that take a corrected document, and new values for fields of its message."""
 
     @property
     def states(self) -> Sequence[str]:

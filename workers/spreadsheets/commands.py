@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import Failure, UsageError, attempt, run
+from workers.shared.cli.errors import UsageError, run
 from workers.shared.cli.output import (
     JsonOption,
     console,
@@ -19,9 +19,6 @@ from workers.shared.cli.output import (
     table,
     text,
 )
-from workers.shared.cli.runs import is_left_open, outage_pairs
-from workers.shared.register import Run
-from workers.shared.text import one_line
 from workers.spreadsheets import answer_commands
 from workers.spreadsheets.answer_commands import (
     UuidArgument,
@@ -32,12 +29,11 @@ from workers.spreadsheets.answer_commands import (
     spreadsheet_state,
 )
 from workers.spreadsheets.answer_commands import to_json as to_json
-from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
+from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import workflow_id
 
 if TYPE_CHECKING:
     from activities.spreadsheets.records import SpreadsheetRow, UndoView
-    from workers.shared.services.runs import RunView
 
 
 app = typer.Typer(
@@ -235,46 +231,24 @@ def show(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False
     run(_show(cli_context(context), uuid, as_json=as_json))
 
 
-async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
-    """Show one import in full, by its run or that of its undoing."""
-    await _show(cli, known.key, as_json=as_json, look=True)
-
-
-async def _show(cli: CliContext, text: str, *, as_json: bool, look: bool = False) -> None:
+async def _show(cli: CliContext, text: str, *, as_json: bool) -> None:
     async with open_statuses(cli) as (statuses, who):
         row = await statuses.get(who, parse_uuid(text))
         undo = await statuses.undo_view(who, row.uuid)
-    view = await _looked_at(cli, row.uuid) if look and row.state not in FINAL else None
-    if is_left_open(row.state not in FINAL, view):
-        row = row.model_copy(update={"state": SpreadsheetState.TERMINATED})
     if as_json:
         print_json({"import": to_json(row), "undo": undo and to_json(undo)})
         return
-    console().print(pairs([*_facts(row, outage_pairs(view)), *_undo_facts(undo)]))
+    console().print(pairs([*_facts(row), *_undo_facts(undo)]))
 
 
-async def _looked_at(cli: CliContext, uuid: str) -> "RunView | None":
-    view = await attempt(_look(cli, uuid))
-    if isinstance(view, Failure):
-        typer.echo(f"docflow: {one_line(view.reason)}", err=True)
-        return None
-    return view
-
-
-async def _look(cli: CliContext, uuid: str) -> "RunView | None":
-    from workers.shared.services.runs import open_runs
-
-    return await (await open_runs(cli.environment)).look(workflow_id(uuid))
-
-
-def _facts(row: "SpreadsheetRow", waits: list[tuple[str, object]]) -> list[tuple[str, object]]:
+def _facts(row: "SpreadsheetRow") -> list[tuple[str, object]]:
     return [
         ("import", row.uuid),
         ("type", row.import_type + (", dry run" if row.dry_run else "")),
         ("file", row.filename),
         ("organisation", row.organisation_id),
         ("context", row.context_id),
-        *(waits or [("state", spreadsheet_state(row.state))]),
+        ("state", spreadsheet_state(row.state)),
         ("step", row.step or None),
         ("reason", row.reason),
         ("waits for", row.assignee if row.waiting_since else None),

@@ -4,57 +4,15 @@ import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from workers.shared.register import Run
-from workers.shared.services.run_actions import AnswerRequest, Report, RunActions
-from workflows.spreadsheets.runs import undo_id, workflow_id
+from workers.shared.services.run_actions import AnswerRequest, Report
+from workflows.spreadsheets.runs import undo_id
 
 if TYPE_CHECKING:
     from workers.shared.services.identity import Identity
     from workers.spreadsheets.service import SpreadsheetService
-
-
-class SpreadsheetRunActions:
-    """What can be done to runs of spreadsheets."""
-
-    pipeline = "spreadsheets"
-    naming = "the UUID of a spreadsheet"
-    corrects: frozenset[str] = frozenset()
-    changes: frozenset[str] = frozenset()
-
-    def name(self, run: Run) -> str:
-        """The uuid of an import, the workflow id of any other run."""
-        return run.key if run.workflow_id == workflow_id(run.key) else run.workflow_id
-
-    async def answer(
-        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
-    ) -> Mapping[str, Any]:
-        """What is open afterwards."""
-        from workers.spreadsheets.access import open_access
-
-        uuid: str = run.key
-        if run.workflow_id == undo_id(uuid):
-            async with open_access(environment, request.by) as access:
-                await access.service.retry_undo(access.who, uuid, request.reason)
-            return {"workflow_id": run.workflow_id, "answer": request.verb}
-        async with open_access(environment, request.by) as access:
-            if request.verb == "cancel":
-                taken = await access.service.cancel(access.who, uuid, request.reason)
-            else:
-                taken = await access.service.retry(access.who, uuid, request.reason)
-        return {"uuid": uuid, **taken.model_dump(mode="json")}
-
-    @asynccontextmanager
-    async def report(self, environment: Mapping[str, str], run: Run) -> AsyncGenerator[Report]:
-        """The rows that did not go in, with comments."""
-        from workers.spreadsheets.access import open_access
-
-        async with (
-            open_access(environment, None) as access,
-            fetched(access.service, access.who, run.key) as report,
-        ):
-            yield report
 
 
 class ServedSpreadsheets:
@@ -66,6 +24,15 @@ class ServedSpreadsheets:
 
     def __init__(self, service: "SpreadsheetService") -> None:
         self._service = service
+
+    async def details(self, who: "Identity", run: Run) -> Mapping[str, Any] | None:
+        """An upload, and how far its undoing is."""
+        uuid: str = run.key
+        row, undo = await self._service.get(who, uuid), await self._service.undo_view(who, uuid)
+        return {
+            **row.model_dump(mode="json"),
+            "undo": undo and undo.model_dump(mode="json"),
+        }
 
     async def answer(self, who: "Identity", run: Run, request: AnswerRequest) -> None:
         """`retry` and `cancel`; columns and values have answers of their own."""
@@ -98,6 +65,3 @@ async def fetched(
         )
     finally:
         found.path.unlink(missing_ok=True)
-
-
-RUN_ACTIONS: Final[RunActions] = SpreadsheetRunActions()

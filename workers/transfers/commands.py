@@ -22,13 +22,12 @@ from workers.shared.cli.output import (
 )
 from workers.shared.text import one_line
 from workers.transfers import route_commands
-from workflows.transfers.events import FILE_EVENT, FILE_JOB, TransferStatus
+from workflows.transfers.events import TransferStatus
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from activities.transfers.records import Transfer
-    from workers.shared.register import Run
     from workers.shared.services.identity import Identity
     from workers.transfers.redrive import ParkedGroup
     from workers.transfers.service import TransferService
@@ -433,21 +432,6 @@ async def _show_transfer(cli: CliContext, transfer: str, *, as_json: bool) -> No
         print_json(transfer_json(found))
         return
     print_transfer(found)
-
-
-async def show_run(cli: CliContext, known: "Run", *, as_json: bool) -> None:
-    """`docflow show` of an event or its job; of a run without a row, as Temporal has it."""
-    from workers.shared.cli.runs import show_in_temporal
-    from workers.shared.services.errors import NotFound
-
-    if known.kind.workflow in (FILE_EVENT, FILE_JOB):
-        try:
-            await _show_transfer(cli, known.key, as_json=as_json)
-        except NotFound:
-            pass
-        else:
-            return
-    await show_in_temporal(cli, known, as_json=as_json)
 
 
 def transfer_json(found: "Transfer") -> dict[str, Any]:

@@ -27,14 +27,13 @@ from workers.shared.gateway.pages.site import (
 from workers.shared.register import Context
 from workers.shared.services.errors import NotFound, Refused, ServiceError
 from workers.shared.services.identity import Identity
-from workers.shared.services.run_actions import DefaultServedRuns
 from workers.transfers import api, labels, v1
 from workers.transfers.factory import transfer_service
 from workers.transfers.partners import PartnerRecords
 from workers.transfers.redrive import Answered, ParkedGroups, Redrives
 from workers.transfers.resources import route_store
 from workers.transfers.routes import RouteListing, RouteService, read_key
-from workers.transfers.service import Rerouted, TransferService
+from workers.transfers.service import Rerouted, ServedTransfers, TransferService
 from workers.transfers.settings import clocks_of, queues_of
 from workers.transfers.watch_commands import ClockService
 from workflows.shared.notifications import cause_key, failure_fingerprint
@@ -470,7 +469,7 @@ def part_of(
         description=_DESCRIPTION,
         further={RouteService: routes, **further},
         routers=(api.router, *v1.ROUTERS),
-        runs=DefaultServedRuns(service.runs, correction="action"),
+        runs=ServedTransfers(service),
         pages=PipelinePages(
             routes=pages,
             templates=TEMPLATES,

@@ -26,7 +26,7 @@ from workers.shared.services.errors import (
 from workers.shared.services.identity import Identity
 from workers.shared.services.inbox import gather_bounded
 from workers.shared.services.runs import started_with, temporal_errors
-from workers.transfers.run_actions import SHOWN, parked_reason, run_of
+from workers.transfers.parked import SHOWN, parked_reason, run_of
 from workers.transfers.service import (
     Offer,
     TransferService,

@@ -479,8 +479,8 @@ TRANSFERS = Pipeline(
         "routes": "workers.transfers.route_commands:app",
     },
     submit="workers.transfers.submit_command:app",
-    verbs="workers.transfers.run_actions:RUN_ACTIONS",
-    show="workers.transfers.commands:show_run",
+    naming="transfer/ID, transfer/ID/job, or the first 8 characters of ID or more",
+    corrects=("retry",),
     gateway="workers.transfers.pages:open_part",
     errands={"test-partner": "workers.transfers.errands:test_partner"},
     bridges=(

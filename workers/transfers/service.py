@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
@@ -15,6 +15,7 @@ from activities.transfers.records import AcceptedEvent, Transfer
 from activities.transfers.store import SqlTransferStore
 from adapters.ports.records import RejectionRecord
 from adapters.ports.transfers import PartnerStore
+from workers.shared.register import Run
 from workers.shared.services.bodies import RefusedMessage, correction_of
 from workers.shared.services.errors import (
     InvalidRequest,
@@ -26,13 +27,14 @@ from workers.shared.services.errors import (
 )
 from workers.shared.services.identity import Identity, require_operator
 from workers.shared.services.lists import Cursor
+from workers.shared.services.run_actions import DefaultServedRuns
 from workers.shared.services.runs import TemporalRuns, started_with, temporal_errors
 from workers.shared.services.runs import standing as standing_of
-from workers.transfers.run_actions import WAITING, parked_reason, run_of
+from workers.transfers.parked import WAITING, parked_reason, run_of
 from workers.transfers.starts import StartedTransfer, TransferStarts
 from workflows.shared.contracts import Answer, Contract, Retry
 from workflows.shared.parking import Decision
-from workflows.transfers.events import FileNotice, TransferStatus
+from workflows.transfers.events import FILE_EVENT, FILE_JOB, FileNotice, TransferStatus
 from workflows.transfers.job_settings import LEFT_OUT
 from workflows.transfers.paths import printable
 from workflows.transfers.runs import (
@@ -447,3 +449,21 @@ def _no_queue(row: Transfer) -> WrongState:
 
 def _today() -> date:
     return datetime.now(UTC).date()
+
+
+class ServedTransfers(DefaultServedRuns):
+    """What a gateway does to events and to their jobs.
+
+    Args:
+        service: Of transfers.
+    """
+
+    def __init__(self, service: TransferService) -> None:
+        super().__init__(service.runs, correction="action")
+        self._service = service
+
+    async def details(self, who: Identity, run: Run) -> Mapping[str, Any] | None:
+        """A transfer with every state that it was in; any other run has its status."""
+        if run.kind.workflow not in (FILE_EVENT, FILE_JOB):
+            return None
+        return (await self._service.get(who, run.key)).model_dump(mode="json")

@@ -265,7 +265,7 @@ class BatchDisplay:
         """
         notes = [self.reason] if self.reason else []
         if kept:
-            notes.append(f"{kept} dead letters are kept: `docflow batches redrive` retries them")
+            notes.append(f"{kept} dead letters are kept: `docflow batch redrive` retries them")
         if left:
             notes.append(f"left for the sweeper: {', '.join(left)}")
         self.phase, self.reason = Phase.DONE, "; ".join(notes) or None
@@ -309,7 +309,7 @@ class BatchDisplay:
 
 def redrive_offer(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
     """What a person can do with the dead letters of a batch that has ended."""
-    command = f"docflow batches redrive {key.case_id} {key.batch_id}"
+    command = f"docflow batch redrive {key.case_id} {key.batch_id}"
     return (NextStep(does="retry its dead letters", command=command),) if kept else ()
 
 
@@ -563,10 +563,10 @@ def _why(phase: Phase) -> str:
 def _steps(key: BatchKey, phase: Phase) -> tuple[NextStep, ...]:
     name = f"{key.case_id} {key.batch_id}"
     look = NextStep(
-        does="look at its queues, and at whom it waits for", command=f"docflow batches show {name}"
+        does="look at its queues, and at whom it waits for", command=f"docflow batch show {name}"
     )
     finish = NextStep(
-        does="say that all documents have been sent", command=f"docflow batches finish {name}"
+        does="say that all documents have been sent", command=f"docflow batch finish {name}"
     )
-    cancel = NextStep(does="cancel it", command=f"docflow batches cancel {name}")
+    cancel = NextStep(does="cancel it", command=f"docflow batch cancel {name}")
     return (look, finish, cancel) if phase is Phase.LOADING else (look, cancel)

@@ -111,7 +111,7 @@ async def test_files_that_are_there_are_attached_although_others_are_missing(
     assert kind == MISSING_BLOB
     assert message == "; ".join(
         f"in/{number}.txt is not in the blob store; upload it there, and try again with "
-        "`docflow batches retry-failed`"
+        "`docflow batch redrive --with-failed`"
         for number in (0, 2)
     )
     assert await loading.rows("attachments", "blob_name") == [("in/1.txt",)]
@@ -273,7 +273,7 @@ async def test_findings_of_other_bytes_are_not_used(
         await loading.take(step, event, source)
     for raised in (other_bytes, nothing):
         assert failure_of(raised.value)[0] == PERMANENT
-        assert "retry-failed" in raised.value.message
+        assert "--with-failed" in raised.value.message
 
 
 async def test_findings_of_a_release_that_kept_them_in_another_place_are_used(

@@ -40,7 +40,7 @@ os._exit(0)
 
 WARM = """
 import json, os, sys
-import tests.unit.cli.test_bulk_answers, typer, workers.shared.cli.app, workers.shared.logs
+import docflow.client.synchronous, typer, workers.shared.cli.app, workers.shared.logs
 
 for line in sys.stdin:
     order = json.loads(line)
@@ -218,7 +218,7 @@ def test_a_failure_keeps_its_exit_code_when_its_output_is_lost(programs: Program
     assert done.returncode == 4
 
 
-@pytest.mark.parametrize("options", [["--yes"], ["--yes", "--json"]])
+@pytest.mark.parametrize("options", [["--yes"], ["--yes", "-o", "json"]])
 @pytest.mark.parametrize(
     ("destination", "code"), [(Programs.to_full_disk, 5), (Programs.to_closed_pipe, 141)]
 )
@@ -231,28 +231,30 @@ def test_runs_are_not_retried_when_the_output_cannot_be_written(
     done = destination(
         programs,
         f"""
-import os, sys
+import sys
 import workers.shared.cli.app as module
-from tests.support.cli_fakes import FakeInstallation
-from tests.unit.cli.test_bulk_answers import PARKED, ManyParked
+from docflow.client.synchronous import Connection
 from workers.shared.cli import main
 from workers.shared.cli.context import CliContext
 
-runs = ManyParked(PARKED)
-installation = FakeInstallation(runs=runs)
-real = module.app
+asked, real = [], module.app
+
+def carry_out(connection, request):
+    asked.append(request.body["dry_run"])
+    nothing = {{"left_out": [], "failed": {{}}, "more": False}}
+    return {{"dry_run": asked[-1], "found": ["import/P1/T1"], **nothing}}
 
 def app(prog_name):
     try:
-        real(prog_name=prog_name, obj=CliContext(installation.environment))
+        gateway = {{"DOCFLOW_ADDRESS": "http://gateway", "DOCFLOW_TOKEN": "x"}}
+        real(prog_name=prog_name, obj=CliContext(gateway))
     finally:
-        print(len(runs.answers), "retried", file=sys.stderr)
+        print("only counted" if asked == [True] else asked, file=sys.stderr)
 
-module.app = app
+Connection.carry_out, module.app = carry_out, app
 sys.argv = ["docflow", "retry", "--all", *{options}]
-with installation.reached():
-    main()
+main()
 """,
     )
     assert done.returncode == code
-    assert done.stderr.splitlines()[0] == "0 retried"
+    assert done.stderr.splitlines()[0] == "only counted"

@@ -349,7 +349,7 @@ async def test_a_batch_that_loads_or_drains_too_long_asks_for_attention(
         await eventually(lambda: holds(len(script.notices) == 2))
         first, second = script.notices
         assert (first.kind, first.state, second.state) == ("needs-you", "loading", "draining")
-        assert "docflow batches finish 7 3" in [step.command for step in first.steps]
+        assert "docflow batch finish 7 3" in [step.command for step in first.steps]
         assert first.waiting_since is not None
         script.depths = [depth()]
 

@@ -1,26 +1,34 @@
 """`docflow retry`, `skip`, `fail`, `cancel`: a person's answers to one run or to many."""
 
-from collections import Counter
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, cast
 
 import typer
 
-from workers import catalogue
-from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import CommandError, Failure, UsageError, attempt, run, stop
-from workers.shared.cli.output import JsonOption, is_interactive, print_json, read_body
-from workers.shared.cli.runs import IdArgument, OptionalId, by_name
+from workers.shared.cli.errors import ExitCode, UsageError, failures_in_one_line, stop
+from workers.shared.cli.output import is_interactive, read_body
+from workers.shared.cli.remote import (
+    Item,
+    Output,
+    OutputOption,
+    ReasonOption,
+    ask,
+    gateway,
+    show_one,
+)
+from workers.shared.cli.runs import (
+    RUN,
+    IdArgument,
+    KindOption,
+    OwnerOption,
+    PipelineOption,
+    ProjectOption,
+    TextOption,
+)
 from workers.shared.cli.standard_output import require_standard_output
-from workers.shared.register import Run
 from workers.shared.text import one_line
-
-if TYPE_CHECKING:
-    from workers.shared.services.inbox import ParkedRuns
-    from workers.shared.services.run_actions import AnswerRequest, RunActions
-
 
 SheetOption = Annotated[str | None, typer.Option(help="Sheet of a workbook.")]
 EncodingOption = Annotated[
@@ -113,115 +121,9 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     return name, value
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which parked runs are meant, and how the command goes about them."""
-
-    pipeline: str | None = None
-    document_type: str | None = None
-    reason: str | None = None
-    """Text of the reason for which they are parked."""
-    dry_run: bool = False
-    is_confirmed: bool = False
-
-
-async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> None:
-    """Count the parked runs, ask, and try each of them again.
-
-    Nothing is retried before the count, or with `as_json` an empty line, has been written.
-
-    Raises:
-        UsageError: A question cannot be asked.
-        CommandError: Some could not be retried.
-    """
-    from workers.shared.services.inbox import find_parked, gather_bounded
-    from workers.shared.services.runs import open_runs
-
-    pipelines = by_name(selection.pipeline, catalogue.PIPELINES)
-    if not (selection.is_confirmed or selection.dry_run):
-        _require_questions(as_json=as_json)
-    found = await find_parked(
-        await open_runs(cli.environment),
-        "retry",
-        pipelines=pipelines,
-        document_type=selection.document_type,
-        reason=selection.reason,
-    )
-    if not as_json:
-        _show_found(found, listed=selection.dry_run)
-    if selection.dry_run or not found.runs:
-        if as_json:
-            _print(found, [])
-        return
-    if not selection.is_confirmed:
-        typer.confirm(f"Retry {_numbered(found.runs)}?", abort=True)
-    if as_json:
-        require_standard_output()
-    done = await gather_bounded(found.runs, lambda run: attempt(_retry(cli, run)))
-    failed = [
-        (parked, each.reason)
-        for parked, each in zip(found.runs, done, strict=True)
-        if isinstance(each, Failure)
-    ]
-    for parked, why in failed:
-        typer.echo(one_line(f"{parked.workflow_id}: {why}"), err=True)
-    retried = len(found.runs) - len(failed)
-    if as_json:
-        _print(found, failed, retried=True)
-    else:
-        typer.echo(f"{retried} retried, {len(failed)} failed")
-    if failed:
-        raise CommandError(f"{len(failed)} of {_numbered(found.runs)} could not be retried")
-
-
-def _require_questions(*, as_json: bool) -> None:
-    """Refuse to ask where no person can answer."""
-    if as_json:
-        raise UsageError("--json asks no questions: add --yes, or --dry-run to see what there is")
-    if not is_interactive():
-        raise UsageError("there is no terminal to ask at: add --yes, or --dry-run to see them")
-
-
-async def _retry(cli: CliContext, run: Run) -> None:
-    from workers.shared.services.known_runs import of
-    from workers.shared.services.run_actions import AnswerRequest
-
-    await of(run.pipeline).answer(cli.environment, run, AnswerRequest("retry", by=cli.user))
-
-
-def _show_found(found: "ParkedRuns", *, listed: bool) -> None:
-    counts = Counter(run.pipeline.name for run in found.runs)
-    each = ", ".join(f"{name} {count}" for name, count in counts.items())
-    typer.echo(f"{_numbered(found.runs)}{': ' if each else ''}{each}")
-    if listed:
-        for run in found.runs:
-            typer.echo(run.workflow_id)
-    for id in found.left_out:
-        typer.echo(one_line(f"{id} is parked and offers no retry: left out"), err=True)
-
-
-def _numbered(runs: Sequence[Run]) -> str:
-    return f"{len(runs)} parked run{'' if len(runs) == 1 else 's'}"
-
-
-def _print(
-    found: "ParkedRuns", failed: Sequence[tuple[Run, str]], *, retried: bool = False
-) -> None:
-    why = {run.workflow_id: reason for run, reason in failed}
-    ids = [run.workflow_id for run in found.runs]
-    print_json(
-        {
-            "found": ids,
-            "retried": [id for id in ids if id not in why] if retried else [],
-            "failed": why,
-            "left_out": list(found.left_out),
-        }
-    )
-
-
-ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the run.")]
-REASON_LENGTH: Final = 500
-
+OptionalId = Annotated[
+    str | None, typer.Argument(metavar="ID", help="As for the other answers; none with --all.")
+]
 app = typer.Typer(rich_markup_mode=None)
 
 
@@ -232,13 +134,11 @@ def retry(
     every: Annotated[
         bool, typer.Option("--all", help="All parked runs, of every pipeline.")
     ] = False,
-    pipeline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --all: only runs of this pipeline.")
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option("--type", metavar="TYPE", help="With --all: only documents of this type."),
-    ] = None,
+    pipeline: PipelineOption = None,
+    kind: KindOption = None,
+    project: ProjectOption = None,
+    owner: OwnerOption = None,
+    text: TextOption = None,
     reason: Annotated[
         str | None,
         typer.Option(
@@ -277,11 +177,11 @@ def retry(
             metavar="FILE.json",
             exists=True,
             dir_okay=False,
-            help="Corrected message of an import (same task, project and type), or "
-            "parameters of a job, as a JSON object.",
+            help="Corrected message of an import (same task, project and type), "
+            "parameters of a job, or settings of an action, as a JSON object.",
         ),
     ] = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Try a parked run again from the step that failed, or all of them.
 
@@ -299,6 +199,7 @@ def retry(
       docflow retry P1/T1 --schedule UNIT100
       docflow retry P1/T1 --message corrected.json
       docflow retry --all --type equipment --reason "no space left"
+      docflow run retry P1/T1
     """
     fields = {
         "sheet": sheet,
@@ -311,20 +212,40 @@ def retry(
     changes = changes_of(fields, columns or (), values or ())
     if keep_lines:
         changes = {**changes, "keep_lines": keep_lines}
+    chosen = {"pipeline": pipeline, "kind": kind, "project": project, "owner": owner, "text": text}
     if every:
         of_one = {"an ID": id, "--message": message, "--file": file, "changes": changes or None}
         if refused := [name for name, value in of_one.items() if value is not None]:
             stop(UsageError(f"--all and {refused[0]} do not go together"))
-        selection = Selection(pipeline, kind, reason, dry_run=dry_run, is_confirmed=yes)
-        run(retry_all(cli_context(context), selection, as_json=as_json))
+        runs = {**chosen, "reason": reason}
+        _retry_all(context, runs, output, yes=yes, dry_run=dry_run)
         return
-    given = {"--pipeline": pipeline, "--type": kind, "--yes": yes, "--dry-run": dry_run}
+    given = {**chosen, "yes": yes, "dry-run": dry_run}
     if named := [name for name, value in given.items() if value]:
-        stop(UsageError(f"{named[0]} needs --all"))
+        stop(UsageError(f"--{'type' if named[0] == 'kind' else named[0]} needs --all"))
     if id is None:
         stop(UsageError("name the ID of a run, or --all"))
-    correction = _Correction(message, changes, file)
-    run(_answer(cli_context(context), id, "retry", reason, correction, as_json=as_json))
+    if file is None:
+        _answer(context, id, "retry", reason, output, changes=changes, input=_input(message))
+    elif message is not None or reason is not None:
+        stop(UsageError(f"--file and {'--message' if message else '--reason'} do not go together"))
+    else:
+        _retry_with_file(context, id, file, changes, output)
+
+
+def _input(message: Path | None) -> Mapping[str, Any] | None:
+    """The JSON object of a file."""
+    if message is None:
+        return None
+    with failures_in_one_line():
+        body = read_body(message)
+    try:
+        found: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        stop(UsageError(f"{message} is not a JSON object"))
+    return cast("Mapping[str, Any]", found)
 
 
 @app.command()
@@ -332,16 +253,16 @@ def skip(
     context: typer.Context,
     id: IdArgument,
     reason: ReasonOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Leave out what a run is parked at; an import ends as skipped.
 
     \b
     Examples:
       docflow skip P1/T1 --reason "sent again as T2"
-      docflow skip batch/7/1
+      docflow run skip batch/7/1
     """
-    run(_answer(cli_context(context), id, "skip", reason, None, as_json=as_json))
+    _answer(context, id, "skip", reason, output)
 
 
 @app.command()
@@ -349,15 +270,16 @@ def fail(
     context: typer.Context,
     id: IdArgument,
     reason: ReasonOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Give a parked run up; it ends as failed.
 
     \b
-    Example:
+    Examples:
+      docflow run fail P1/T1
       docflow fail P1/T1 --reason "the supplier withdrew the list"
     """
-    run(_answer(cli_context(context), id, "fail", reason, None, as_json=as_json))
+    _answer(context, id, "fail", reason, output)
 
 
 @app.command()
@@ -365,7 +287,7 @@ def cancel(
     context: typer.Context,
     id: IdArgument,
     reason: ReasonOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Stop a run at its next safe point.
 
@@ -374,70 +296,85 @@ def cancel(
     \b
     Examples:
       docflow cancel P1/T1 --reason "wrong project"
-      docflow cancel batch/7/1
+      docflow run cancel batch/7/1
     """
-    run(_answer(cli_context(context), id, "cancel", reason, None, as_json=as_json))
+    _answer(context, id, "cancel", reason, output)
 
 
-@dataclass(frozen=True)
-class _Correction:
-    """What a person gives with an answer."""
-
-    message: Path | None
-    changes: Mapping[str, Any]
-    file: Path | None
-
-    def added_to(self, request: "AnswerRequest", verbs: "RunActions", name: str) -> "AnswerRequest":
-        """The request with what was given.
-
-        Raises:
-            UsageError: The run takes no such thing.
-        """
-        if self.message is not None and request.verb not in verbs.corrects:
-            raise UsageError(f"--message: {name} takes no corrected message")
-        if (self.changes or self.file is not None) and request.verb not in verbs.changes:
-            given = "--file" if self.file is not None else ", ".join(sorted(self.changes))
-            raise UsageError(f"{given}: {name} takes no corrected document and no changes")
-        return replace(
-            request,
-            correction=None if self.message is None else read_body(self.message),
-            changes=self.changes,
-            file=self.file,
-        )
-
-
-async def _answer(
-    cli: CliContext,
-    id: str,
-    verb: str,
-    reason: str | None,
-    correction: "_Correction | None",
-    *,
-    as_json: bool,
+def _answer(
+    context: typer.Context, id: str, verb: str, reason: str | None, output: Output, **given: Any
 ) -> None:
-    from workers.shared.services.known_runs import find, refuse_missing, refuse_reason
-    from workers.shared.services.run_actions import AnswerRequest
+    body = {"reason": reason, **given}
+    with gateway(context) as connection:
+        found = ask(connection, "POST", f"{RUN}/{verb}", id, body=body)
+    _accepted(found, verb, output)
 
-    check_reason(reason)
-    verbs, known = await find(id, cli.environment)
-    refuse_missing(verbs, known, verb)
-    if reason is not None:
-        refuse_reason(verbs, known, verb)
-    request = AnswerRequest(verb, by=cli.user, reason=reason)
-    if correction is not None:
-        request = correction.added_to(request, verbs, verbs.name(known))
-    done = await verbs.answer(cli.environment, known, request)
-    if as_json:
-        print_json(done)
+
+def _accepted(run: Item, verb: str, output: Output) -> None:
+    if output is Output.TABLE:
+        typer.echo(f"{verb} accepted; see `docflow show {run['id']}`")
+    else:
+        show_one(run, output, {}, name="id")
+
+
+def _retry_with_file(
+    context: typer.Context, id: str, file: Path, changes: Mapping[str, Any], output: Output
+) -> None:
+    """Send a corrected document: the import keeps its id."""
+    from docflow.client.protocol import Request
+
+    with gateway(context) as connection:
+        found = ask(connection, "GET", RUN, id)
+        form = {"id": found["answers_at"], "changes": json.dumps(changes)}
+        connection.carry_out(
+            Request("POST", "/api/v1/documents/corrections", body=form, files={"file": file})
+        )
+    _accepted(found, "retry", output)
+
+
+def _retry_all(
+    context: typer.Context, runs: Mapping[str, Any], output: Output, *, yes: bool, dry_run: bool
+) -> None:
+    """Count the parked runs, ask, and try each of them again."""
+    if not (yes or dry_run):
+        _require_questions(output)
+    order = {"answer": "retry", "runs": runs}
+    with gateway(context) as connection:
+        path = "/api/v1/runs/answers"
+        found = ask(connection, "POST", path, body={**order, "dry_run": True})
+        count = f"{len(found['found'])} parked run{'' if len(found['found']) == 1 else 's'}"
+        if output is Output.TABLE:
+            typer.echo(count)
+            for id in found["found"] if dry_run else ():
+                typer.echo(id)
+            for id in found["left_out"]:
+                typer.echo(one_line(f"{id} does not fit, or takes no retry: left out"), err=True)
+        if not dry_run and found["found"]:
+            if not yes:
+                typer.confirm(f"Retry {count}?", abort=True)
+            require_standard_output()
+            found = ask(connection, "POST", path, body={**order, "dry_run": False})
+    _show_all(found, output)
+    if found["failed"]:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _show_all(found: Item, output: Output) -> None:
+    if output is not Output.TABLE:
+        show_one(found, output, {}, name=lambda item: "\n".join(item["found"]))
         return
-    typer.echo(f"{verb} accepted; see `docflow show {verbs.name(known)}`")
+    for id, why in found["failed"].items():
+        typer.echo(one_line(f"{id}: {why}"), err=True)
+    if not found["dry_run"]:
+        failed = len(found["failed"])
+        typer.echo(f"{len(found['found']) - failed} retried, {failed} failed")
+    if found["more"]:
+        typer.echo("there are more: repeat the command for them", err=True)
 
 
-def check_reason(reason: str | None) -> None:
-    """Refuse a reason that is too long.
-
-    Raises:
-        UsageError: It is.
-    """
-    if reason is not None and len(reason) > REASON_LENGTH:
-        raise UsageError(f"--reason has {len(reason)} characters; at most {REASON_LENGTH}")
+def _require_questions(output: Output) -> None:
+    """Refuse to ask where no person can answer."""
+    if output is not Output.TABLE:
+        stop(UsageError(f"-o {output} asks no questions: add --yes, or --dry-run"))
+    if not is_interactive():
+        stop(UsageError("there is no terminal to ask at: add --yes, or --dry-run to see them"))

@@ -27,7 +27,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
 """Command to the entry point of the typer app that has it; those of pipelines come after it."""
 _GROUPS: Final[Mapping[str, str]] = {
     "submit": "workers.shared.cli.submit:submit_commands",
-    "run": "workers.shared.cli.following:app",
+    "run": "workers.shared.cli.following:run_commands",
     "context": "workers.shared.cli.contexts:app",
     "token": "workers.shared.cli.tokens:app",
     "message": "workers.shared.cli.messages:app",
@@ -137,10 +137,11 @@ def docflow(
       docflow login http://localhost:8000
       docflow submit imports equipment.xlsx --type equipment --project P1
       docflow spreadsheets submit people.xlsx --type MEMBERSHIP --organisation 1 --context 3
-      docflow batches start 7 1
+      docflow batch start 7 1
 
-    login, context, run, message, dead-letter, schedule, token and audit ask the gateway that you
-    have logged in to. The other commands read settings from the environment: DATABASE_URL,
+    login, context, run, list, show, report, retry, skip, fail, cancel, message, dead-letter,
+    schedule, token and audit ask the gateway that you have logged in to. The other commands read
+    settings from the environment: DATABASE_URL,
     AZURE_SERVICE_BUS_CONNECTION_STRING, AZURE_SERVICE_BUS_QUEUE_NAME,
     AZURE_STORAGE_CONNECTION_STRING (or DOCFLOW_BLOB_FOLDER), AZURE_STORAGE_CONTAINER_NAME,
     TEMPORAL_ADDRESS, TEMPORAL_UI_ADDRESS.

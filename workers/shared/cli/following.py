@@ -12,7 +12,7 @@ from workers.shared.cli.remote import Output, OutputOption, gateway, show_one
 if TYPE_CHECKING:
     from docflow.client.models import RunRecord
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Follow runs as they go on.")
+app = typer.Typer(rich_markup_mode=None)
 _ROWS = {
     "run": "id",
     "state": "state",
@@ -97,3 +97,17 @@ def _print(run: "RunRecord", output: Output) -> None:
         typer.echo(text(run.id).plain)
     else:
         typer.echo(json.dumps(run.model_dump(mode="json")))
+
+
+def run_commands() -> typer.Typer:
+    """All commands about runs: those that are commands of their own as well, and following."""
+    from workers.shared.cli import answers, runs
+
+    made = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="Runs of all pipelines: list, show, follow and answer them.",
+    )
+    for each in (runs.app, app, answers.app):
+        made.add_typer(each)
+    return made

@@ -13,6 +13,8 @@ from workers.shared.cli.errors import failures_in_one_line
 from workers.shared.cli.output import console, moment, pairs, print_json, table, text
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from docflow.client.synchronous import Connection
 
 Item = Mapping[str, Any]
@@ -114,7 +116,7 @@ def show_list(
         return
     made = table(*columns, numbers=numbers)
     for each in items:
-        made.add_row(*(text(_value(each, column)) for column in columns.values()))
+        made.add_row(*(_cell(_value(each, column)) for column in columns.values()))
     console().print(made)
 
 
@@ -142,6 +144,12 @@ def _print(found: object, output: Output) -> bool:
 
         typer.echo(yaml.safe_dump(found, sort_keys=False), nl=False)
     return output in (Output.JSON, Output.YAML)
+
+
+def _cell(value: object) -> "Text":
+    from rich.text import Text
+
+    return value if isinstance(value, Text) else text(value)
 
 
 def _value(item: Item, column: Column) -> object:

@@ -1,110 +1,79 @@
-"""`docflow list`, `show`, `report`: runs of every pipeline by id, and outages."""
+"""`docflow run list | show | report`: runs of every pipeline."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Final, cast
 
 import typer
 
-from workers import catalogue
-from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import CommandError, Failure, UsageError, attempt, run
-from workers.shared.cli.output import (
-    JsonOption,
-    console,
-    moment,
-    output_file,
-    pairs,
-    print_json,
-    state_text,
-    table,
+from workers.shared.cli.output import console, output_file, problems_table, state_text
+from workers.shared.cli.remote import (
+    Column,
+    Item,
+    LimitOption,
+    Output,
+    OutputOption,
+    ask,
+    gateway,
+    listed,
+    show_list,
+    show_one,
 )
-from workers.shared.cli.output import text as plain
-from workers.shared.register import Run, RunGroup, load
-from workers.shared.services.outages import OutageView, open_outages
-from workers.shared.text import one_line
-from workflows.shared.dependencies import WAITING, OutageState, OutageStatus, label_of
-from workflows.shared.records import TERMINATED
 
-if TYPE_CHECKING:
-    from workers.shared.services.runs import RunView
-    from workflows.shared.runs import RunFilter, RunRecord
-
-
-Group = TypeVar("Group", bound=RunGroup)
-
-
-def by_name(name: str | None, groups: Sequence[Group]) -> Sequence[Group]:
-    """The pipelines, or other groups of runs, that an option means.
-
-    Args:
-        name: As it was written; None: all of them.
-        groups: Those that there are.
-
-    Raises:
-        UsageError: There is none of that name.
-    """
-    if name is None:
-        return groups
-    known = {each.name: each for each in groups}
-    if name not in known:
-        raise UsageError(f"--pipeline {name}: there are {', '.join(known)}")
-    return (known[name],)
-
-
-async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
-    """Show an outage: what is down, since when, why, and how many runs wait.
-
-    What an open one has in its memo is shown without a worker.
-
-    Raises:
-        CommandError: There is none, or Temporal does not answer.
-    """
-    runs = await cli.runs()
-    view = await runs.look(known.workflow_id)
-    if view is None:
-        raise CommandError(f"there is no outage {known.workflow_id}")
-    found = () if view.closed else await open_outages(runs)
-    seen = next((each for each in found if each.workflow_id == known.workflow_id), None)
-    status = await attempt(runs.query(known.workflow_id, "status", OutageStatus))
-    if isinstance(status, Failure):
-        typer.echo(f"docflow: {one_line(status.reason)}", err=True)
-        status = None
-    waiting = 0 if seen is None else seen.waiting
-    if as_json:
-        fields = status and status.model_dump(mode="json")
-        print_json({"run": asdict(view), "status": fields, "waiting": waiting})
-        return
-    state = OutageState.OVER if view.closed else OutageState.OPEN
-    shown: list[tuple[str, object]] = [
-        ("outage", view.workflow_id),
-        ("state", state),
-        ("in Temporal", view.status),
-        *_facts(seen, status),
-        ("runs waiting", f"{waiting:,}"),
-        ("link", view.link),
-    ]
-    console().print(pairs(shown))
-
-
-def _facts(seen: OutageView | None, status: OutageStatus | None) -> list[tuple[str, object]]:
-    if (known := status or seen) is None:
-        return []
-    return [
-        ("since", moment(known.since)),
-        ("ended", None if status is None else moment(status.ended)),
-        ("problem", known.problem),
-        ("settings to check", " and ".join(known.settings) or None),
-    ]
-
-
-_ID: Any = typer.Argument(
-    metavar="ID",
-    help="Workflow id, or a short form: task id, project/task, UUID of a spreadsheet.",
-)
-IdArgument = Annotated[str, _ID]
-OptionalId = Annotated[str | None, _ID]
+IdArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Workflow id, or a short form: task id, project/task, UUID, first digits.",
+    ),
+]
+PipelineOption = Annotated[
+    list[str] | None,
+    typer.Option("--pipeline", metavar="NAME", help="Only of this pipeline. May be repeated."),
+]
+KindOption = Annotated[
+    str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")
+]
+ProjectOption = Annotated[str | None, typer.Option(help="Only of this project, or account.")]
+OwnerOption = Annotated[str | None, typer.Option(help="Only what this person has started.")]
+TextOption = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Only with this text in the title.")
+]
+RUN: Final = "/api/v1/runs/{}"
+PROBLEMS_SHOWN: Final = 20
+"""Problems that `show` prints for people; JSON has all that docflow keeps."""
+_COLUMNS: Final[Mapping[str, Column]] = {
+    "state": lambda run: state_text(run["state"]),
+    "run": "id",
+    "type": "kind",
+    "pipeline": "pipeline",
+    "state of the pipeline": "own_state",
+    "changed": "changed_at",
+    "what to know": lambda run: run["reason"] or run["title"],
+}
+_ROWS: Final[Mapping[str, Column]] = {
+    "run": "id",
+    "pipeline": "pipeline",
+    "type": "kind",
+    "title": "title",
+    "state": lambda run: state_text(run["state"]),
+    "state of the pipeline": "own_state",
+    "reason": "reason",
+    "waits for": lambda run: _awaited(run["waits_for"]),
+    "counts": lambda run: words(run["counts"]),
+    "project": "project",
+    "organisation": "organisation_id",
+    "owner": "owner",
+    "created": "created_at",
+    "changed": "changed_at",
+    "ended": "ended_at",
+    "page in Temporal": "temporal",
+}
+_LAST: Final[Mapping[str, Column]] = {
+    "report": lambda run: f"docflow report {run['id']}" if run["has_report"] else None,
+    "next step": lambda run: _next(run),
+}
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -112,175 +81,107 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command("list")
 def list_runs(
     context: typer.Context,
-    pipeline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only runs of this pipeline.")
-    ] = None,
+    pipeline: PipelineOption = None,
     state: Annotated[
         str | None,
-        typer.Option(
-            metavar="STATE", help="Only runs in this state, for people or of the pipeline."
-        ),
+        typer.Option(metavar="STATE", help="Only in this state, for people or of the pipeline."),
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Only runs of this type.")
-    ] = None,
-    project: Annotated[
-        str | None, typer.Option(help="Only runs of this project, or account.")
+    kind: KindOption = None,
+    project: ProjectOption = None,
+    owner: OwnerOption = None,
+    text: TextOption = None,
+    since: Annotated[
+        datetime | None, typer.Option(help="Only what has changed then or later, in UTC.")
     ] = None,
     needs_attention: Annotated[
-        bool, typer.Option("--needs-attention", help="Only runs that wait for a person.")
+        bool, typer.Option("--needs-attention", help="Only what waits for a person.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
-    as_json: JsonOption = False,
+    limit: LimitOption = 50,
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """List runs of all pipelines, the newest change first, and outages.
-
-    Outages are listed while a run is open, and in any case by --pipeline outages. A list of one
-    pipeline shows its own states and counts.
+    """List runs of all pipelines, the newest change first.
 
     \b
     Examples:
       docflow list --needs-attention
-      docflow list --state parked
+      docflow run list --state failed --since 2026-02-03
       docflow list --pipeline batches
-      docflow list --project P1 --type equipment --json
+      docflow list --project P1 --type equipment -o json
     """
-    from workflows.shared.runs import RunFilter
-
-    wanted = RunFilter(limit, state=state, kind=kind, project=project)
-    listing = _list(cli_context(context), pipeline, wanted, needs_attention, as_json=as_json)
-    run(listing)
-
-
-async def _list(
-    cli: CliContext,
-    pipeline: str | None,
-    wanted: "RunFilter",
-    needs_attention: bool,
-    *,
-    as_json: bool,
-) -> None:
-    from workers.shared.services.known_runs import list_runs
-
-    groups = by_name(pipeline, catalogue.run_groups())
-    listed = await list_runs(cli.environment, groups, wanted, needs_attention=needs_attention)
-    if listed.problem is not None:
-        typer.echo(f"open runs are shown by their rows alone: {listed.problem}", err=True)
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in listed.runs])
-        return
-    if not listed.runs:
-        typer.echo(_no_runs(pipeline, wanted, needs_attention))
-        return
-    _show_list(listed.runs, of_one=len(groups) == 1)
-    if len(listed.runs) == wanted.limit:
-        typer.echo(f"the newest {wanted.limit}; --limit shows more", err=True)
-
-
-def _no_runs(pipeline: str | None, wanted: "RunFilter", needs_attention: bool) -> str:
-    given = {
+    wanted = {
         "pipeline": pipeline,
-        "state": wanted.state,
-        "type": wanted.kind,
-        "project": wanted.project,
+        "state": state,
+        "kind": kind,
+        "project": project,
+        "owner": owner,
+        "text": text,
+        "since": None if since is None else f"{since.isoformat()}Z",
+        "needs_attention": needs_attention or None,
     }
-    named = [f"--{name} {value}" for name, value in given.items() if value is not None]
-    if needs_attention:
-        return f"no runs{''.join(f' with {each}' for each in named)} wait for a person"
-    if not named:
-        return "no runs yet; `docflow submit --help` starts one"
-    return f"no runs with {' '.join(named)}"
-
-
-def _show_list(runs: "Sequence[RunRecord]", *, of_one: bool) -> None:
-    from workers.shared.services.known_runs import name_of
-
-    counted = (name for each in runs for name in each.counts) if of_one else ()
-    counts = tuple(dict.fromkeys(counted))
-    every = ("state of the pipeline",) if of_one else ("pipeline",)
-    names = [name.replace("_", " ") for name in counts]
-    made = table("state", "run", "type", *every, *names, "since", "what to know", numbers=names)
-    for each in runs:
-        made.add_row(
-            state_text(each.state),
-            plain(name_of(each)),
-            plain(each.kind),
-            plain(each.own_state if of_one else each.pipeline),
-            *(plain(f"{each.counts[name]:,}" if name in each.counts else "") for name in counts),
-            plain(moment(each.changed_at)),
-            plain(each.reason or each.title),
-        )
-    console().print(made)
+    with gateway(context) as connection:
+        found = listed(connection, "/api/v1/runs", limit, **wanted)
+    filtered = any(value is not None for value in wanted.values())
+    nothing = "no such runs" if filtered else "no runs yet; `docflow submit --help` starts one"
+    show_list(found, output, _COLUMNS, name="id", nothing=nothing)
+    if len(found) == limit and output is Output.TABLE:
+        typer.echo(f"the newest {limit}; --limit shows more", err=True)
 
 
 @app.command()
-def show(context: typer.Context, id: IdArgument, as_json: JsonOption = False) -> None:
-    """Show one run in full.
-
-    State, what was done, problems, and where to look further.
+def show(context: typer.Context, id: IdArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show one run in full: its state, what it waits for, problems, and the answers it takes now.
 
     \b
     Examples:
       docflow show P1/equipment-20260203-101500-4f1d2a
-      docflow show batch/7/1
-      docflow show import/P1/T1 --json
+      docflow run show batch/7/1
+      docflow show import/P1/T1 -o json
     """
-    run(_show(cli_context(context), id, as_json=as_json))
+    with gateway(context) as connection:
+        found = ask(connection, "GET", RUN, id)
+    own = {name: _of_details(name) for name in _own_facts(found)}
+    show_one(found, output, {**_ROWS, **own, **_LAST}, name="id")
+    problems = found["details"].get("problems")
+    if output is Output.TABLE and problems:
+        from workflows.shared.contracts import Problem
+
+        shown = [Problem.model_validate(each) for each in problems[:PROBLEMS_SHOWN]]
+        console().print(problems_table(shown, found["details"]["problem_count"]))
 
 
-async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
-    from workers.shared.services.known_runs import find
-
-    _, known = await find(id, cli.environment)
-    if known.pipeline.show is None or known.kind.scheduled:
-        await show_in_temporal(cli, known, as_json=as_json)
-    else:
-        await load(known.pipeline.show)(cli, known, as_json=as_json)
+def _own_facts(run: Item) -> Iterator[str]:
+    """What the details say in words beyond the run itself."""
+    told = {*run, "workflow_id", "problems", "problem_count", "updated_at", "status"}
+    for name, value in run["details"].items():
+        if name not in told and value not in (run["reason"], run["title"]) and words(value):
+            yield name
 
 
-def is_left_open(is_open: bool, view: "RunView | None") -> bool:
-    """Whether a row is open although its run was terminated, as it is until the next sweep."""
-    return is_open and view is not None and view.status == TERMINATED
+def _of_details(name: str) -> Column:
+    def shown(run: Item) -> object:
+        return words(run["details"][name])
+
+    return shown
 
 
-def outage_pairs(view: "RunView | None") -> list[tuple[str, object]]:
-    """What stands first of a run that waits for a dependency: rows do not know it."""
-    if view is None or view.waits_for is None:
-        return []
-    run = catalogue.OUTAGE_RUNS.recognise(view.waits_for)
-    awaited = view.waits_for if run is None else f"the {label_of(run.key.dependency, run.key.name)}"
-    return [
-        ("state", state_text(WAITING)),
-        ("waits for", f"{awaited}, by itself; `docflow show {view.waits_for}` says why"),
-    ]
+def words(value: object) -> str | None:
+    """A value of JSON for people; None: it is empty, or holds more than fits in a line."""
+    if isinstance(value, Mapping):
+        pairs = [(name, words(each)) for name, each in cast(Item, value).items() if each]
+        return ", ".join(f"{name} {each}" for name, each in pairs if each) or None
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        parts = [words(each) for each in cast("Sequence[object]", value)]
+        return "; ".join(filter(None, parts)) or None
+    return None if value is None or value == "" else str(value)
 
 
-async def show_in_temporal(cli: CliContext, known: Run, *, as_json: bool) -> None:
-    """Show a run of which only Temporal and its worker know.
+def _awaited(outage: str | None) -> str | None:
+    return outage and f"{outage}, by itself; `docflow show {outage}` says why"
 
-    Raises:
-        CommandError: There is no such run.
-    """
-    from workers.shared.services.runs import open_runs
 
-    runs = await open_runs(cli.environment)
-    view = await runs.look(known.workflow_id)
-    if view is None:
-        raise CommandError(f"there is no run {known.workflow_id}")
-    status_type = known.kind.status
-    status = status_type and await runs.query(known.workflow_id, "status", status_type)
-    fields = {} if status is None else status.model_dump(mode="json")
-    if as_json:
-        print_json({"run": asdict(view), "status": fields or None})
-        return
-    shown: list[tuple[str, object]] = [
-        ("run", view.workflow_id),
-        *outage_pairs(view),
-        ("in Temporal", view.status),
-        ("link", view.link),
-    ]
-    shown += [(name.replace("_", " "), value) for name, value in fields.items()]
-    console().print(pairs(shown))
+def _next(run: Item) -> str | None:
+    answers = " | ".join(run["answers"])
+    return f"docflow {answers} {run['id']}" if answers else None
 
 
 @app.command()
@@ -288,7 +189,7 @@ def report(
     context: typer.Context,
     id: IdArgument,
     out: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="File to write [named after the run].")
+        Path | None, typer.Option(dir_okay=False, help="File to write [ID-problems.xlsx].")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
@@ -299,18 +200,12 @@ def report(
     \b
     Examples:
       docflow report P1/T1
-      docflow report P1/T1 --out to-correct.xlsx --force
+      docflow run report P1/T1 --out to-correct.xlsx --force
     """
-    run(_report(cli_context(context), id, out, force=force))
+    from docflow.client.protocol import Request, place
 
-
-async def _report(cli: CliContext, id: str, out: Path | None, *, force: bool) -> None:
-    from workers.shared.services.known_runs import find, refuse_missing
-
-    verbs, known = await find(id, cli.environment)
-    refuse_missing(verbs, known, "report")
-    async with verbs.report(cli.environment, known) as found:
-        target = out or Path(Path(found.filename).name)
-        with output_file(target, force=force) as partial:
-            await found.download(partial)
-    typer.echo(f"saved {target}: {found.sentence}")
+    target = out or Path(f"{id.rstrip('/').rpartition('/')[2]}-problems.xlsx")
+    with gateway(context) as connection, output_file(target, force=force) as partial:
+        path = place("/api/v1/runs/{id}/report", id=id)
+        connection.download(Request("GET", path, to=partial))
+    typer.echo(f"saved {target}; correct the rows and send them again")

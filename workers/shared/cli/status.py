@@ -22,7 +22,7 @@ from workers.shared.cli.output import (
 )
 from workers.shared.register import Check, Pipeline, PipelineView, load
 from workers.shared.services.status import check_of
-from workflows.shared.runs import RunFilter, RunRecord
+from workflows.shared.runs import RunRecord
 
 if TYPE_CHECKING:
     from workers.shared.services.outages import OutageView
@@ -124,11 +124,10 @@ async def _awaiting(context: CliContext, pipeline: Pipeline) -> Sequence[RunReco
 
     Whatever cannot be reached for them has a check of its own.
     """
-    from workers.shared.services.known_runs import list_runs
+    from workers.shared.services.known_runs import awaiting
 
-    wanted = RunFilter(SHOWN)
-    listed = await attempt(list_runs(context.environment, [pipeline], wanted, needs_attention=True))
-    return () if isinstance(listed, Failure) else [*reversed(listed.runs)]
+    found = await attempt(awaiting(context.environment, pipeline, SHOWN))
+    return () if isinstance(found, Failure) else [*reversed(found)]
 
 
 async def _further(context: CliContext, pipeline: Pipeline) -> Sequence[Check]:

@@ -1,7 +1,7 @@
 """Runs of every pipeline that wait for a person, and those that are answered together."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,11 +13,11 @@ from temporalio.service import RPCError
 
 from adapters.ports.errors import PortError
 from workers import catalogue
-from workers.shared.register import Audience, Pipeline, Run, recognise
+from workers.shared.register import Audience, Run, recognise
 from workers.shared.services.errors import TemporalUnavailable, no_role
 from workers.shared.services.identity import VIEWER, Identity
 from workers.shared.services.outages import OutageView, open_outages
-from workers.shared.services.runs import PARKED, TemporalRuns, needing_attention, quoted
+from workers.shared.services.runs import TemporalRuns, needing_attention
 from workflows.shared import attributes
 from workflows.shared.runs import RunRecord
 
@@ -31,63 +31,6 @@ _DETAILS: Final = "__temporal_workflow_metadata"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class ParkedRuns:
-    """Runs that were found."""
-
-    runs: Sequence[Run]
-    """The longest wait last."""
-    left_out: Sequence[str]
-    """Workflow ids of parked runs that do not offer the answer."""
-
-
-async def find_parked(
-    runs: TemporalRuns,
-    verb: str,
-    *,
-    pipelines: Sequence[Pipeline] | None = None,
-    document_type: str | None = None,
-    reason: str | None = None,
-) -> ParkedRuns:
-    """Find the open runs that are parked.
-
-    Args:
-        runs: Of the namespace.
-        verb: The answer that they have to offer.
-        pipelines: Only theirs; None: all.
-        document_type: Only runs of this type.
-        reason: Only runs whose reason holds this text, in upper or lower case; their workers are
-            asked for it.
-
-    Raises:
-        TemporalUnavailable: Temporal does not answer, or no worker does.
-    """
-    found: list[Run] = []
-    left_out: list[str] = []
-    for pipeline in catalogue.PIPELINES if pipelines is None else pipelines:
-        async for id in _ids(runs, pipeline, document_type):
-            run = pipeline.recognise(id)
-            if run is not None and verb in run.kind.answers:
-                found.append(run)
-            else:
-                left_out.append(id)
-    if reason is not None:
-        reasons = await gather_bounded(found, lambda run: reason_of(runs, run))
-        wanted = reason.casefold()
-        found = [run for run, why in zip(found, reasons, strict=True) if wanted in why.casefold()]
-    return ParkedRuns(found, left_out)
-
-
-async def _ids(
-    runs: TemporalRuns, pipeline: Pipeline, document_type: str | None
-) -> AsyncIterator[str]:
-    query = f"Pipeline = '{pipeline.name}' AND ExecutionStatus = 'Running' AND State = '{PARKED}'"
-    if document_type is not None:
-        query += f" AND DocumentType = {quoted(document_type)}"
-    for execution in await runs.list(query, None):
-        yield execution.id
 
 
 def reports_reason(run: Run) -> bool:

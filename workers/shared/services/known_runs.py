@@ -4,16 +4,14 @@ Whatever handles runs of all pipelines asks this module, and names none of them.
 where it stands; Temporal says as well what has no row, and what was ended from outside.
 """
 
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from workers import catalogue
-from workers.shared.register import Pipeline, Run, RunGroup, load, recognise
-from workers.shared.services.errors import InvalidRequest, NotFound
-from workers.shared.services.run_actions import DefaultRunActions, RunActions
+from workers.shared.register import Pipeline, Run, RunGroup, recognise
+from workers.shared.services.errors import InvalidRequest
 from workflows.shared.dependencies import WAITING, WAITS
 from workflows.shared.records import TERMINATED
 from workflows.shared.runs import RunFilter, RunRecord, RunState
@@ -21,112 +19,67 @@ from workflows.shared.runs import RunFilter, RunRecord, RunState
 if TYPE_CHECKING:
     from temporalio.client import WorkflowExecution
 
-    from adapters.database.runs import SqlRuns
     from workers.shared.services.runs import TemporalRuns
 
 PARKED: Final = "parked"
 """What people may also call the state of a run that waits for a person."""
-_AWAITING: Final = (PARKED, RunState.NEEDS_ATTENTION)
 _SHOWN: Final = 12
 """Characters of an id that is a digest, for people."""
 _DIGEST: Final = 64
 
 
-def of(pipeline: RunGroup) -> RunActions:
-    """The verbs of one pipeline, loaded when they are asked for."""
-    return DefaultRunActions(pipeline) if pipeline.verbs is None else load(pipeline.verbs)
+async def awaiting(
+    environment: Mapping[str, str], pipeline: Pipeline, limit: int
+) -> Sequence[RunRecord]:
+    """Runs of a pipeline that wait for a person, or ended and left something to one.
 
-
-@asynccontextmanager
-async def open_table(environment: Mapping[str, str]) -> AsyncGenerator["SqlRuns"]:
-    """The table of runs.
-
-    Raises:
-        SettingsError: `DATABASE_URL` is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-    """
-    from adapters.database.runs import SqlRuns
-    from workers.shared.tables import open_tables
-
-    async with open_tables(environment) as database:
-        yield SqlRuns(database)
-
-
-@dataclass(frozen=True)
-class Listed:
-    """Runs, the newest change first."""
-
-    runs: Sequence[RunRecord]
-    problem: str | None = None
-    """Why they are shown by their rows alone; None: as Temporal knows them as well."""
-
-
-async def list_runs(
-    environment: Mapping[str, str],
-    groups: Sequence[RunGroup],
-    wanted: RunFilter,
-    *,
-    needs_attention: bool = False,
-) -> Listed:
-    """List runs of some groups.
+    The newest change comes first. Temporal knows which they are, and rows why; if one of both does
+    not answer, the other has to do.
 
     Args:
         environment: Settings.
-        groups: Whose runs.
-        wanted: Which of them; its pipelines are those of the groups that have rows.
-        needs_attention: Only runs that wait for a person, as the inbox shows them.
+        pipeline: Whose runs.
+        limit: At most so many.
 
     Raises:
-        InvalidRequest: No run can be in the state.
-        Unavailable: The database does not answer.
+        PortError: Neither answers.
     """
-    if wanted.state is not None:
-        refuse_unknown(groups, wanted.state)
-    wanted = replace(wanted, pipelines=[each.name for each in groups if each.has_rows])
-    if needs_attention or (wanted.state or "").lower() in _AWAITING:
-        return await _listed_awaiting(environment, groups, wanted)
-    known: Sequence[RunRecord] = ()
-    if wanted.pipelines:
-        async with open_table(environment) as table:
-            known = await table.list(wanted)
-    try:
-        known = await _as_in_temporal(environment, groups, wanted, known)
-    except _temporal_is_down() as error:
-        if not wanted.pipelines:
-            raise
-        return Listed(known, str(error))
-    newest = sorted(known, key=lambda each: each.changed_at, reverse=True)
-    return Listed(newest[: wanted.limit])
-
-
-async def _listed_awaiting(
-    environment: Mapping[str, str], groups: Sequence[RunGroup], wanted: RunFilter
-) -> Listed:
-    try:
-        found = await _awaiting(environment, groups, wanted)
-    except _temporal_is_down() as error:
-        async with open_table(environment) as table:
-            wanted = replace(wanted, state=str(RunState.NEEDS_ATTENTION))
-            return Listed(await table.list(wanted), str(error))
-    newest = sorted(found, key=lambda each: each.changed_at, reverse=True)
-    return Listed(newest[: wanted.limit])
-
-
-def _temporal_is_down() -> tuple[type[Exception], ...]:
+    from adapters.database.runs import SqlRuns
+    from adapters.ports.errors import PortError
     from workers.shared.errors import TemporalUnreachable
     from workers.shared.services.errors import TemporalUnavailable
+    from workers.shared.services.runs import open_runs
+    from workers.shared.tables import open_tables
 
-    return TemporalUnreachable, TemporalUnavailable
+    try:
+        runs = await open_runs(environment)
+        executions = await runs.awaiting(f"Pipeline = '{pipeline.name}'", limit)
+    except (TemporalUnreachable, TemporalUnavailable):
+        waiting = RunFilter(limit, pipelines=[pipeline.name], needs_attention=True)
+        async with open_tables(environment) as database:
+            return await SqlRuns(database).list(waiting)
+    known: Mapping[str, RunRecord] = {}
+    if executions and pipeline.has_rows:
+        # What waits is listed also while the database cannot say why.
+        with suppress(PortError):
+            async with open_tables(environment) as database:
+                known = await SqlRuns(database).of([each.id for each in executions])
+    found = [await _since(each, pipeline, known.get(each.id)) for each in executions]
+    found = list(await explained(runs, pipeline, found))
+    return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
 
-async def rows_of(environment: Mapping[str, str], ids: Collection[str]) -> Mapping[str, RunRecord]:
-    """The rows of runs, by the workflow id that takes their answers.
+async def explained(
+    runs: "TemporalRuns", pipeline: Pipeline, waiting: Sequence[RunRecord]
+) -> Sequence[RunRecord]:
+    """Runs that wait, with what their worker says where a row does not say why."""
+    from workers.shared.services.inbox import gather_bounded
 
-    Raises:
-        Unavailable: The database does not answer.
-    """
-    async with open_table(environment) as table:
-        return await table.of(ids)
+    silent = any(each.reason is None for each in waiting)
+    # Without a worker, each question would take its whole time.
+    if not silent or not await runs.pollers(pipeline.task_queue):
+        return waiting
+    return await gather_bounded(waiting, partial(_explained, runs, pipeline))
 
 
 def refuse_unknown(groups: Sequence[RunGroup], state: str) -> None:
@@ -140,30 +93,6 @@ def refuse_unknown(groups: Sequence[RunGroup], state: str) -> None:
     every = {each.lower() for each in (*RunState, PARKED, TERMINATED, *of_registers, *own)}
     if state.lower() not in every:
         raise InvalidRequest(f"no run can be {state}; there are {', '.join(sorted(every))}")
-
-
-async def _awaiting(
-    environment: Mapping[str, str], groups: Sequence[RunGroup], wanted: RunFilter
-) -> Sequence[RunRecord]:
-    """Runs that wait for a person, or ended and left something to one; rows say why."""
-    from adapters.ports.errors import PortError
-    from workers.shared.services.inbox import gather_bounded
-    from workers.shared.services.runs import open_runs
-
-    runs, found = await open_runs(environment), list[RunRecord]()
-    for group in groups:
-        executions = await runs.awaiting(_scope(group, wanted), wanted.limit)
-        known: Mapping[str, RunRecord] = {}
-        if executions and group.has_rows:
-            # What waits is listed also while the database cannot say why.
-            with suppress(PortError):
-                known = await rows_of(environment, [each.id for each in executions])
-        records = [await _since(each, group, known.get(each.id)) for each in executions]
-        # Without a worker, each question would take its whole time.
-        if isinstance(group, Pipeline) and await runs.pollers(group.task_queue):
-            records = await gather_bounded(records, partial(_explained, runs, group))
-        found += records
-    return found
 
 
 async def _since(run: "WorkflowExecution", group: RunGroup, row: RunRecord | None) -> RunRecord:
@@ -189,89 +118,31 @@ async def _explained(runs: "TemporalRuns", group: RunGroup, record: RunRecord) -
     return record
 
 
-async def _as_in_temporal(
-    environment: Mapping[str, str],
-    groups: Sequence[RunGroup],
-    wanted: RunFilter,
-    known: Sequence[RunRecord],
+async def in_temporal(
+    runs: "TemporalRuns", group: RunGroup, wanted: RunFilter, most: int
 ) -> Sequence[RunRecord]:
-    """What rows say, and what Temporal alone knows: runs without a row, and those ended outside."""
-    without_rows = [each for each in groups if not each.has_rows]
-    state = (wanted.state or "").lower()
-    of_temporal = state in (WAITING, TERMINATED)
-    # While no run of a pipeline is open, none waits for an outage, and Temporal is not asked.
-    if (
-        len(without_rows) < len(groups)
-        and not of_temporal
-        and not any(each.is_open for each in known)
-    ):
-        return known
-    from workers.shared.services.runs import open_runs
+    """Runs of a group without rows, within the retention of Temporal.
 
-    runs = await open_runs(environment)
-    newest = await runs.newest([each.answers_at for each in known if each.is_open])
-    seen = [await _seen(each, newest.get(each.answers_at)) for each in known]
-    ids = {each.answers_at for each in seen}
-    asked = groups if of_temporal else without_rows
-    more = [each for group in asked for each in await _in_temporal(runs, group, wanted)]
-    more = [each for each in more if each.id not in ids]
-    if state == TERMINATED:
-        more = await _last_terminated(runs, more)
-    return [*(each for each in seen if not state or each.is_in(state)), *more]
+    Args:
+        runs: Of the namespace.
+        group: Whose runs.
+        wanted: Which of them.
+        most: Runs that are looked at.
 
-
-async def _last_terminated(runs: "TemporalRuns", found: Sequence[RunRecord]) -> Sequence[RunRecord]:
-    """Those that have states, and whose id has not run again."""
-    listed = [each for each in found if (run := _recognised(each)) and run.kind.states]
-    newest = await runs.newest([each.id for each in listed])
-    return [each for each in listed if _was_terminated(newest[each.id])]
-
-
-def _recognised(record: RunRecord) -> Run | None:
-    return recognise(catalogue.run_groups(), record.answers_at)
-
-
-async def _seen(record: RunRecord, run: "WorkflowExecution | None") -> RunRecord:
-    """A run as Temporal knows it, where its row could not say so yet.
-
-    If a run waits, is parked or continues, it may not have been able to write its row. If it was
-    ended from outside, its row has the former state until the next sweep.
+    Raises:
+        TemporalUnavailable: Temporal does not answer.
     """
-    if run is None or not record.is_open:
-        return record
-    state, own = _state_of(run)
-    if state is RunState.RUNNING and record.waits_for is not None:
-        return record.model_copy(update={"state": state, "waits_for": None})
-    if state is RunState.RUNNING or (not _was_terminated(run) and not state.is_open):
-        return record
-    own = own if _was_terminated(run) else record.own_state
-    reason = await _waits(run) or record.reason
-    return record.model_copy(update={"state": state, "own_state": own, "reason": reason})
+    from workers.shared.services.runs import is_in, quoted
 
-
-async def _in_temporal(
-    runs: "TemporalRuns", group: RunGroup, wanted: RunFilter
-) -> Sequence[RunRecord]:
-    """Runs that Temporal knows within its retention, the newest first."""
-    from workers.shared.services.outages import noted
-    from workers.shared.services.runs import is_in
-
-    scope = _scope(group, wanted)
+    if wanted.owner is not None or wanted.text is not None or wanted.since is not None:
+        return ()  # Temporal alone can say nothing of these.
+    named = {"Pipeline": group.name, "DocumentType": wanted.kind, "ProjectId": wanted.project}
+    scope = [f"{name} = {quoted(each)}" for name, each in named.items() if each is not None]
     if wanted.state is not None:
         spelled = (each for each in group.states if each.lower() == wanted.state.lower())
-        scope += f" AND {is_in(next(spelled, wanted.state))}"
-    found = await runs.list(scope, wanted.limit)
-    records = [await record_of(each, group) for each in found]
-    return await noted(runs, records) if group is catalogue.OUTAGE_RUNS else records
-
-
-def _scope(group: RunGroup, wanted: RunFilter) -> str:
-    """A condition on visibility."""
-    from workers.shared.services.runs import quoted
-
-    named = {"Pipeline": group.name, "DocumentType": wanted.kind, "ProjectId": wanted.project}
-    given = (f"{name} = {quoted(each)}" for name, each in named.items() if each is not None)
-    return " AND ".join(given)
+        scope.append(is_in(next(spelled, wanted.state)))
+    look = runs.awaiting if wanted.needs_attention else runs.list
+    return [await record_of(each, group) for each in await look(" AND ".join(scope), most)]
 
 
 async def record_of(run: "WorkflowExecution", group: RunGroup) -> RunRecord:
@@ -355,9 +226,13 @@ def _state_of(run: "WorkflowExecution") -> tuple[RunState, str]:
 
 def name_of(record: RunRecord) -> str:
     """How people name a run: by its key, or its id where the key could be of another run."""
-    if record.key.partition("/")[0] in prefixes():
-        return record.id
-    return record.key[:_SHOWN] if len(record.key) == _DIGEST else record.key
+    return _named(record.key, record.id)
+
+
+def _named(key: str, id: str) -> str:
+    if key.partition("/")[0] in prefixes():
+        return id
+    return key[:_SHOWN] if len(key) == _DIGEST else key
 
 
 def prefixes() -> frozenset[str]:
@@ -369,57 +244,36 @@ def prefixes() -> frozenset[str]:
     return frozenset((DELIVERY_PREFIX, REJECTION_PREFIX, *(kind.prefix for kind in kinds)))
 
 
-async def find(text: str, environment: Mapping[str, str]) -> tuple[RunActions, Run]:
-    """The run that a person means: a full workflow id wins over every short form.
-
-    Returns:
-        The verbs of its pipeline, and the run.
+def unfinished(text: str) -> Sequence[Run]:
+    """The runs whose id is a text after its prefix: their row may not have been written.
 
     Raises:
-        InvalidRequest: It has the form of no id, or fits several runs.
-        NotFound: It has the form of one, and there is no such run.
-        ServiceError: The database does not answer.
+        InvalidRequest: The text has the form of no id.
     """
-    text = text.strip()
-    if (run := recognise(catalogue.run_groups(), text)) is not None:
-        return of(run.pipeline), run
     first, slash, rest = text.partition("/")
     is_key = bool(text) and text.isprintable() and "/" not in rest
     if not is_key or (slash and first in prefixes()):
-        raise InvalidRequest(f"{text!r} names no run; write {_naming()}")
-    found = _unfinished(text)
-    # A key with two parts is an id without its beginning, unless it may be that of several runs.
-    if not slash or len(found) != 1:
-        found = await _known(text, environment) or found
-    if len(found) == 1:
-        return of(found[0].pipeline), found[0]
-    if found:
-        candidates = ", ".join(run.workflow_id for run in found)
-        raise InvalidRequest(f"{text} names several runs: write one of {candidates}")
-    raise NotFound(f"there is no run {text}: `docflow list` shows what there is; write {_naming()}")
-
-
-def _naming() -> str:
-    return "; ".join(of(group).naming for group in catalogue.run_groups())
-
-
-async def _known(text: str, environment: Mapping[str, str]) -> Sequence[Run]:
-    """The runs whose row has this short form."""
-    async with open_table(environment) as table:
-        records = await table.find(text)
-    found = (recognise(catalogue.PIPELINES, record.answers_at) for record in records)
-    return [run for run in found if run is not None]
-
-
-def _unfinished(text: str) -> Sequence[Run]:
-    """The runs whose id is the text after its prefix: their row may not have been written."""
+        raise InvalidRequest(f"{text!r} names no run; write {naming()}")
     kinds = [kind for each in catalogue.PIPELINES for kind in each.runs if kind.row is not None]
-    prefixes = sorted({kind.prefix for kind in kinds})
-    found = (recognise(catalogue.PIPELINES, f"{prefix}/{text}") for prefix in prefixes)
+    known = sorted({kind.prefix for kind in kinds})
+    found = (recognise(catalogue.PIPELINES, f"{prefix}/{text}") for prefix in known)
     return [run for run in found if run is not None]
 
 
-def refuse_reason(verbs: RunActions, run: Run, verb: str) -> None:
+def naming() -> str:
+    """How people may write ids."""
+    groups = catalogue.run_groups()
+    return "; ".join(each.naming or f"a workflow id of {each.name}" for each in groups)
+
+
+def run_name(run: Run) -> str:
+    """How people name a run: by its key, or its id where the key could be of another run."""
+    row = None if run.kind.row is None else run.kind.row(run.key)
+    is_own = row is not None and row.id == run.workflow_id
+    return _named(row.key, run.workflow_id) if row is not None and is_own else run.workflow_id
+
+
+def refuse_reason(run: Run, verb: str) -> None:
     """Refuse a reason where the answer has no place for it.
 
     Raises:
@@ -427,10 +281,10 @@ def refuse_reason(verbs: RunActions, run: Run, verb: str) -> None:
     """
     contract = {**run.kind.answers, **run.kind.events}[verb]
     if "reason" not in contract.model_fields:
-        raise InvalidRequest(f"{verb} of {verbs.name(run)} keeps no reason; leave it out")
+        raise InvalidRequest(f"{verb} of {run_name(run)} keeps no reason; leave it out")
 
 
-def refuse_missing(verbs: RunActions, run: Run, verb: str) -> None:
+def refuse_missing(run: Run, verb: str) -> None:
     """Refuse a verb that a run does not offer.
 
     Raises:
@@ -439,4 +293,4 @@ def refuse_missing(verbs: RunActions, run: Run, verb: str) -> None:
     offered = run.kind.verbs
     if verb not in offered:
         listed = ", ".join(offered) or "nothing but show"
-        raise InvalidRequest(f"{verbs.name(run)} has no {verb}; offered: {listed}")
+        raise InvalidRequest(f"{run_name(run)} has no {verb}; offered: {listed}")

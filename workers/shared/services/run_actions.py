@@ -1,4 +1,4 @@
-"""What can be done to the runs of a pipeline: by its own verbs, or all from its register."""
+"""What a gateway does to the runs of a pipeline: by its own service, or all from its register."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
-from workers.shared.register import Run, RunGroup
+from workers.shared.register import Run
 from workers.shared.services.bodies import correction_of
 from workers.shared.services.errors import InvalidRequest, NotFound
 from workers.shared.services.identity import Identity, require_operator
@@ -29,8 +29,6 @@ class AnswerRequest:
     """A corrected message, as its sender would send it."""
     changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields of its message that get another value."""
-    file: Path | None = None
-    """A corrected document."""
 
 
 @dataclass(frozen=True)
@@ -43,44 +41,16 @@ class Report:
     """What to do with it."""
 
 
-class RunActions(Protocol):
-    """What can be done to the runs of one pipeline; its register says which verbs they offer."""
-
-    pipeline: str
-    naming: str
-    """How a person may write an id."""
-    corrects: frozenset[str]
-    """Verbs that take a corrected message."""
-    changes: frozenset[str]
-    """Verbs that take a corrected document, and new values for fields of its message."""
-
-    def name(self, run: Run) -> str:
-        """How people name a run."""
-        ...
-
-    async def answer(
-        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
-    ) -> Mapping[str, Any]:
-        """Send an answer and wait until it is applied; what it did, for programs.
-
-        Raises:
-            ServiceError: There is no such open run, it refused, or no worker answered.
-        """
-        ...
-
-    def report(
-        self, environment: Mapping[str, str], run: Run
-    ) -> AbstractAsyncContextManager[Report]:
-        """The report of what was rejected.
-
-        Raises:
-            ServiceError: There is none; the message says why.
-        """
-        ...
-
-
 class ServedRuns(Protocol):
     """What a gateway does to the runs of one pipeline, with the rights of a person."""
+
+    async def details(self, who: Identity, run: Run) -> Mapping[str, Any] | None:
+        """What the pipeline knows of a run, as JSON; None: nothing beyond its status.
+
+        Raises:
+            ServiceError: The person may not see it, or there is no such run.
+        """
+        ...
 
     async def answer(self, who: Identity, run: Run, request: AnswerRequest) -> None:
         """Send an answer and wait until it is applied.
@@ -112,95 +82,38 @@ class DefaultServedRuns:
         self._runs = runs
         self._correction = correction
 
+    async def details(self, who: Identity, run: Run) -> Mapping[str, Any] | None:
+        """Nothing."""
+        return None
+
     async def answer(self, who: Identity, run: Run, request: AnswerRequest) -> None:
         """Send the update of the verb."""
         require_operator(who, run.pipeline.name)
         more: dict[str, Any] = {}
         if self._correction is not None:
             more = {self._correction: correction_of(request.correction, self._correction)}
-        await update(self._runs, run, request, **more)
+        await self._update(run, request, **more)
 
     def report(self, who: Identity, run: Run) -> AbstractAsyncContextManager[Report]:
         """There is none."""
         raise NotFound(f"{run.workflow_id} has no report")
 
-
-async def send_answer(
-    environment: Mapping[str, str], run: Run, request: AnswerRequest, **more: Any
-) -> Mapping[str, Any]:
-    """Send the update of a verb, with the argument that the register names.
-
-    Args:
-        environment: Settings.
-        run: The run.
-        request: Who decides, and why.
-        more: Further fields of the argument.
-
-    Raises:
-        InvalidRequest: The answer takes no reason, or not this one.
-        ServiceError: There is no such open run, it refused, or no worker answered.
-    """
-    from workers.shared.services.runs import open_runs
-
-    await update(await open_runs(environment), run, request, **more)
-    return {"workflow_id": run.workflow_id, "answer": request.verb}
-
-
-async def update(runs: "TemporalRuns", run: Run, request: AnswerRequest, **more: Any) -> None:
-    """Send the update of a verb, with the argument that the register names.
-
-    Raises:
-        InvalidRequest: The answer takes no reason, or not this one.
-        ServiceError: There is no such open run, it refused, or no worker answered.
-    """
-    contract = run.kind.answers[request.verb]
-    every = {"by": request.by, "reason": request.reason, **more}
-    given = {name: value for name, value in every.items() if value is not None}
-    if unused := sorted(given.keys() - contract.model_fields.keys() - {"by"}):
-        raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no {unused[0]}")
-    try:
-        answer = contract.model_validate(given)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, problem["loc"]))
-        raise InvalidRequest(f"{request.verb}: {field}: {problem_text(problem)}") from error
-    await runs.update(run.workflow_id, request.verb, answer, object, run.pipeline.name)
-
-
-class DefaultRunActions:
-    """Runs as Temporal knows them, answered by the updates that the register names.
-
-    Args:
-        pipeline: The register.
-    """
-
-    def __init__(self, pipeline: RunGroup) -> None:
-        self.pipeline = pipeline.name
-        self.naming = f"a workflow id of {pipeline.name}"
-        self.corrects: frozenset[str] = frozenset()
-        self.changes: frozenset[str] = frozenset()
-
-    def name(self, run: Run) -> str:
-        """The workflow id."""
-        return run.workflow_id
-
-    async def answer(
-        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
-    ) -> Mapping[str, Any]:
-        """Send the update of the verb.
+    async def _update(self, run: Run, request: AnswerRequest, **more: Any) -> None:
+        """Send the update of a verb, with the argument that the register names.
 
         Raises:
             InvalidRequest: The answer takes no reason, or not this one.
             ServiceError: There is no such open run, it refused, or no worker answered.
         """
-        return await send_answer(environment, run, request)
-
-    def report(
-        self, environment: Mapping[str, str], run: Run
-    ) -> AbstractAsyncContextManager[Report]:
-        """There is none.
-
-        Raises:
-            NotFound: Always.
-        """
-        raise NotFound(f"{run.workflow_id} has no report")
+        contract = run.kind.answers[request.verb]
+        every = {"by": request.by, "reason": request.reason, **more}
+        given = {name: value for name, value in every.items() if value is not None}
+        if unused := sorted(given.keys() - contract.model_fields.keys() - {"by"}):
+            raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no {unused[0]}")
+        try:
+            answer = contract.model_validate(given)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(map(str, problem["loc"]))
+            raise InvalidRequest(f"{request.verb}: {field}: {problem_text(problem)}") from error
+        await self._runs.update(run.workflow_id, request.verb, answer, object, run.pipeline.name)

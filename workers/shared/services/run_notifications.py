@@ -113,7 +113,7 @@ def _title(run: Run | None, order: NotificationInput) -> str:
         return order.workflow_id.replace(f"{OUTAGE_PREFIX}/", "Outage: ")
     named = run.kind.title(run.key)
     filename = order.about.get("filename")
-    return named or f"{run.pipeline.title} {filename or known_runs.of(run.pipeline).name(run)}"
+    return named or f"{run.pipeline.title} {filename or known_runs.run_name(run)}"
 
 
 def _steps(run: Run | None, order: NotificationInput) -> Iterator[NextStep]:

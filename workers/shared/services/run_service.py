@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
@@ -11,7 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from adapters.database.runs import SqlRuns
 from adapters.ports.errors import PortError
 from workers import catalogue
-from workers.shared.register import Audience, Run, recognise
+from workers.shared.register import Audience, Run, RunGroup, recognise
 from workers.shared.services import known_runs
 from workers.shared.services.errors import (
     InvalidRequest,
@@ -28,7 +28,6 @@ from workers.shared.services.run_actions import (
     AnswerRequest,
     DefaultServedRuns,
     Report,
-    RunActions,
     ServedRuns,
 )
 from workers.shared.services.runs import (
@@ -39,12 +38,14 @@ from workers.shared.services.runs import (
 )
 from workers.shared.services.timeline import TimelineEntry, timeline_of
 from workers.shared.settings.common import ScratchSettings
+from workflows.shared.records import TERMINATED
 from workflows.shared.runs import RunChange, RunFilter, RunRecord, RunState, Visible
 
 MOST_ANSWERED: Final = 1_000
 """Runs that one request answers."""
 _CANCEL: Final = "cancel"
 """What an open run takes in any state; other answers are for runs that are parked."""
+_AWAITING: Final = (known_runs.PARKED, RunState.NEEDS_ATTENTION)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class RunDetails:
     answers: Sequence[str]
     """Answers that it takes now."""
     has_report: bool
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What its pipeline knows of it."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +109,36 @@ class RunService:
             InvalidRequest: There is no such pipeline, or no run can be in the state.
         """
         wanted = _seen_by(who, wanted)
+        if (wanted.state or "").lower() in _AWAITING:
+            wanted = replace(wanted, state=None, needs_attention=True)
+        return _newest(
+            [*await self._in_rows(who, wanted), *await self._beside(who, wanted)], wanted
+        )
+
+    async def _beside(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
+        """Runs of pipelines without rows, which Temporal alone knows."""
+        named = wanted.pipelines
+        groups: Sequence[RunGroup] = (
+            catalogue.PIPELINES if named is None else catalogue.run_groups()
+        )
+        found: list[RunRecord] = []
+        for group in groups if who.is_operator else ():
+            if not group.has_rows and (named is None or group.name in named):
+                found += await known_runs.in_temporal(self._runs, group, wanted, MOST_ANSWERED)
+        return found
+
+    async def _in_rows(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
         if not wanted.needs_attention:
             return await self._rows.list(wanted)
         waiting = await self._waiting(who)
-        found = await self._rows.list(replace(wanted, attention_of=waiting))
-        return [_needing_attention(each) for each in found]
+        rows = await self._rows.list(replace(wanted, attention_of=waiting))
+        found = {each.id: _needing_attention(each) for each in rows}
+        for pipeline in catalogue.PIPELINES:
+            own = [each for each in found.values() if each.pipeline == pipeline.name]
+            with suppress(TemporalUnavailable):
+                told = await known_runs.explained(self._runs, pipeline, own)
+                found |= {each.id: each for each in told}
+        return list(found.values())
 
     async def _waiting(self, who: Identity) -> frozenset[str]:
         """Ids of runs that wait as Temporal knows them; none while it does not answer."""
@@ -122,13 +150,34 @@ class RunService:
         return frozenset()
 
     async def get(self, who: Identity, id: str) -> RunDetails:
-        """One run.
+        """One run, with what its pipeline knows of it.
+
+        Args:
+            who: The person.
+            id: As for `row`.
 
         Raises:
             Forbidden: The person has no role.
+            InvalidRequest: The text names no run, or several.
             NotFound: There is none of this id that the person may see.
         """
-        found = await self.row(who, id)
+        found = await self._seen(await self.row(who, id))
+        run = recognise(catalogue.run_groups(), found.run.answers_at)
+        details: Mapping[str, Any] | None = None
+        # A row is shown also if its pipeline cannot say more at the moment.
+        with suppress(NotFound, TemporalUnavailable):
+            details = run and await self._details(who, run)
+        return replace(found, details=details or {})
+
+    async def _details(self, who: Identity, run: Run) -> Mapping[str, Any] | None:
+        own = await self._of(run).details(who, run)
+        if own is not None or run.kind.status is None:
+            return own
+        status = await self._runs.query(run.workflow_id, "status", run.kind.status)
+        return None if status is None else status.model_dump(mode="json")
+
+    async def _seen(self, found: RunRecord) -> RunDetails:
+        """A run as its row and Temporal know it."""
         view = None
         # A row is shown also while Temporal does not answer.
         with suppress(TemporalUnavailable):
@@ -136,21 +185,44 @@ class RunService:
         answers = _answers(found, view)
         if view is not None and view.parked:
             found = _needing_attention(found)
+        elif view is not None and view.status == TERMINATED and found.is_open:
+            ended = {"state": RunState.CANCELLED, "own_state": TERMINATED}
+            found = found.model_copy(update=ended)
         return RunDetails(found, view, answers, "report" in found.links)
 
     async def row(self, who: Identity, id: str) -> RunRecord:
         """The row of a run; for operators also what Temporal alone knows.
 
+        Args:
+            who: The person.
+            id: Workflow id, which wins over every short form; or key, or the part of it that people
+                know, or at least 8 hexadecimal digits that a key begins with.
+
         Raises:
             Forbidden: The person has no role.
+            InvalidRequest: The text names no run, or several.
             NotFound: There is none of this id that the person may see.
         """
-        found = await self._rows.get(id, visible_to(who))
-        if found is None and who.is_operator:
-            found = await self._in_temporal(id)
+        id, visible = id.strip(), visible_to(who)
+        found = await self._rows.get(id, visible)
+        if found is None and recognise(catalogue.run_groups(), id) is not None:
+            found = await self._in_temporal(id) if who.is_operator else None
+        elif found is None:
+            found = await self._named(who, id, visible)
         if found is None:
-            raise NotFound(f"there is no run {id}")
+            raise NotFound(f"there is no run {id}: write {known_runs.naming()}")
         return found
+
+    async def _named(self, who: Identity, text: str, visible: Visible) -> RunRecord | None:
+        """The run that a person means by a short form."""
+        unfinished = known_runs.unfinished(text)
+        found = await self._rows.find(text, visible)
+        if len(found) > 1:
+            candidates = ", ".join(each.answers_at for each in found)
+            raise InvalidRequest(f"{text} names several runs: write one of {candidates}")
+        if found or not who.is_operator or len(unfinished) != 1:
+            return next(iter(found), None)
+        return await self._in_temporal(unfinished[0].workflow_id)
 
     async def _in_temporal(self, id: str) -> RunRecord | None:
         known = recognise(catalogue.run_groups(), id)
@@ -187,13 +259,12 @@ class RunService:
         """
         found = await self.row(who, id)
         run = _recognised(found)
-        actions = known_runs.of(run.pipeline)
-        known_runs.refuse_missing(actions, run, request.verb)
-        _refuse_unused(actions, run, request)
+        known_runs.refuse_missing(run, request.verb)
+        _refuse_unused(run, request)
         if not found.is_open and not run.kind.closed_may_need_attention:
             raise WrongState(f"{id} has ended: there is nothing to {request.verb}")
         await self._of(run).answer(who, run, replace(request, by=who.subject))
-        return await self.get(who, id)
+        return await self._seen(await self.row(who, found.id))
 
     async def answer_all(
         self,
@@ -251,7 +322,7 @@ class RunService:
             ServiceError: The person may not, or it is not written yet.
         """
         run = _recognised(await self.row(who, id))
-        known_runs.refuse_missing(known_runs.of(run.pipeline), run, "report")
+        known_runs.refuse_missing(run, "report")
         return self._of(run).report(who, run)
 
     async def changes(
@@ -300,6 +371,19 @@ class RunService:
         return self._served.get(run.pipeline.name) or DefaultServedRuns(self._runs)
 
 
+def _newest(found: Sequence[RunRecord], wanted: RunFilter) -> Sequence[RunRecord]:
+    """Those of a page; rows are already cut behind the page before it."""
+    at, id = wanted.before, wanted.behind or ""
+    rest = [
+        each for each in found if at is None or (-_since(each), each.id) > (-at.timestamp(), id)
+    ]
+    return sorted(rest, key=lambda each: (-_since(each), each.id))[: wanted.limit]
+
+
+def _since(run: RunRecord) -> float:
+    return run.changed_at.timestamp()
+
+
 def _recognised(row: RunRecord) -> Run:
     found = recognise(catalogue.run_groups(), row.answers_at)
     if found is None:
@@ -324,12 +408,12 @@ def _needing_attention(row: RunRecord) -> RunRecord:
     return row.model_copy(update={"needs_attention": True, "state": state})
 
 
-def _refuse_unused(actions: RunActions, run: Run, request: AnswerRequest) -> None:
+def _refuse_unused(run: Run, request: AnswerRequest) -> None:
     if request.reason is not None:
-        known_runs.refuse_reason(actions, run, request.verb)
-    if request.correction is not None and request.verb not in actions.corrects:
+        known_runs.refuse_reason(run, request.verb)
+    if request.correction is not None and request.verb not in run.pipeline.corrects:
         raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no corrected input")
-    if request.changes and request.verb not in actions.changes:
+    if request.changes and request.verb not in run.pipeline.changes:
         raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no changes")
 
 

@@ -51,6 +51,14 @@ class RunDetail(RunRecord):
     temporal: Annotated[
         str | None, served("Its page in Temporal's user interface, if its address is set", None)
     ] = None
+    details: Annotated[
+        dict[str, Any],
+        served(
+            "What its pipeline knows of it, as the pipeline's own operation shows it; empty after "
+            "an answer, and while no worker says",
+            {"problem_count": 2},
+        ),
+    ]
 
 
 class Timeline(PlainRecord):
@@ -310,14 +318,21 @@ router.include_router(about)
 
 @router.get("/runs/{id:path}", responses=_ONE)
 async def get_run(service: TheService, who: Who, id: str) -> RunDetail:
-    """Show one run, by its workflow id."""
+    """Show one run, by its workflow id or a short form: key, task id, first digits of an id.
+
+    A short form that may mean several runs is refused with their ids.
+    """
     return _detail(await service.get(who, id))
 
 
 def _detail(found: RunDetails) -> RunDetail:
     link = None if found.view is None else found.view.link
     return RunDetail(
-        **dict(found.run), answers=found.answers, has_report=found.has_report, temporal=link
+        **dict(found.run),
+        answers=found.answers,
+        has_report=found.has_report,
+        temporal=link,
+        details=dict(found.details),
     )
 
 
