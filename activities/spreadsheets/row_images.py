@@ -150,6 +150,41 @@ def unpack(packed: bytes, now: Mapping[str, Table] = MappingProxyType({})) -> li
     return found
 
 
+def renamed(images: TableImages, names: Mapping[str, str]) -> TableImages:
+    """Images by the present names of their columns.
+
+    A column that was dropped since has no values any more.
+
+    Args:
+        images: As they were kept.
+        names: Names at that time to present ones; none: of a table that keeps its columns.
+    """
+    if not names:
+        return images
+    there = [place for place, name in enumerate(images.columns) if name in names]
+    places = {old: new for new, old in enumerate(there)}
+
+    def rows(found: Sequence[tuple[Any, ...]], before: int) -> Sequence[tuple[Any, ...]]:
+        return [(*row[:before], *(row[before + place] for place in there)) for row in found]
+
+    updated: list[UpdatedImage] = []
+    for image in images.updated:
+        kept = [n for n, place in enumerate(image.columns) if place in places]
+        columns, before, after = (
+            [values[n] for n in kept] for values in (image.columns, image.before, image.after)
+        )
+        updated.append(
+            image._replace(columns=[places[n] for n in columns], before=before, after=after)
+        )
+    return TableImages(
+        images.table,
+        tuple(names[images.columns[place]] for place in there),
+        rows(images.created, 2),
+        updated,
+        rows(images.deleted, 1),
+    )
+
+
 def _identities(table: Table, values: Sequence[Any]) -> Sequence[Identity]:
     """Identities from their JSON."""
     if is_elsewhere(table):

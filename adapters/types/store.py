@@ -253,6 +253,31 @@ async def known_table(
     return declared
 
 
+async def later_versions(
+    connection: AsyncConnection, name: str, since: datetime
+) -> Sequence[DeclaredType]:
+    """The versions of a type that were put in force since a moment, in order.
+
+    The one in force is the last of them: it may be an earlier one that was applied again.
+    """
+    versions, types = type_versions.c, declared_types.c
+    query = (
+        select(versions.declaration)
+        .join_from(
+            type_versions,
+            declared_types,
+            types.digest == versions.digest,
+            isouter=True,
+        )
+        .where(
+            versions.name == name,
+            func.greatest(versions.created_at, func.coalesce(types.applied_at, since)) > since,
+        )
+        .order_by(types.digest.is_not(None), versions.created_at, versions.digest)
+    )
+    return [declared_of(text) for text in (await connection.execute(query)).scalars()]
+
+
 def _is_of_a_team(declared: DeclaredType) -> bool:
     """Whether rows go into a table of the team that declares the type."""
     return declared.target is not None and declared.target.table is not None

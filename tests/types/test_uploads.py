@@ -30,9 +30,9 @@ from tests.support.spreadsheets.activities import (
 )
 from tests.types.conftest import Installation
 from workflows.shared.declared_types import DeclaredType
-from workflows.shared.errors import PERMANENT, RuleViolation
+from workflows.shared.errors import TABLE_CHANGED, RuleViolation
 from workflows.spreadsheets.mappings import MappingStatus
-from workflows.spreadsheets.runs import RowCounts, UndoInput, UndoResult
+from workflows.spreadsheets.runs import FailedUndo, RowCounts, UndoInput, UndoResult
 
 Trades = dict[str, DeclaredType]
 
@@ -81,7 +81,11 @@ async def undone(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoResult:
     from activities.spreadsheets.rows import SpreadsheetUndoSteps
 
     steps = SpreadsheetUndoSteps(sheet.setup.store)
-    order = UndoInput(
+    return await environment().run(steps.undo, undo_of(sheet, at))
+
+
+def undo_of(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoInput:
+    return UndoInput(
         uuid=sheet.order.uuid,
         organisation_id=ORGANISATION,
         by="anna",
@@ -89,7 +93,6 @@ async def undone(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoResult:
         requested_at=at,
         within=10**9,
     )
-    return await environment().run(steps.undo, order)
 
 
 INVOICES = """Rechnungsnr.;Position;Artikel;Menge;Netto;Brutto;Stand;bezahlt am;Kostenstelle
@@ -461,6 +464,85 @@ async def test_an_undo_keeps_what_a_later_version_holds(
     assert await installation.rows(first, "supplier") == [("ACME",)]
 
 
+RENAMED = """
+name: fees
+title: Fees
+strategy: replace
+key: [nr]
+fields:
+  nr: {required: true}
+  price: {kind: money}
+  note: {}
+  town: {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "now"),
+    [
+        ("price: {kind: money}", "cost: {kind: money, was: price}", "cost"),
+        ("price: {kind: money}", "cost: {was: price}", "cost"),
+        ("nr:", "number:", "price"),
+    ],
+    ids=["a value", "a value that is wider by now", "a part of the key"],
+)
+async def test_an_undo_knows_columns_by_their_present_names(
+    installation: Installation, sheets: SpreadsheetSetup, first: str, then: str, now: str
+) -> None:
+    async def stored() -> list[tuple[Any, ...]]:
+        query = text(f"SELECT {now}::numeric::int, note FROM docflow_types.fees ORDER BY 1")
+        async with installation.database.reading() as connection:
+            return [tuple(row) for row in await connection.execute(query)]
+
+    declared = read_type(RENAMED, "fees.yaml")
+    await installation.types.apply(declared)
+    for rows in ("1;1;a;\n2;2;b;Ulm\n", "1;5;a;\n3;3;c;Bonn\n"):
+        sheet = await uploaded(sheets, declared, f"nr;price;note;town\n{rows}", project_id="P1")
+        await sheet.process()
+        await sheet.finish()
+    renamed = RENAMED.replace(first, then)
+    if "number" in then:
+        renamed = renamed.replace("[nr]", "[number]").replace("number: {", "number: {was: nr, ")
+    await installation.types.apply(read_type(renamed, "fees.yaml"))
+    # The name may go from the file, and a column may be dropped.
+    newest = renamed.replace(", was: price", "").replace("was: price", "").replace("was: nr, ", "")
+    newest = newest.replace("  town: {}\n", "")
+    await installation.types.apply(read_type(newest, "fees.yaml"), allow_loss=True)
+    assert await stored() == [(3, "c"), (5, "a")]
+    counts = (await undone(sheet)).counts
+    assert (counts.deleted, counts.restored, counts.left_alone) == (1, 2, 0)
+    assert await stored() == [(1, "a"), (2, "b")]
+
+
+async def test_an_undo_parks_if_its_table_went(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    declared = read_type(RENAMED, "fees.yaml")
+    await installation.types.apply(declared)
+    sheet = await uploaded(sheets, declared, "nr;price\n1;1\n", project_id="P1")
+    await sheet.process()
+    await sheet.finish()
+    begun = undo_of(sheet)
+    assert await sheets.store.begin_undo(begun) is None
+    await installation.types.apply(
+        read_type(RENAMED.replace("money", "date"), "fees.yaml"), allow_loss=True
+    )
+    with pytest.raises(ApplicationError, match=r"price .* Apply the earlier kind again") as other:
+        await undone(sheet)
+    assert other.value.type == TABLE_CHANGED
+    await installation.types.remove("fees", drop_table=True, allow_loss=True)
+    with pytest.raises(ApplicationError, match="fees is gone") as gone:
+        await undone(sheet)
+    assert gone.value.type == TABLE_CHANGED
+    failed = FailedUndo(uuid=begun.uuid, reason=gone.value.message, by="anna", at=NOW)
+    await sheets.store.fail_undo(failed)
+    assert await sheets.select("spreadsheet_imports", "undo_state") == [("FAILED",)]
+    # Nothing has begun if it is refused at once.
+    refused = await sheets.store.begin_undo(begun)
+    assert refused is not None and "there is nothing to take back" in refused
+    assert await sheets.select("spreadsheet_imports", "undo_state") == [("FAILED",)]
+
+
 async def test_other_names_of_a_row_outlive_another_import(
     installation: Installation, sheets: SpreadsheetSetup
 ) -> None:
@@ -633,10 +715,10 @@ async def test_an_upload_parks_if_a_column_is_narrower_by_now(
     await installation.types.apply(declared)
     sheet = await uploaded(sheets, declared, "nr;name;fee\n1;A;1,50\n", project_id="P1")
     await installation.types.apply(read_type(KEPT.replace("FEE", "money"), "stand.yaml"))
-    said = r"fee of docflow_types\.stand has another kind .* knows it as TEXT.* cancel it"
+    said = r"fee of docflow_types\.stand has another kind .* knows it as TEXT.* and retry$"
     with pytest.raises(ApplicationError, match=said) as parked:
         await sheet.process()
-    assert parked.value.type == PERMANENT
+    assert parked.value.type == TABLE_CHANGED
     await installation.types.apply(declared)
     assert (await sheet.process()).counts == RowCounts(created=1)
 
