@@ -35,7 +35,7 @@ from adapters.database.models.imports import (
 from adapters.database.models.types import target_images
 from adapters.ports.errors import PortError
 from adapters.ports.records import OpenRow
-from adapters.types.references import Referred
+from adapters.types.references import Referred, key_meant
 from adapters.types.tables import target_of
 from adapters.types.targets import TargetTables
 from workflows.imports.messages import BulkMessage, ImportMessage, Strategy, workflow_id
@@ -410,10 +410,19 @@ class SqlImportStore:
     async def referred(
         self, referred: Referred, scope: Mapping[str, Any], values: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """The keys that some values mean: themselves, or what a row is called.
+        """The keys that some values mean: themselves, what a row is called, or how else it is
+        written.
 
         A name that several rows have means all of their keys.
         """
+        meant = {each: key_meant(referred, each) for each in values}
+        found = await self._referred(referred, scope, list({*values, *meant.values()}))
+        also = {each: found[key] for each, key in meant.items() if key in found}
+        return also | {each: found[each] for each in values if each in found}
+
+    async def _referred(
+        self, referred: Referred, scope: Mapping[str, Any], values: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
         declared = None if referred.table is None else target_of(referred.table)
         if declared is not None and declared.target is not None:
             if declared.target.file is not None:

@@ -553,7 +553,8 @@ async def remove_absent(
         refused = _refused(0, Said.of(error), table)
         raise Denied(
             f"`replace` cannot remove what the file does not hold from {table.title}: "
-            f"{refused.reason}; nothing was written. Use strategy 'merge', or remove the rows there"
+            f"{refused.reason}; nothing was written. Remove the rows there, or import with "
+            "strategy 'merge'"
         ) from error
     width = len(key)
     images = [Image(tuple(row[:width]), tuple(own), tuple(row[width:]), None) for row in gone]

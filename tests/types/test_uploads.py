@@ -30,7 +30,7 @@ from tests.support.spreadsheets.activities import (
 )
 from tests.types.conftest import Installation
 from workflows.shared.declared_types import DeclaredType
-from workflows.shared.errors import TABLE_CHANGED, RuleViolation
+from workflows.shared.errors import INVALID_DECISION, TABLE_CHANGED, RuleViolation
 from workflows.spreadsheets.mappings import MappingStatus
 from workflows.spreadsheets.runs import FailedUndo, RowCounts, UndoInput, UndoResult
 
@@ -324,6 +324,69 @@ key: [supplier]
 fields:
   supplier: {kind: code, required: true}
 """
+
+
+CHOSEN = """
+name: states
+title: States
+scope: []
+key: [state]
+fields:
+  state: {KEY, required: true}
+"""
+USING = """
+name: tools
+title: Tools
+scope: []
+key: [number]
+fields:
+  number: {kind: code, required: true}
+  state: {kind: reference, to: states, unknown: UNKNOWN}
+"""
+CHOICES = "kind: choice, choices: {new: [], in repair: [defekt], lost: [weg]}"
+
+
+@pytest.mark.parametrize("unknown", ["ask", "refuse", "create"])
+async def test_both_doors_know_the_other_ways_to_write_a_key(
+    installation: Installation, sheets: SpreadsheetSetup, unknown: str
+) -> None:
+    states = read_type(CHOSEN.replace("KEY", CHOICES), "states.yaml")
+    tools = read_type(USING.replace("UNKNOWN", unknown), "tools.yaml")
+    await installation.types.apply(states)
+    await installation.types.apply(tools)
+    await installation.imported("states", b"state\nin repair\n")
+    expected = [("1", "in repair"), ("2", "in repair")]
+    text = "number,state\n1,Defekt\n2,in repair\n"
+    if unknown == "create":
+        text, expected = text + "3,weg\n", [*expected, ("3", "lost")]
+    done = await installation.imported("tools", text.encode(), task_id="T2")
+    assert done.counts.created == len(expected)
+    assert await installation.rows(tools, "number", "state") == expected
+    await installation.run_sql("DELETE FROM docflow_types.tools")
+    await installation.run_sql("DELETE FROM docflow_types.states WHERE state = 'lost'")
+    sheet = await uploaded(sheets, tools, text)
+    assert not (await sheet.collect()).open
+    assert (await sheet.process()).counts == RowCounts(created=len(expected))
+    assert await installation.rows(tools, "number", "state") == expected
+
+
+async def test_a_value_is_created_if_its_type_takes_it_as_a_key(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    pattern = "kind: code, pattern: '[A-Z]-[0-9]+'"
+    states = read_type(CHOSEN.replace("KEY", pattern), "states.yaml")
+    tools = read_type(USING.replace("UNKNOWN", "create"), "tools.yaml")
+    await installation.types.apply(states)
+    await installation.types.apply(tools)
+    sheet = await uploaded(sheets, tools, "number,state\n1,S-1\n2,s2\n3,x\n")
+    assert {each.value for each in (await sheet.collect()).first_open} == {"s2", "x"}
+    with pytest.raises(ApplicationError, match=r"does not match the pattern .*correct it in") as no:
+        await sheet.decide(s2="create")
+    assert no.value.type == INVALID_DECISION
+    await sheet.decide(s2="ignore", x="ignore")
+    assert (await sheet.process()).counts == RowCounts(created=3)
+    assert await installation.rows(tools, "state") == [("S-1",), (None,), (None,)]
+    assert await installation.rows(states, "state") == [("S-1",)]
 
 
 @pytest.mark.parametrize("unknown", ["ask", "create"])
