@@ -27,7 +27,7 @@ from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.errors import unstorable
 from adapters.database.foreign import ForeignDatabases, Step
-from adapters.database.foreign_rows import Image, Refused, Written, pack_images
+from adapters.database.foreign_rows import Refused, Written, pack_images
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.imports import (
     schedule_activities,
@@ -253,7 +253,7 @@ class SqlImportStore:
                 place = places[each.place]
                 value = _refused_value(each, batch, place)
                 refused[place] = upserts.problem_of(each, value)
-            await _note(connection, key, declared, step.run, step.name, written.images)
+            await _note(connection, key, declared, step, written)
             counts = _counts(written, len(refused))
             return await self._advance(connection, load, chunk, counts, refused)
 
@@ -282,7 +282,7 @@ class SqlImportStore:
                 declared, step, columns, pages(), strategy.value, scope
             )
             await upserts.refuse_staged(connection, load, table, written.refused)
-            await _note(connection, key, declared, step.run, step.name, written.images)
+            await _note(connection, key, declared, step, written)
             await _end_work(connection, load)
             await status_store.drop_staged_rows(connection, load)
             problems = len(written.refused)
@@ -313,7 +313,7 @@ class SqlImportStore:
                     return
                 work = f"{identity}/{uuid4().hex}"
                 await status_store.save_mark(connection, load, load.mark, token=work)
-                await _note(connection, key, declared, work)
+                await _note(connection, key, declared, Step(work, ""))
             async with self._opened(key) as opened:
                 yield opened
 
@@ -682,21 +682,19 @@ async def _note(
     connection: AsyncConnection,
     key: TaskKey,
     declared: DeclaredType,
-    work: str,
-    step: str | None = None,
-    images: Sequence[Image] = (),
+    step: Step,
+    written: Written | None = None,
 ) -> None:
-    """Note what a step has changed in a table of a team, or that work begins there."""
-    if images or step is None:
-        values = {
-            "run": workflow_id(key.project_id, key.task_id),
-            "digest": declared.digest,
-            "work": work,
-            "step": step,
-            "images": pack_images(images),
-            "created_at": _now(),
-        }
-        await connection.execute(insert(target_images).values(values))
+    """Note what a step has changed in a table of a team; or that its work begins there."""
+    values = {
+        "run": workflow_id(key.project_id, key.task_id),
+        "digest": declared.digest,
+        "work": step.run,
+        "step": step.name or None,
+        "created_at": _now(),
+    }
+    for block in [pack_images(())] if written is None else written.every_block():
+        await connection.execute(insert(target_images).values({**values, "images": block}))
 
 
 async def _end_work(connection: AsyncConnection, load: Load) -> None:

@@ -280,7 +280,9 @@ class ValueBook:
         referred: Mapping[str, Referred] = NO_REFERENCES,
     ) -> None:
         self._referred = {
-            each.name: referred[each.resolver] for each in fields if each.resolver in referred
+            each.name: referred[each.resolver]
+            for each in fields
+            if each.resolver is not None and each.resolver in referred
         }
         self._own: dict[str, Collection[str] | None] = dict.fromkeys(own)
         self._context = context

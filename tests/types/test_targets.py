@@ -19,7 +19,7 @@ from activities.imports.store import SqlImportStore
 from activities.imports.tables import spec_of
 from activities.imports.taken_back import taken_back
 from activities.imports.views import SqlImportedRows
-from adapters.database.foreign import ForeignDatabases
+from adapters.database.foreign import ForeignDatabases, rows_of
 from adapters.database.foreign_rows import Image, unpack_images
 from adapters.database.models.types import target_images
 from adapters.types.files import read_type
@@ -273,14 +273,28 @@ async def test_rows_of_a_killed_and_cancelled_import_are_taken_back(
         await taken_back(database, erp.targets, key)
 
 
-async def test_images_of_one_step_at_a_time_are_taken_back(
-    erp: Erp, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("strategy", "is_killed"), [("merge", False), ("append", False), ("append", True)]
+)
+async def test_images_of_one_block_at_a_time_are_taken_back(
+    erp: Erp, monkeypatch: pytest.MonkeyPatch, strategy: str, is_killed: bool
 ) -> None:
+    write = TargetTables.write
+
+    async def killed(*arguments: Any) -> Any:
+        await write(*arguments)
+        raise Killed
+
     await erp.installation.types.apply(tools())
-    rows = b"tool_no,name\n" + b"".join(b"T-%d,Tool %d\n" % (n, n) for n in range(12_000))
-    assert await erp.imported(rows) == Counts(created=12_000)
-    given = message_of("tools", blob_name="in/file")
-    closing = Closing(message=given, state=ImportState.COMPLETED)
+    content = b"tool_no,name\n" + b"".join(b"T-%d,Tool %d\n" % (n, n) for n in range(12_000))
+    given = {"strategy": strategy, "idempotency_key": "once"}
+    if is_killed:
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(TargetTables, "write", killed)
+            await erp.imported(content, **given)
+    else:
+        assert await erp.imported(content, **given) == Counts(created=12_000)
+    closing = Closing(message=message_of("tools", blob_name="in/file"), state=ImportState.CANCELLED)
     await erp.installation.store.close(closing, "import/P1/T1")
     done, unpack, take_back = list[tuple[str, int]](), unpack_images, TargetTables.take_back
 
@@ -296,9 +310,32 @@ async def test_images_of_one_step_at_a_time_are_taken_back(
     monkeypatch.setattr("activities.imports.taken_back.unpack_images", read)
     monkeypatch.setattr(TargetTables, "take_back", taken)
     found = await taken_back(erp.installation.database, erp.targets, TaskKey("P1", "T1"))
-    assert found.restored == 12_000
+    assert (found.restored, await erp.tools()) == (12_000, [])
     assert [act for act, _ in done] == ["read", "taken back"] * (len(done) // 2)
     assert max(count for _, count in done) <= 5_000 < sum(count for _, count in done) // 2
+
+
+async def test_rows_are_taken_back_together_but_for_those_that_are_refused(
+    erp: Erp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.installation.types.apply(tools())
+    rows = b"tool_no,name\n" + b"".join(b"T-%d,Tool %d\n" % (n, n) for n in range(3_000))
+    await erp.imported(rows)
+    await erp.sql('CREATE TABLE stock.used (tool varchar(8) REFERENCES stock."Tools")')
+    await erp.sql("INSERT INTO stock.used VALUES ('T-7'), ('T-2900')")
+    await erp.sql("UPDATE stock.\"Tools\" SET price = 9 WHERE article_no = 'T-8'")
+    await erp.sql("DELETE FROM stock.\"Tools\" WHERE article_no = 'T-9'")
+    closing = Closing(message=message_of("tools", blob_name="in/file"), state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T1")
+    asked = AsyncMock(side_effect=rows_of)
+    monkeypatch.setattr("adapters.database.foreign_undo.rows_of", asked)
+    found = await taken_back(erp.installation.database, erp.targets, TaskKey("P1", "T1"))
+    assert found.restored == 2_997
+    reasons = {key[0]: reason for key, reason in found.conflicts}
+    assert reasons.pop("T-8") == "was changed since"
+    assert reasons.keys() == {"T-7", "T-2900"}
+    assert all("violates foreign key" in reason for reason in reasons.values())
+    assert asked.await_count < 100
 
 
 UNFIT = {
