@@ -21,7 +21,7 @@ from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.validation import KEY_ALONE, SUSPECT
 from adapters.types.files import only_door, read_type
-from tests.support.imports.activities import environment
+from tests.support.imports.activities import environment, message_of
 from tests.support.spreadsheets.activities import (
     NOW,
     ORGANISATION,
@@ -29,6 +29,7 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
 )
 from tests.types.conftest import Installation
+from workflows.imports.runs import Closing, ImportState
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import INVALID_DECISION, TABLE_CHANGED, RuleViolation
 from workflows.spreadsheets.mappings import MappingStatus
@@ -577,6 +578,26 @@ async def test_an_undo_knows_columns_by_their_present_names(
     assert await stored() == [(1, "a"), (2, "b")]
 
 
+async def test_a_table_that_open_imports_need_is_not_dropped(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    declared = read_type(RENAMED, "fees.yaml")
+    await installation.types.apply(declared)
+    sheet = await uploaded(sheets, declared, "nr;price\n1;1\n", project_id="P1")
+    await sheet.collect()
+    said = r"docflow_types.fees is needed by open imports: test \(uploaded\).*without --drop-table"
+    with pytest.raises(RuleViolation, match=said):
+        await installation.types.remove("fees", drop_table=True, allow_loss=True)
+    assert await installation.database_tables("fees") and await installation.types.in_force()
+    await sheet.finish()
+    await installation.imported("fees", b"nr,price\n1,1\n")
+    with pytest.raises(RuleViolation, match=r"test \(running\)"):
+        await installation.types.remove("fees", drop_table=True, allow_loss=True)
+    closing = Closing(message=message_of("fees", blob_name="in/file"), state=ImportState.FAILED)
+    await installation.store.close(closing, "test")
+    assert (await installation.types.remove("fees", drop_table=True, allow_loss=True)).dropped
+
+
 async def test_an_undo_parks_if_its_table_went(
     installation: Installation, sheets: SpreadsheetSetup
 ) -> None:
@@ -703,6 +724,26 @@ fields:
   name: {}
   fee: {kind: FEE}
 """
+
+
+async def test_both_doors_keep_every_cell_that_means_no_field(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    declared = read_type(KEPT.replace("FEE", "money"), "stand.yaml")
+    await installation.types.apply(declared)
+    long = "x" * 2_500
+    content = f"nr;Note;name;Note;Note (D)\n1;;A;b;\n2;a;B;b;c\n3;{long};C;;\n"
+    sheet = await uploaded(sheets, declared, content, project_id="P1")
+    assert (await sheet.process()).counts == RowCounts(created=3)
+    await installation.imported("stand", content.encode(), project_id="P2")
+    kept = [
+        {"Note (D)": "b"},
+        {"Note": "a", "Note (D)": "b", "Note (D) (E)": "c"},
+        {"Note": long},
+    ]
+    rows = await installation.rows(declared, "project_id", "other")
+    assert [other for project, other in rows if project == "P1"] == kept
+    assert [other for project, other in rows if project == "P2"] == kept
 
 
 async def test_further_files_add_to_kept_columns_and_are_undone(
