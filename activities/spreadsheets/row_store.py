@@ -284,11 +284,12 @@ async def _create(
     if is_stamped(table):
         now = datetime.now(UTC)
         origins = [incoming.origins[place] for place in places]
+        names, values = _of_new(incoming)
         records = [
-            (*row, lines[origin], 1, run, now, now)
+            (*row, *values, lines[origin], 1, run, now, now)
             for row, origin in zip(rows, origins, strict=True)
         ]
-        await bulk.insert(connection, table, (*incoming.columns, *STAMPS), records)
+        await bulk.insert(connection, table, (*incoming.columns, *names, *STAMPS), records)
         keys = [incoming.keys[place] for place in places]
         return [key[0] if len(key) == 1 else key for key in keys]
     ids = await bulk.reserve(connection, table, len(places))
@@ -298,6 +299,14 @@ async def _create(
     records = list(map(operator.add, zip(ids, strict=True), rows))
     await bulk.insert(connection, table, ("id", *incoming.columns, *more), records)
     return ids
+
+
+def _of_new(incoming: Incoming) -> tuple[tuple[str, ...], Row]:
+    """Columns of a declared type that the file lacks and new rows have a default in; these."""
+    table = incoming.table
+    more = defaults_of(table, incoming.columns) if is_stamped(table) else {}
+    [values] = bulk.stored(table, tuple(more), [tuple(more.values())])
+    return tuple(more), values
 
 
 def _perhaps_known(incoming: Incoming, fresh: Mapping[str, Container[int | None]]) -> Sequence[int]:
@@ -389,11 +398,15 @@ class _Sorted:
     ) -> Met:
         origins = incoming.origins
         new = [origins[place] for place in self.new]
+        names, values = _of_new(incoming)
         assigned = zip((lines[origin] for origin in new), new_ids, strict=True)
         images = TableImages(
             table_name(incoming.table),
-            incoming.columns,
-            list(map(operator.add, assigned, (incoming.rows[place] for place in self.new))),
+            (*incoming.columns, *names),
+            [
+                (*own, *incoming.rows[place], *values)
+                for own, place in zip(assigned, self.new, strict=True)
+            ],
             [image for _, image in self.changes],
         )
         met = Met(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final, Literal, Self
 
 import sqlalchemy.exc
@@ -252,6 +253,7 @@ class RowWriter:
         columns: What rows have a value for, the key among them.
         strategy: How they meet rows that are there.
         blanks_keep: A value that is absent leaves what is there.
+        defaults: Further columns that new rows have a value in.
 
     Raises:
         Denied: The table lacks a column, or fills it itself.
@@ -266,8 +268,9 @@ class RowWriter:
         strategy: Strategy,
         *,
         blanks_keep: bool = False,
+        defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        for name in columns:
+        for name in (*columns, *defaults):
             if name not in table.columns:
                 raise Denied(f"{table.title} has no column {name}; add it, or correct `target`")
             if table.columns[name].is_filled:
@@ -277,6 +280,12 @@ class RowWriter:
         self._columns = [table.columns[name] for name in columns]
         self._values = [name for name in columns if name not in key]
         self._blanks_keep = blanks_keep
+        self._of_new = {
+            name: column.value(f"{foreign_sieve.literal(written)}::text")
+            for name, value in defaults.items()
+            for column in [table.columns[name]]
+            if (written := text_of_value(value, column)) is not None
+        }
         self._written = set[Texts]()
 
     async def write(self, rows: Sequence[Sequence[Any]]) -> Written:
@@ -343,8 +352,8 @@ class RowWriter:
     @cached_property
     def _sieve(self) -> str:
         """The procedure that tries rows."""
-        names, values = ", ".join(map(quoted, self._names)), map(self._value, self._names)
-        insert = f"INSERT INTO {self._table.sql} AS t ({names}) VALUES ({', '.join(values)})"
+        names, values = self._inserted
+        insert = f"INSERT INTO {self._table.sql} AS t ({names}) VALUES ({values})"
         update = f"UPDATE {self._table.sql} t SET {self._sets} WHERE {self._meets}"
         return foreign_sieve.procedure(
             lost=[sql for _, sql in self._lost],
@@ -406,6 +415,12 @@ class RowWriter:
         source = f"unnest($1::bigint[], {arrays}) WITH ORDINALITY AS s (place, {names}, nth)"
         values = [list(column) for column in zip(*(row for _, row in rows), strict=True)]
         return source, [[place for place, _ in rows], *values]
+
+    @property
+    def _inserted(self) -> tuple[str, str]:
+        """Columns of new rows, and SQL of their values."""
+        values = [*map(self._value, self._names), *self._of_new.values()]
+        return ", ".join(map(quoted, (*self._names, *self._of_new))), ", ".join(values)
 
     def _text(self, name: str) -> str:
         """SQL of the text of a column that was sent."""
@@ -492,10 +507,10 @@ class RowWriter:
             return
         source, values = self._sent(rows)
         own = self._table.own
-        names = ", ".join(map(quoted, self._names))
+        names, given = self._inserted
         query = (
             f"INSERT INTO {self._table.sql} AS t ({names})"
-            f" SELECT {', '.join(map(self._value, self._names))} FROM {source} ORDER BY s.nth"
+            f" SELECT {given} FROM {source} ORDER BY s.nth"
             f" RETURNING {', '.join(f't.{quoted(n)}::text' for n in (*self._key, *own))}"
         )
         made = await rows_of(self._connection, query, *values)

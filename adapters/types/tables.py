@@ -23,6 +23,7 @@ from sqlalchemy import (
     Text,
     Time,
     inspect,
+    literal,
     literal_column,
     select,
     text,
@@ -42,7 +43,7 @@ from adapters.database.models.base import (
     domain_table,
     staged_twin,
 )
-from workflows.shared.declared_fields import DeclaredField, nearest
+from workflows.shared.declared_fields import DeclaredField, nearest, value_of
 from workflows.shared.declared_types import OTHER, DeclaredType
 from workflows.shared.errors import RuleViolation, TableChanged
 
@@ -111,7 +112,12 @@ def declared_in(table: Table) -> DeclaredType | None:
 
 def _table(declared: DeclaredType, key: str, schema: str | None) -> Table:
     values = [name for name in declared.fields if name not in declared.key]
-    columns = [Column(name, _type(declared.fields[name])) for name in values]
+    defaults = defaults_of_new(declared)
+    columns: list[Column[Any]] = []
+    for name in values:
+        kind = _type(declared.fields[name])
+        default = literal(defaults[name], kind) if name in defaults else None
+        columns.append(Column(name, kind, default=default))
     if declared.unmapped == "keep":
         columns.append(Column(OTHER, JSONB()))
     return domain_table(
@@ -124,6 +130,19 @@ def _table(declared: DeclaredType, key: str, schema: str | None) -> Table:
         within=MetaData(schema=schema),
         known_as=key,
     )
+
+
+def defaults_of_new(declared: DeclaredType) -> Mapping[str, Any]:
+    """What a new row has in columns that its file lacks, by field.
+
+    Parts of the key are in each row anyway. Whether the row of a reference is there, is seen for
+    cells alone.
+    """
+    return {
+        name: value_of(field, field.default) if field.default else field.default
+        for name, field in declared.fields.items()
+        if field.default is not None and field.kind != "reference" and name not in declared.key
+    }
 
 
 def _type(field: DeclaredField) -> TypeEngine[Any]:

@@ -16,7 +16,7 @@ from adapters.database.foreign_undo import TakenBack
 from adapters.database.models.every import metadata
 from adapters.database.models.types import type_versions
 from adapters.ports.errors import Denied
-from adapters.types.tables import SCHEMA, Change
+from adapters.types.tables import SCHEMA, Change, defaults_of_new
 from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
@@ -214,7 +214,9 @@ class TargetTables:
 
             async def act() -> bytes:
                 writer = RowWriter(
-                    *(connection, table, key, rows.columns, _HOW[strategy]), blanks_keep=blanks_keep
+                    *(connection, table, key, rows.columns, _HOW[strategy]),
+                    blanks_keep=blanks_keep,
+                    defaults=_of_new(declared, names),
                 )
                 places = [rows.columns.index(name) for name in key] if rows.columns else []
                 done, held = Written(), list[Sequence[Any]]()
@@ -363,6 +365,13 @@ class TargetTables:
             order = key_columns(declared)
             async for page in foreign_rows.stored(connection, table, columns, bounds, order, _PAGE):
                 yield page
+
+
+def _of_new(declared: DeclaredType, names: Sequence[str]) -> Mapping[str, Any]:
+    """Columns that a file lacks and new rows have a default in, with it."""
+    defaults = defaults_of_new(declared)
+    absent = [name for name in defaults if name not in names]
+    return {column: defaults[name] for name, column in _columns(declared, absent).items()}
 
 
 async def _take_back_all(

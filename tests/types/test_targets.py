@@ -74,6 +74,18 @@ REFUSED = {
 """Row to the field and the value that its problem names, and to a part of the reason."""
 
 
+async def test_a_default_is_for_new_rows_of_a_file_without_the_column(erp: Erp) -> None:
+    text = TOOLS.replace("state: {", "state: {default: used, ").replace(
+        "price: {kind: money}", "price: {kind: money, default: '7.50'}"
+    )
+    await erp.installation.types.apply(tools(text))
+    await erp.imported(b"tool_no,name,price,state\nT-1,Wrench,5,new\n")
+    # One row is refused, so that the others go in after their server has tried each.
+    await erp.imported(b"tool_no,name,amount\nT-1,Spanner,1\nT-2,Bomb,1\nT-3,Hoist,1\n", "T2")
+    found = await erp.sql('SELECT article_no, price, "State" FROM stock."Tools" ORDER BY 1')
+    assert found == [("T-1", Decimal(5), "new"), ("T-3", Decimal("7.50"), "used")]
+
+
 async def test_rows_that_their_table_refuses_are_reported(erp: Erp) -> None:
     await erp.sql(
         "CREATE TABLE stock.amounts AS SELECT n FROM generate_series(1, 8) n;"

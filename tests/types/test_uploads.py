@@ -726,6 +726,45 @@ fields:
 """
 
 
+DEFAULTS = """
+name: fees
+title: Fees
+key: [nr]
+fields:
+  nr: {required: true}
+  name: {}
+  price: {kind: money, default: "7"}
+  since: {kind: date, default: 2024-01-31}
+  open: {kind: boolean, default: "yes"}
+"""
+
+
+@pytest.mark.parametrize("count", [3, 1_500])
+async def test_both_doors_write_defaults_of_absent_columns_into_new_rows(
+    installation: Installation, sheets: SpreadsheetSetup, count: int
+) -> None:
+    declared = read_type(DEFAULTS, "fees.yaml")
+    await installation.types.apply(declared)
+    first = b"nr,name,price,since,open\n1,a,5,2025-03-04,no\n"
+    content = "nr,name\n1,b\n" + "".join(f"{n},c\n" for n in range(2, count + 1))
+    for project in ("P1", "P2", "P3"):
+        await installation.imported("fees", first, project_id=project)
+    await installation.imported("fees", content.encode(), task_id="T2", project_id="P1")
+    sheet = await uploaded(sheets, declared, content, project_id="P2")
+    await sheet.process()
+    await sheet.finish()
+    given = {"task_id": "T3", "project_id": "P3", "strategy": "replace"}
+    await installation.imported("fees", content.encode(), **given)
+    rows = await installation.rows(declared, "project_id", "nr", "price", "since", "open")
+    new = (Decimal(7), date(2024, 1, 31), True)
+    expected = [("1", Decimal(5), date(2025, 3, 4), False)]
+    expected += sorted((str(n), *new) for n in range(2, count + 1))
+    for project in ("P1", "P2", "P3"):
+        assert sorted(row[1:] for row in rows if row[0] == project) == expected, project
+    counts = (await undone(sheet)).counts
+    assert (counts.deleted, counts.restored, counts.left_alone) == (count - 1, 1, 0)
+
+
 async def test_both_doors_keep_every_cell_that_means_no_field(
     installation: Installation, sheets: SpreadsheetSetup
 ) -> None:
