@@ -12,10 +12,15 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic_core import from_json, to_json
 from sqlalchemy import Table
 
-from activities.spreadsheets.import_rows import is_elsewhere, natural_key, target_table
+from activities.spreadsheets.import_rows import (
+    defaults_of,
+    is_elsewhere,
+    natural_key,
+    target_table,
+)
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import Row
-from adapters.database.models.base import identity_of
+from adapters.database.models.base import identity_of, is_stamped
 
 _FAST: Final = 1
 """Level of compression: the next one takes twice as long for a tenth of the bytes."""
@@ -56,6 +61,14 @@ class Incoming:
             [self.origins[place] for place in places],
             [self.keys[place] for place in places],
         )
+
+
+def of_new(incoming: Incoming) -> tuple[tuple[str, ...], Row]:
+    """Columns of a declared type that the file lacks and new rows have a default in; these."""
+    table = incoming.table
+    more = defaults_of(table, incoming.columns) if is_stamped(table) else {}
+    [values] = bulk.stored(table, tuple(more), [tuple(more.values())])
+    return tuple(more), values
 
 
 class UpdatedImage(NamedTuple):

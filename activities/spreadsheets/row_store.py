@@ -41,6 +41,7 @@ from activities.spreadsheets.row_images import (
     TableImages,
     UpdatedImage,
     identity_from,
+    of_new,
     pack,
     parts_of,
 )
@@ -284,7 +285,7 @@ async def _create(
     if is_stamped(table):
         now = datetime.now(UTC)
         origins = [incoming.origins[place] for place in places]
-        names, values = _of_new(incoming)
+        names, values = of_new(incoming)
         records = [
             (*row, *values, lines[origin], 1, run, now, now)
             for row, origin in zip(rows, origins, strict=True)
@@ -299,14 +300,6 @@ async def _create(
     records = list(map(operator.add, zip(ids, strict=True), rows))
     await bulk.insert(connection, table, ("id", *incoming.columns, *more), records)
     return ids
-
-
-def _of_new(incoming: Incoming) -> tuple[tuple[str, ...], Row]:
-    """Columns of a declared type that the file lacks and new rows have a default in; these."""
-    table = incoming.table
-    more = defaults_of(table, incoming.columns) if is_stamped(table) else {}
-    [values] = bulk.stored(table, tuple(more), [tuple(more.values())])
-    return tuple(more), values
 
 
 def _perhaps_known(incoming: Incoming, fresh: Mapping[str, Container[int | None]]) -> Sequence[int]:
@@ -398,7 +391,7 @@ class _Sorted:
     ) -> Met:
         origins = incoming.origins
         new = [origins[place] for place in self.new]
-        names, values = _of_new(incoming)
+        names, values = of_new(incoming)
         assigned = zip((lines[origin] for origin in new), new_ids, strict=True)
         images = TableImages(
             table_name(incoming.table),

@@ -22,6 +22,7 @@ from activities.imports.views import SqlImportedRows
 from adapters.database.foreign import ForeignDatabases, rows_of
 from adapters.database.foreign_rows import Image, unpack_images
 from adapters.database.models.types import target_images
+from adapters.ports.errors import Denied
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.tables import STAGED, register_table
@@ -325,6 +326,19 @@ async def test_images_of_one_block_at_a_time_are_taken_back(
     assert (found.restored, await erp.tools()) == (12_000, [])
     assert [act for act, _ in done] == ["read", "taken back"] * (len(done) // 2)
     assert max(count for _, count in done) <= 5_000 < sum(count for _, count in done) // 2
+
+
+async def test_a_column_that_is_gone_is_named_when_rows_are_taken_back(erp: Erp) -> None:
+    await erp.installation.types.apply(tools())
+    await erp.imported(FIRST)
+    closing = Closing(message=message_of("tools", blob_name="in/file"), state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T1")
+    await erp.sql('ALTER TABLE stock."Tools" RENAME price TO cost')
+    database, key = erp.installation.database, TaskKey("P1", "T1")
+    with pytest.raises(Denied, match=r"has no column price any more.*add it again, and retry"):
+        await taken_back(database, erp.targets, key)
+    await erp.sql('ALTER TABLE stock."Tools" RENAME cost TO price')
+    assert (await taken_back(database, erp.targets, key)).restored == 2
 
 
 async def test_rows_are_taken_back_together_but_for_those_that_are_refused(
