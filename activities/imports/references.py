@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
 from activities.shared.failures import WorkerThread
-from adapters.types.references import Referred, row_made
+from adapters.types.references import Referred, key_meant, row_made
 from workflows.imports.messages import Strategy, TableMessage, TypeName
 from workflows.imports.runs import RowChunk, TaskKey
 from workflows.imports.types import TableSpec, scope_of
@@ -108,7 +108,8 @@ class References:
         missing = [each for each in wanted if each not in known]
         if missing and referred.table == self._spec.table and self._again is not None:
             own = await self._keys_of_file(self._again)
-            known.update((each, each) for each in missing if each in own)
+            meant = ((each, key_meant(referred, each)) for each in missing)
+            known.update((each, key) for each, key in meant if key in own)
             missing = [each for each in missing if each not in known]
         refused: dict[str, str] = {}
         if missing and referred.unknown == "create":
@@ -159,7 +160,7 @@ class References:
                 if row[column] is None or len(keys.get(row[column], ())) == 1:
                     continue
                 if referred.table == self._spec.table:
-                    needs[i].append(row[column])
+                    needs[i].append(key_meant(referred, row[column]))
                 else:
                     refused.add(i)
         return [(str(row[place]), needs[i]) for i, row in enumerate(rows) if i not in refused]

@@ -27,7 +27,7 @@ from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.errors import unstorable
 from adapters.database.foreign import ForeignDatabases, Step
-from adapters.database.foreign_rows import Image, Refused, Written, pack_images
+from adapters.database.foreign_rows import Refused, Written, pack_images
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.imports import (
     schedule_activities,
@@ -35,7 +35,7 @@ from adapters.database.models.imports import (
 from adapters.database.models.types import target_images
 from adapters.ports.errors import PortError
 from adapters.ports.records import OpenRow
-from adapters.types.references import Referred
+from adapters.types.references import Referred, key_meant
 from adapters.types.tables import target_of
 from adapters.types.targets import TargetTables
 from workflows.imports.messages import BulkMessage, ImportMessage, Strategy, workflow_id
@@ -253,7 +253,7 @@ class SqlImportStore:
                 place = places[each.place]
                 value = _refused_value(each, batch, place)
                 refused[place] = upserts.problem_of(each, value)
-            await _note(connection, key, declared, step.run, step.name, written.images)
+            await _note(connection, key, declared, step, written)
             counts = _counts(written, len(refused))
             return await self._advance(connection, load, chunk, counts, refused)
 
@@ -282,7 +282,7 @@ class SqlImportStore:
                 declared, step, columns, pages(), strategy.value, scope
             )
             await upserts.refuse_staged(connection, load, table, written.refused)
-            await _note(connection, key, declared, step.run, step.name, written.images)
+            await _note(connection, key, declared, step, written)
             await _end_work(connection, load)
             await status_store.drop_staged_rows(connection, load)
             problems = len(written.refused)
@@ -313,7 +313,7 @@ class SqlImportStore:
                     return
                 work = f"{identity}/{uuid4().hex}"
                 await status_store.save_mark(connection, load, load.mark, token=work)
-                await _note(connection, key, declared, work)
+                await _note(connection, key, declared, Step(work, ""))
             async with self._opened(key) as opened:
                 yield opened
 
@@ -410,10 +410,19 @@ class SqlImportStore:
     async def referred(
         self, referred: Referred, scope: Mapping[str, Any], values: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """The keys that some values mean: themselves, or what a row is called.
+        """The keys that some values mean: themselves, what a row is called, or how else it is
+        written.
 
         A name that several rows have means all of their keys.
         """
+        meant = {each: key_meant(referred, each) for each in values}
+        found = await self._referred(referred, scope, list({*values, *meant.values()}))
+        also = {each: found[key] for each, key in meant.items() if key in found}
+        return also | {each: found[each] for each in values if each in found}
+
+    async def _referred(
+        self, referred: Referred, scope: Mapping[str, Any], values: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
         declared = None if referred.table is None else target_of(referred.table)
         if declared is not None and declared.target is not None:
             if declared.target.file is not None:
@@ -673,21 +682,19 @@ async def _note(
     connection: AsyncConnection,
     key: TaskKey,
     declared: DeclaredType,
-    work: str,
-    step: str | None = None,
-    images: Sequence[Image] = (),
+    step: Step,
+    written: Written | None = None,
 ) -> None:
-    """Note what a step has changed in a table of a team, or that work begins there."""
-    if images or step is None:
-        values = {
-            "run": workflow_id(key.project_id, key.task_id),
-            "digest": declared.digest,
-            "work": work,
-            "step": step,
-            "images": pack_images(images),
-            "created_at": _now(),
-        }
-        await connection.execute(insert(target_images).values(values))
+    """Note what a step has changed in a table of a team; or that its work begins there."""
+    values = {
+        "run": workflow_id(key.project_id, key.task_id),
+        "digest": declared.digest,
+        "work": step.run,
+        "step": step.name or None,
+        "created_at": _now(),
+    }
+    for block in [pack_images(())] if written is None else written.every_block():
+        await connection.execute(insert(target_images).values({**values, "images": block}))
 
 
 async def _end_work(connection: AsyncConnection, load: Load) -> None:

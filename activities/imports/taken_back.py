@@ -10,7 +10,8 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
-from adapters.database.foreign_rows import Image, TakenBack, unpack_images
+from adapters.database.foreign_rows import Image, unpack_images
+from adapters.database.foreign_undo import TakenBack
 from adapters.database.models.imports import FINAL, import_tasks
 from adapters.database.models.types import target_images, type_versions
 from adapters.ports.errors import PortError
@@ -52,9 +53,7 @@ async def taken_back(database: Database, targets: TargetTables, key: TaskKey) ->
         async with aclosing(_changes(connection, targets, rows)) as changes:
             async for declared, work, id, changed in changes:
                 step = f"{run}/undo/{id}"
-                found = await targets.take_back(declared, step, changed)
-                done.restored += found.restored
-                done.conflicts += found.conflicts
+                done.add(await targets.take_back(declared, step, changed))
                 forgotten += [(declared, step), (declared, work)]
         if not forgotten:
             raise RuleViolation(
@@ -69,21 +68,23 @@ async def taken_back(database: Database, targets: TargetTables, key: TaskKey) ->
 
 async def _changes(
     connection: AsyncConnection, targets: TargetTables, rows: Sequence[Any]
-) -> AsyncGenerator[tuple[DeclaredType, str, int, Sequence[Image]]]:
-    """Type, work, id and images of each step, the newest first; images of one step at a time.
+) -> AsyncGenerator[tuple[DeclaredType, str, str, Sequence[Image]]]:
+    """Type, work, id and images of each block, the newest first; one block at a time.
 
     The last step of work that has not ended may be known in the database of the team alone: its
     process died before docflow could note it.
     """
     for work, found in groupby(rows, attrgetter("work")):
-        steps = {each.step: each for each in found}
-        begun = steps.pop(None, None)
-        if begun is not None:
-            declared = declared_of(begun.declaration)
-            for name, images in (await targets.remembered(declared, work)).items():
-                if name not in steps:
-                    yield declared, work, begun.id, images
-        for each in steps.values():
+        begun, noted = list[Any](), list[Any]()
+        for each in found:
+            (begun if each.step is None else noted).append(each)
+        for each in begun:
+            declared, steps = declared_of(each.declaration), {block.step for block in noted}
+            for name, packed in (await targets.remembered(declared, work)).items():
+                for place, block in enumerate(reversed(packed) if name not in steps else ()):
+                    id = f"{each.id}/{place}" if place else str(each.id)
+                    yield declared, work, id, unpack_images(block)
+        for each in noted:
             query = select(target_images.c.images).where(target_images.c.id == each.id)
             images = unpack_images((await connection.execute(query)).scalar_one())
-            yield declared_of(each.declaration), work, each.id, images
+            yield declared_of(each.declaration), work, str(each.id), images

@@ -18,6 +18,7 @@ from activities.shared.scratch import scratch_folder
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import Denied, NotYet, PortError, Throttled, Unavailable
 from adapters.signed_webhook import SignedWebhook
+from adapters.types.tables import defaults_of_new
 from workflows.shared.contracts import BlobRef
 from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import OTHER, DeclaredType
@@ -169,10 +170,14 @@ def _reference(blob: BlobRef) -> Mapping[str, Any]:
 
 async def _placed(pages: Pages, accepted: Accepted) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
     """Rows with a value for each column of the file."""
+    defaults = defaults_of_new(accepted.declared)
     async for columns, rows in pages:
         places = {name: place for place, name in enumerate(columns)}
-        wanted = [places.get(field.name) for field in accepted.columns]
-        yield [tuple(None if place is None else row[place] for place in wanted) for row in rows]
+        wanted = [(places.get(each.name), defaults.get(each.name)) for each in accepted.columns]
+        yield [
+            tuple(default if place is None else row[place] for place, default in wanted)
+            for row in rows
+        ]
 
 
 def _write(accepted: Accepted, rows: Iterator[tuple[Any, ...]], path: Path) -> int:

@@ -46,13 +46,17 @@ from workflows.shared.errors import (
     MISSING_BLOB,
     NOT_YET,
     PERMANENT,
+    TABLE_CHANGED,
     THROTTLING,
     TRANSIENT,
     UNAVAILABLE,
+    UNDO_REFUSED,
     UNREADABLE_DOCUMENT,
     WORKERS_LOST,
     InvalidDocument,
     RuleViolation,
+    TableChanged,
+    UndoRefused,
     WorkersLost,
 )
 
@@ -114,6 +118,10 @@ def _judge(error: BaseException) -> _Verdict:
             return _Verdict(INVALID_DOCUMENT, text)
         case WorkersLost():
             return _Verdict(WORKERS_LOST, text)
+        case TableChanged():
+            return _Verdict(TABLE_CHANGED, text)
+        case UndoRefused():
+            return _Verdict(UNDO_REFUSED, text)
         case NoRoom():
             return _Verdict(NOT_YET, text, sys.maxsize, NO_ROOM_SECONDS)
         case RuleViolation() | Denied():

@@ -127,6 +127,11 @@ def with_candidates(
     return summary.model_copy(update={"candidates": candidates})
 
 
+def scope_of_rows(subject: Subject) -> Mapping[str, str]:
+    """What all rows of an upload share."""
+    return {**subject.scope, ORGANISATION: str(subject.organisation_id)}
+
+
 async def load_context(
     store: SqlSpreadsheetStore,
     types: SheetTypes,
@@ -151,7 +156,7 @@ async def load_context(
     bare = ImportContext(
         *(subject.organisation_id, subject.context_id, today),
         custom_lists=lists,
-        scope={**subject.scope, ORGANISATION: str(subject.organisation_id)},
+        scope=scope_of_rows(subject),
     )
     kind = await sheet_type_of(types, subject)
     referring = [
@@ -492,7 +497,8 @@ async def load_plan(
     mapped = {column.target for column in edits.columns if column.target}
     context = await load_context(store, types, order, today, only=mapped)
     sheet_type = await sheet_type_of(types, order)
-    book = ValueBook(fields, context, counting=counting, own=sheet_type.own_references)
+    own, referred = sheet_type.own_references, sheet_type.referred
+    book = ValueBook(fields, context, counting=counting, own=own, referred=referred)
     people: dict[str, CellMapping] = {}
     bibs: dict[str, CellMapping] = {}
     async for page in store.mappings(order.uuid):

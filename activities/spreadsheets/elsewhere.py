@@ -121,7 +121,7 @@ def _met(written: Written, incoming: Incoming, lines: Sequence[int]) -> MetElsew
         origin = origins[each.place]
         met.refused[origin] = _problem(each, incoming, lines[origin])
     # In their order: a row may need what another one was before.
-    for (columns, is_new), images in groupby(written.images, _kind_of):
+    for (columns, is_new), images in groupby(written.every_image(), _kind_of):
         found = [(origins[each.place or 0], each) for each in images]
         changes = [(lines[origin], each) for origin, each in found]
         if is_new:

@@ -191,14 +191,14 @@ async def _make_referred(
     made, reason = row_made(referred, scope.scope, key)
     if reason is not None:
         raise RuleViolation(
-            f"{key[:_SHOWN]!r} cannot be created in {referred.title}: {reason}; correct the "
-            "value in the file, or choose a row for it"
+            f"{key[:_SHOWN]!r} cannot be created in {referred.title}: {reason}; cancel this "
+            "import, and correct the value in the file"
         )
     target = DOMAIN[referred.table]
     values = (*(scope.scope[name] for name in referred.scope), made)
     batch = RowBatch(target, (*referred.scope, referred.key), [values], [0], [0])
     await bulk.insert_new(connection, batch, Stamp(_BY_PEOPLE, datetime.now(UTC)))
-    return _entity_of_key(key, key)
+    return _entity_of_key(str(made), str(made))
 
 
 async def read_custom_lists(

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 from sqlalchemy import (
+    BindParameter,
     ColumnDefault,
     ColumnElement,
     Executable,
@@ -348,11 +349,15 @@ def natural_key(table: Table) -> tuple[str, ...]:
 
 
 def defaults_of(table: Table, given: Collection[str]) -> dict[str, Any]:
-    """What new rows have in columns that are not given and may not be absent."""
-    return {
+    """What new rows have in columns that are not given."""
+    found = {
         column.name: column.default.arg
         for column in table.c
         if column.name not in given and isinstance(column.default, ColumnDefault)
+    }
+    return {
+        name: each.value if isinstance(each, BindParameter) else each
+        for name, each in found.items()
     }
 
 

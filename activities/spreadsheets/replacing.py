@@ -240,9 +240,10 @@ async def _remove_there(
             return str(stored[0][0])
     step = Step(elsewhere.run_name(opened.row.uuid), f"{opened.mark.round}/{REMOVAL}", b"")
     gone = await targets.remove_absent(declared, step, names, pages(), scope, dry=dry_run)
-    if gone.images and not dry_run:
-        rows = [(each.key, *(each.before or ())) for each in gone.images]
-        images = TableImages(table_of(declared), gone.images[0].columns, deleted=rows)
+    if gone.deleted and not dry_run:
+        removed = gone.every_image()
+        rows = [(each.key, *(each.before or ())) for each in removed]
+        images = TableImages(table_of(declared), removed[0].columns, deleted=rows)
         await _note(connection, opened, REMOVAL, images)
         # Their side table forgets a step that the mark has passed.
         await save(connection, opened, {"mark_chunk": REMOVAL + 1})

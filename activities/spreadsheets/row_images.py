@@ -12,10 +12,15 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic_core import from_json, to_json
 from sqlalchemy import Table
 
-from activities.spreadsheets.import_rows import is_elsewhere, natural_key, target_table
+from activities.spreadsheets.import_rows import (
+    defaults_of,
+    is_elsewhere,
+    natural_key,
+    target_table,
+)
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import Row
-from adapters.database.models.base import identity_of
+from adapters.database.models.base import identity_of, is_stamped
 
 _FAST: Final = 1
 """Level of compression: the next one takes twice as long for a tenth of the bytes."""
@@ -56,6 +61,14 @@ class Incoming:
             [self.origins[place] for place in places],
             [self.keys[place] for place in places],
         )
+
+
+def of_new(incoming: Incoming) -> tuple[tuple[str, ...], Row]:
+    """Columns of a declared type that the file lacks and new rows have a default in; these."""
+    table = incoming.table
+    more = defaults_of(table, incoming.columns) if is_stamped(table) else {}
+    [values] = bulk.stored(table, tuple(more), [tuple(more.values())])
+    return tuple(more), values
 
 
 class UpdatedImage(NamedTuple):
@@ -148,6 +161,41 @@ def unpack(packed: bytes, now: Mapping[str, Table] = MappingProxyType({})) -> li
             )
         )
     return found
+
+
+def renamed(images: TableImages, names: Mapping[str, str]) -> TableImages:
+    """Images by the present names of their columns.
+
+    A column that was dropped since has no values any more.
+
+    Args:
+        images: As they were kept.
+        names: Names at that time to present ones; none: of a table that keeps its columns.
+    """
+    if not names:
+        return images
+    there = [place for place, name in enumerate(images.columns) if name in names]
+    places = {old: new for new, old in enumerate(there)}
+
+    def rows(found: Sequence[tuple[Any, ...]], before: int) -> Sequence[tuple[Any, ...]]:
+        return [(*row[:before], *(row[before + place] for place in there)) for row in found]
+
+    updated: list[UpdatedImage] = []
+    for image in images.updated:
+        kept = [n for n, place in enumerate(image.columns) if place in places]
+        columns, before, after = (
+            [values[n] for n in kept] for values in (image.columns, image.before, image.after)
+        )
+        updated.append(
+            image._replace(columns=[places[n] for n in columns], before=before, after=after)
+        )
+    return TableImages(
+        images.table,
+        tuple(names[images.columns[place]] for place in there),
+        rows(images.created, 2),
+        updated,
+        rows(images.deleted, 1),
+    )
 
 
 def _identities(table: Table, values: Sequence[Any]) -> Sequence[Identity]:

@@ -41,6 +41,7 @@ from activities.spreadsheets.row_images import (
     TableImages,
     UpdatedImage,
     identity_from,
+    of_new,
     pack,
     parts_of,
 )
@@ -284,11 +285,12 @@ async def _create(
     if is_stamped(table):
         now = datetime.now(UTC)
         origins = [incoming.origins[place] for place in places]
+        names, values = of_new(incoming)
         records = [
-            (*row, lines[origin], 1, run, now, now)
+            (*row, *values, lines[origin], 1, run, now, now)
             for row, origin in zip(rows, origins, strict=True)
         ]
-        await bulk.insert(connection, table, (*incoming.columns, *STAMPS), records)
+        await bulk.insert(connection, table, (*incoming.columns, *names, *STAMPS), records)
         keys = [incoming.keys[place] for place in places]
         return [key[0] if len(key) == 1 else key for key in keys]
     ids = await bulk.reserve(connection, table, len(places))
@@ -389,11 +391,15 @@ class _Sorted:
     ) -> Met:
         origins = incoming.origins
         new = [origins[place] for place in self.new]
+        names, values = of_new(incoming)
         assigned = zip((lines[origin] for origin in new), new_ids, strict=True)
         images = TableImages(
             table_name(incoming.table),
-            incoming.columns,
-            list(map(operator.add, assigned, (incoming.rows[place] for place in self.new))),
+            (*incoming.columns, *names),
+            [
+                (*own, *incoming.rows[place], *values)
+                for own, place in zip(assigned, self.new, strict=True)
+            ],
             [image for _, image in self.changes],
         )
         met = Met(

@@ -46,13 +46,14 @@ from adapters.ports.blobs import Blobs
 from adapters.signed_webhook import SignedWebhook
 from workflows.shared.cells import RejectedRow, storable
 from workflows.shared.contracts import BlobRef, Contract, Problem
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import UndoRefused
 from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.edits import Edits
 from workflows.spreadsheets.fields import ParkedRow, SheetMark
 from workflows.spreadsheets.mappings import ColumnMapping
 from workflows.spreadsheets.people import KnownPerson
 from workflows.spreadsheets.runs import (
+    FailedUndo,
     HandOverInput,
     ProcessCursor,
     Processed,
@@ -378,16 +379,24 @@ class SpreadsheetUndoSteps:
         behind the last chunk that was taken back, and ends with the same result.
 
         Raises:
-            ApplicationError: `Permanent` when the import cannot be undone, with the reason; see
+            ApplicationError: `UndoRefused` if the import cannot be undone, with the reason; see
                 `activities.shared.failures` for the others.
         """
         async with Heartbeater() as heart:
             refusal = await self._store.begin_undo(order)
             if refusal is not None:
-                raise RuleViolation(refusal)
+                raise UndoRefused(refusal)
             await self._store.settle(order.uuid)
             chunks = 0
             while await self._store.undo_chunk(order.uuid):
                 chunks += 1
                 heart.beat(ChunksUndone(chunks=chunks))
             return await self._store.end_undo(order.uuid)
+
+    @activity.defn(name="spreadsheets.fail_undo")
+    @translate_failures
+    async def fail_undo(self, order: FailedUndo) -> None:
+        """Mark an undo as failed; a second run, or one of an undo that has ended, changes
+        nothing.
+        """
+        await self._store.fail_undo(order)

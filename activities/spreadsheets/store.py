@@ -69,6 +69,7 @@ from workflows.spreadsheets.runs import (
     Analysis,
     DecideCells,
     ExpiredPage,
+    FailedUndo,
     Processed,
     RetentionInput,
     RowCounts,
@@ -527,6 +528,11 @@ class SqlSpreadsheetStore:
             name = elsewhere.undo_name(uuid, opened.row.undo_attempts or 1)
             await self._forget(declared, name)
         return done
+
+    async def fail_undo(self, order: FailedUndo) -> None:
+        """Mark an undo that is under way as failed, with the reason."""
+        async with self._database.transaction() as connection:
+            await undo_store.fail_undo(connection, order)
 
     async def expired(self, order: RetentionInput, now: datetime) -> ExpiredPage:
         """Imports that are due for purging, the oldest first; never one that is PROCESSING."""

@@ -23,7 +23,6 @@ from activities.spreadsheets.import_rows import (
     lock,
     lock_known,
     save,
-    tables_now,
     target_table,
 )
 from activities.spreadsheets.records import UndoConflict, UndoPreview
@@ -34,24 +33,27 @@ from activities.spreadsheets.row_images import (
     identity_from,
     pack,
     parts_of,
+    renamed,
     unpack,
 )
 from adapters.database.bulk import engine as bulk
-from adapters.database.models.base import BOOKKEEPING, identity_of, is_stamped
+from adapters.database.models.base import BOOKKEEPING, DOMAIN, identity_of, is_stamped
 from adapters.database.models.spreadsheets import (
     PERSON_LOOKUPS,
     spreadsheet_journal,
     spreadsheet_undo_conflicts,
 )
 from adapters.database.records import clean
-from adapters.types.store import known_table
+from adapters.types.store import known_table, later_versions
+from adapters.types.tables import as_renamed, key_of_version
 from adapters.types.targets import TargetTables
 from workflows.shared.declared_types import DeclaredType
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import RuleViolation, TableChanged
 from workflows.spreadsheets.decisions import record_title
 from workflows.spreadsheets.mappings import DecisionRecord, SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import (
     PROBLEMS_NAMED,
+    FailedUndo,
     UndoCounts,
     UndoInput,
     UndoResult,
@@ -79,13 +81,11 @@ class TakenBack:
         deleted: Records that were deleted.
         restored: Records that got their values back.
         conflicts: What keeps rows of the file from being taken back.
-        left: Images of the rows that were left alone.
     """
 
     deleted: int = 0
     restored: int = 0
     conflicts: Sequence[Conflict] = ()
-    left: Sequence[TableImages] = ()
 
 
 @dataclass
@@ -120,8 +120,7 @@ async def take_back(
     while held := await _held(connection, found, blocked):
         conflicts += held
         blocked |= {line for line, *_ in held}
-    kept = {id for _, _, id, _ in conflicts}
-    done = TakenBack(conflicts=conflicts, left=_left_rows(images, blocked, kept))
+    done = TakenBack(conflicts=conflicts)
     for each in reversed(found):
         done.restored += await _restore(connection, each, blocked)
         wanted = [id for id, line in each.created.items() if line not in blocked]
@@ -150,13 +149,13 @@ async def take_back_there(
     conflicts = [(lines.get(key, _REMOVED), table, key, reason) for key, reason in found.conflicts]
     blocked = {line for line, *_ in conflicts}
     created = sum(row[0] not in blocked for each in images for row in each.created)
-    left = _left_rows(images, blocked, {key for key, _ in found.conflicts})
-    return TakenBack(created, found.restored - created, conflicts, left)
+    return TakenBack(created, found.restored - created, conflicts)
 
 
-def _left_rows(
-    images: Sequence[TableImages], blocked: set[int], kept: set[Identity]
-) -> Sequence[TableImages]:
+def _left_rows(images: Images, conflicts: Sequence[Conflict]) -> Images:
+    """Images of the rows that were left alone."""
+    blocked = {line for line, *_ in conflicts}
+    kept = {id for _, _, id, _ in conflicts}
     left = (
         TableImages(
             each.table,
@@ -219,7 +218,7 @@ async def _look_at_created(connection: AsyncConnection, found: _Found) -> None:
     if is_stamped(table):
         others |= BOOKKEEPING
     blank = [name for name in table.c.keys() if name not in others]  # noqa: SIM118
-    expected = {**dict.fromkeys(blank), **defaults_of(table, others)}
+    expected = dict.fromkeys(blank) | ({} if is_stamped(table) else defaults_of(table, others))
     if is_stamped(table):
         # A later version of the type may have columns that this one does not know.
         expected["version"] = 1
@@ -367,9 +366,15 @@ def _refusal(opened: LockedImport, order: UndoInput) -> str | None:
 
 
 async def _refusal_of_type(connection: AsyncConnection, opened: LockedImport) -> str | None:
-    declared = await elsewhere.type_elsewhere(connection, opened)
-    is_file = declared is not None and declared.target is not None and declared.target.file
-    if not (is_file and opened.ended):
+    row = opened.row
+    declared = await known_table(connection, row.import_type, row.type_digest)
+    if declared is None or not opened.ended:
+        return None
+    if declared.target is None or not declared.target.file:
+        try:
+            await _present(connection, opened, declared)
+        except TableChanged as error:
+            return str(error)
         return None
     return (
         "the rows of this import go into a file; docflow cannot take them back. If it has called, "
@@ -475,17 +480,18 @@ async def _next_chunk(
     await acquire_organisation_lock(connection, opened.row.organisation_id)
     row = opened.row
     declared = await known_table(connection, row.import_type, row.type_digest)
-    now = await tables_now(connection, declared)
+    now, names = await _present(connection, opened, declared)
     images = unpack(chunk.images, now)
     if declared is not None and declared.target is not None and targets is not None:
         step = (elsewhere.undo_name(opened.row.uuid, attempt), f"{chunk.round}/{chunk.chunk}")
         done = await take_back_there(targets, declared, step, images)
     else:
         await bulk.expect_lookups(connection)
-        done = await take_back(connection, images, now)
-    change: dict[str, Any] = {"undone": not done.left, "attempt": attempt}
-    if done.left and done.conflicts:
-        change["images"] = pack(done.left)
+        done = await take_back(connection, [renamed(each, names) for each in images], now)
+    left = _left_rows(images, done.conflicts)
+    change: dict[str, Any] = {"undone": not left, "attempt": attempt}
+    if left:
+        change["images"] = pack(left)
     await connection.execute(
         update(journal)
         .where(
@@ -496,6 +502,22 @@ async def _next_chunk(
         .values(**change)
     )
     return done.deleted, done.restored, done.conflicts
+
+
+async def _present(
+    connection: AsyncConnection, opened: LockedImport, declared: DeclaredType | None
+) -> tuple[Mapping[str, Table], Mapping[str, str]]:
+    """The table of an import as it is now, and the names that its columns have there.
+
+    Raises:
+        TableChanged: It is gone, or a column does not keep the values of the import.
+    """
+    if declared is None or declared.target is not None:
+        return {}, {}
+    key = key_of_version(declared)
+    later = await later_versions(connection, declared.name, opened.row.created_at)
+    table, names = await as_renamed(connection, DOMAIN[key], later)
+    return {key: table}, names
 
 
 def _left(opened: LockedImport, attempt: int) -> tuple[ColumnElement[bool], ...]:
@@ -541,6 +563,19 @@ async def end_undo(connection: AsyncConnection, uuid: str) -> UndoResult:
         ),
         problems=await _first_problems(connection, opened),
     )
+
+
+async def fail_undo(connection: AsyncConnection, order: FailedUndo) -> None:
+    """Mark an undo that is under way as failed; it may be requested again, and resumes."""
+    opened = await lock(connection, order.uuid)
+    if opened is None or opened.row.undo_state != UndoState.RUNNING.value:
+        return
+    line = DecisionRecord(
+        kind="undo", subject=clean(order.reason)[:200], decision="failed", by=order.by, at=order.at
+    )
+    await import_rows.add(connection, opened.row.workflow_id, [line])
+    values = {"undo_state": UndoState.FAILED.value, "undo_finished_at": order.at}
+    await save(connection, opened, values)
 
 
 async def _report(

@@ -298,9 +298,7 @@ class RowValidator:
         checked = CheckedRows(rows)
         cells = self._convert(checked, self._mapped, counted=counted)
         if self._kept:
-            checked.values[OTHER] = [
-                kept_cells(self._kept, row.cells, VALUE_CHARACTERS) for row in rows
-            ]
+            checked.values[OTHER] = [kept_cells(self._kept, row.cells) for row in rows]
         if self._sections is not None and headings is not None:
             checked.values[SECTION] = self._paths(self._sections, checked, headings)
         self._note_missing(checked)

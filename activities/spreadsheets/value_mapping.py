@@ -25,7 +25,7 @@ from activities.spreadsheets.entities import (
     likeliest,
     own_spellings,
 )
-from adapters.types.references import Referred
+from adapters.types.references import Referred, key_meant, row_made
 from workflows.shared.cells import Cell, is_blank, readable
 from workflows.shared.fields import FieldSpec
 from workflows.spreadsheets.decisions import CHOICES, has_one_choice
@@ -189,14 +189,18 @@ def scope_of(
 
 
 def check_decision(
-    field: FieldSpec, decision: CellDecision, entities: Mapping[int, Entity]
+    field: FieldSpec,
+    decision: CellDecision,
+    entities: Mapping[int, Entity],
+    why_not_made: str | None = None,
 ) -> str | None:
-    """Why a decision about a value cannot be taken; None: it can, whatever the value is.
+    """Why a decision about a value cannot be taken; None: it can.
 
     Args:
         field: The field whose value it is.
         decision: A person's decision.
         entities: The candidates of the field, by id.
+        why_not_made: Why the type of the row that would be created refuses it, if it does.
     """
     if not has_one_choice(decision):
         return f"value {decision.id}: set exactly one of {CHOICES}"
@@ -204,6 +208,11 @@ def check_decision(
         return (
             f"value {decision.id}: {field.title} takes what is there already; "
             "choose a candidate or ignore the value"
+        )
+    if decision.create and why_not_made is not None:
+        return (
+            f"value {decision.id}: it cannot be created, because {why_not_made}; choose a "
+            "candidate or ignore the value, or correct it in the file and upload that again"
         )
     if decision.target_id is not None and decision.target_id not in entities:
         return (
@@ -257,6 +266,7 @@ class ValueBook:
             had not read the rows that come now.
         own: Fields that refer to rows of the file itself too; until those are noted, each of their
             values is taken to be one.
+        referred: What fields of declared types refer to, by resolver.
     """
 
     def __init__(
@@ -267,7 +277,13 @@ class ValueBook:
         *,
         counting: bool = False,
         own: Collection[str] = (),
+        referred: Mapping[str, Referred] = NO_REFERENCES,
     ) -> None:
+        self._referred = {
+            each.name: referred[each.resolver]
+            for each in fields
+            if each.resolver is not None and each.resolver in referred
+        }
         self._own: dict[str, Collection[str] | None] = dict.fromkeys(own)
         self._context = context
         self._counting = counting
@@ -379,6 +395,10 @@ class ValueBook:
         if remembered == LEFT_EMPTY:
             return Resolution(None, REMEMBERED, ignored=True)
         resolution = self._resolvers[field].resolve(text, self._context)
+        referred = self._referred.get(field)
+        key = text if referred is None else key_meant(referred, text)
+        if resolution.target is None and key != text:
+            resolution = self._resolvers[field].resolve(key, self._context)
         if resolution.target is not None:
             return resolution
         if field in self._own and ((keys := self._own[field]) is None or text in keys):
@@ -390,8 +410,11 @@ class ValueBook:
             return Resolution(None, EXACT, ignored=True)
         if self._fields[field].unknown == "refuse":
             return Resolution(None, refused=True)
-        if self._fields[field].unknown == "create":
+        if self._fields[field].unknown == "create" and (
+            referred is None or row_made(referred, self._context.scope, text)[1] is None
+        ):
             return Resolution(None, EXACT, create=True)
+        # A person decides about a row that its type refuses.
         return resolution
 
     def is_keyed(self, field: str) -> bool:

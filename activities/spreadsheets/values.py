@@ -18,6 +18,7 @@ from activities.spreadsheets.analysis import (
     fields_of,
     load_context,
     people_answers,
+    scope_of_rows,
     sheet_type_of,
     with_candidates,
 )
@@ -35,6 +36,7 @@ from activities.spreadsheets.types.people import IDENTIFYING, check_person
 from activities.spreadsheets.validation import SourceRow
 from activities.spreadsheets.value_mapping import ValueBook, check_decision, value_text
 from adapters.ports.blobs import Blobs
+from adapters.types.references import row_made
 from workflows.shared.cells import Cell
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import INVALID_DECISION
@@ -207,7 +209,9 @@ class SpreadsheetValues:
                     self._store, self._types, order, day_of_step(), only=places
                 )
                 kind = await sheet_type_of(self._types, order)
-                book = ValueBook(list(fields.values()), context, own=kind.own_references)
+                known = list(fields.values())
+                own, referred = kind.own_references, kind.referred
+                book = ValueBook(known, context, own=own, referred=referred)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
                     if book.own:
                         with closing(StagedRows(path)) as staged:
@@ -289,6 +293,7 @@ class SpreadsheetValues:
         asked = {mapping.field for mapping in found}
         asked |= {rule.field for rule in decide.rules if rule.field in fields}
         candidates = await self._candidates(decide, asked)
+        referred = (await sheet_type_of(self._types, order)).referred
         reasons: list[str] = []
         targets: dict[int, Entity] = {}
         counts = Counter(ids)
@@ -301,9 +306,13 @@ class SpreadsheetValues:
             choices = candidates[field.resolver]
             if field.name in QUESTIONS:
                 choices = {**choices, **_suggested(mapping)}
+            refused = None
+            if decision.create and field.resolver in referred:
+                kind, bounds = referred[field.resolver], scope_of_rows(order)
+                _, refused = row_made(kind, bounds, mapping.value)
             if counts[decision.id] > 1:
                 reasons.append(f"value {decision.id} is decided twice")
-            elif reason := _refusal(field, mapping, decision, choices):
+            elif reason := _refusal(field, mapping, decision, choices, refused):
                 reasons.append(reason)
             elif chosen := _chosen(mapping, decision, choices):
                 targets[decision.id] = chosen
@@ -312,6 +321,13 @@ class SpreadsheetValues:
             for place, rule in enumerate(decide.rules, start=1)
         ]
         reasons += [reason for reason in checks if reason is not None]
+        for place, rule in enumerate(decide.rules, start=1):
+            field = fields.get(rule.field or "")
+            kind = None if field is None else referred.get(field.resolver or "")
+            if rule.create and kind is not None and not kind.any_key:
+                reasons.append(
+                    f"rule {place}: {kind.title} does not take every key; decide about each value"
+                )
         if reasons:
             raise _invalid(reasons)
         return targets, [_named(rule, fields, candidates) for rule in decide.rules]
@@ -356,9 +372,13 @@ def _suggested(mapping: CellMapping) -> Mapping[int, Entity]:
 
 
 def _refusal(
-    field: FieldSpec, mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
+    field: FieldSpec,
+    mapping: CellMapping,
+    decision: CellDecision,
+    choices: Mapping[int, Entity],
+    why_not_made: str | None,
 ) -> str | None:
-    reason = check_decision(field, decision, choices)
+    reason = check_decision(field, decision, choices, why_not_made)
     if reason is None and decision.for_all and mapping.question is None:
         return f"value {decision.id} ({mapping.value!r}) belongs to no group of questions"
     if reason is not None or not decision.confirm:

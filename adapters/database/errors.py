@@ -16,7 +16,7 @@ from adapters.database.models.base import ABOVE_ALL, ExactDecimal, key_of
 from adapters.ports.errors import Denied, Unavailable
 from workflows.shared.contracts import Problem
 from workflows.shared.dependencies import Dependency
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import TableChanged
 from workflows.shared.packed_rows import PackedRows
 
 _OUTAGES = (
@@ -79,7 +79,7 @@ def translated(
     dependency: Dependency = Dependency.DATABASE,
     name: str | None = None,
 ) -> Generator[None]:
-    """Raise `Unavailable` for what may pass, and `RuleViolation` for tables that are other ones.
+    """Raise `Unavailable` for what may pass, and `TableChanged` for tables that are other ones.
 
     Everything else comes through as it is.
 
@@ -92,7 +92,7 @@ def translated(
         Unavailable: Of the dependency: connection lost or refused, database full or shutting down,
             locked by another program for long, address or password wrong. Of none: deadlock, or a
             table has changed since a statement was prepared.
-        RuleViolation: A table or column of docflow's database was dropped or renamed, or has
+        TableChanged: A table or column of docflow's database was dropped or renamed, or has
             another kind.
     """
     try:
@@ -119,12 +119,12 @@ def translated(
 
 @contextmanager
 def writing_typed() -> Generator[None]:
-    """Raise `RuleViolation` if a column has another kind than the values that are written to it.
+    """Raise `TableChanged` if a column has another kind than the values that are written to it.
 
     For values that are of the kinds that docflow knows columns with: nobody else wrote them.
 
     Raises:
-        RuleViolation: Their server, or its driver, cannot read one as a value of its column.
+        TableChanged: Their server, or its driver, cannot read one as a value of its column.
     """
     import asyncpg
 
@@ -137,12 +137,10 @@ def writing_typed() -> Generator[None]:
         raise
 
 
-def _other_table(differs: str) -> RuleViolation:
-    return RuleViolation(
+def _other_table(differs: str) -> TableChanged:
+    return TableChanged(
         f"a table is not as this needs it: {differs}. It was dropped or renamed, or has another "
-        "kind. If a declared type was changed, retry with its newest version (`--set "
-        "type_digest=DIGEST`, see `docflow types list --json`); else restore it, or run "
-        "`docflow db upgrade`"
+        "kind. Restore it, or run `docflow db upgrade`, and retry"
     )
 
 

@@ -5,11 +5,12 @@ Values travel as text, and their server reads them as it would read a literal.
 
 import json
 import zlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final, Literal, Self
 
 import sqlalchemy.exc
@@ -69,9 +70,23 @@ class Refused:
     reason: str
 
 
+_BLOCK: Final = 5_000
+"""Images that are packed together."""
+_OF_BLOCKS: Final = b"B"
+"""Begins what holds blocks; an earlier release wrote all in one."""
+_LENGTH: Final = 4
+"""Bytes before each block."""
+
+
 @dataclass
 class Written:
-    """What became of some rows."""
+    """What became of some rows.
+
+    Attributes:
+        blocks: Images of rows before, packed; the oldest first.
+        images: The other ones.
+        kept: Places of rows that differ from theirs, which the strategy leaves as it is.
+    """
 
     created: int = 0
     updated: int = 0
@@ -80,12 +95,12 @@ class Written:
     refused: list[Refused] = field(default_factory=list[Refused])
     images: list[Image] = field(default_factory=list[Image])
     kept: list[int] = field(default_factory=list[int])
-    """Places of rows that differ from theirs, which the strategy leaves as it is."""
+    blocks: list[bytes] = field(default_factory=list[bytes])
 
     def add(
         self, other: "Written", lines: Sequence[int] = (), names: Mapping[str, str] | None = None
     ) -> None:
-        """Add what became of some more rows.
+        """Add what became of some more rows, of which no images are packed.
 
         Args:
             other: Of these rows.
@@ -106,38 +121,68 @@ class Written:
             place = lines[each.place] if lines else each.place
             self.refused.append(Refused(place, column, each.reason))
 
+    def pack_full(self, block: int = _BLOCK) -> None:
+        """Pack images of which there are enough for a block: they take less room then."""
+        while len(self.images) >= block:
+            self.blocks.append(pack_images(self.images[:block]))
+            del self.images[:block]
+
+    def every_block(self) -> Sequence[bytes]:
+        """All images, packed; the oldest first."""
+        return [*self.blocks, *([pack_images(self.images)] if self.images else ())]
+
+    def every_image(self) -> Sequence[Image]:
+        """All images, the oldest first."""
+        return [*(each for block in self.blocks for each in unpack_images(block)), *self.images]
+
     def packed(self) -> bytes:
         """It as the side table keeps it."""
         counts = (self.created, self.updated, self.unchanged, self.deleted)
         refused = [(each.place, each.column, each.reason) for each in self.refused]
-        return _packed([counts, refused, _listed(self.images), self.kept])
+        parts = (packed([counts, refused, self.kept]), *self.every_block())
+        return _OF_BLOCKS + b"".join(len(each).to_bytes(_LENGTH) + each for each in parts)
 
     @classmethod
-    def unpacked(cls, packed: bytes) -> Self:
+    def unpacked(cls, content: bytes) -> Self:
         """What was packed."""
-        counts, refused, images, kept = _unpacked(packed)
+        if content.startswith(_OF_BLOCKS):
+            head, *blocks = _parts(content)
+            counts, refused, kept = unpacked(head)
+            images = list[Image]()
+        else:
+            counts, refused, listed, kept = unpacked(content)
+            blocks, images = [], [*map(_image, listed)]
         created, updated, unchanged, deleted = counts
         rejected = [Refused(*each) for each in refused]
-        found = [*map(_image, images)]
-        return cls(created, updated, unchanged, deleted, rejected, found, kept)
+        return cls(created, updated, unchanged, deleted, rejected, images, kept, blocks)
+
+
+def _parts(content: bytes) -> Iterator[bytes]:
+    place = len(_OF_BLOCKS)
+    while place < len(content):
+        begin = place + _LENGTH
+        place = begin + int.from_bytes(content[place:begin])
+        yield content[begin:place]
 
 
 def pack_images(images: Sequence[Image]) -> bytes:
     """Images as bytes."""
-    return _packed(_listed(images))
+    return packed(_listed(images))
 
 
-def unpack_images(packed: bytes) -> Sequence[Image]:
+def unpack_images(content: bytes) -> Sequence[Image]:
     """What was packed."""
-    return [*map(_image, _unpacked(packed))]
+    return [*map(_image, unpacked(content))]
 
 
-def _packed(content: Any) -> bytes:
+def packed(content: Any) -> bytes:
+    """Plain values as bytes."""
     return zlib.compress(json.dumps(content, ensure_ascii=False).encode())
 
 
-def _unpacked(packed: bytes) -> Any:
-    return json.loads(zlib.decompress(packed))
+def unpacked(content: bytes) -> Any:
+    """What was packed."""
+    return json.loads(zlib.decompress(content))
 
 
 def _listed(images: Sequence[Image]) -> Any:
@@ -172,7 +217,7 @@ def text_of_value(value: Any, column: ForeignColumn) -> str | None:
             return str(value)
 
 
-def _refused(place: int, said: Said, table: ForeignTable) -> Refused:
+def refused_row(place: int, said: Said, table: ForeignTable) -> Refused:
     """A row, with the column that their server's words are about."""
     # Others show the whole row, which the report has already.
     detail = said.detail.strip() if said.state in (UNIQUE, _REFERS) else ""
@@ -194,7 +239,7 @@ class _Suppressed(Exception):
 _SUPPRESSED: Final = "the table did not take the row: a trigger, rule or policy of it keeps it out"
 _TWICE: Final = "has the key of an earlier row, as the table compares keys; remove one of them"
 _THERE: Final = "there is a row of this key already; strategy 'append' changes none"
-_CHANGED: Final = "was changed since"
+CHANGED: Final = "was changed since"
 _MISSING: Final = "there is no row of this key to update; strategy 'update_only' creates none"
 
 
@@ -208,6 +253,7 @@ class RowWriter:
         columns: What rows have a value for, the key among them.
         strategy: How they meet rows that are there.
         blanks_keep: A value that is absent leaves what is there.
+        defaults: Further columns that new rows have a value in.
 
     Raises:
         Denied: The table lacks a column, or fills it itself.
@@ -222,8 +268,9 @@ class RowWriter:
         strategy: Strategy,
         *,
         blanks_keep: bool = False,
+        defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        for name in columns:
+        for name in (*columns, *defaults):
             if name not in table.columns:
                 raise Denied(f"{table.title} has no column {name}; add it, or correct `target`")
             if table.columns[name].is_filled:
@@ -233,6 +280,12 @@ class RowWriter:
         self._columns = [table.columns[name] for name in columns]
         self._values = [name for name in columns if name not in key]
         self._blanks_keep = blanks_keep
+        self._of_new = {
+            name: column.value(f"{foreign_sieve.literal(written)}::text")
+            for name, value in defaults.items()
+            for column in [table.columns[name]]
+            if (written := text_of_value(value, column)) is not None
+        }
         self._written = set[Texts]()
 
     async def write(self, rows: Sequence[Sequence[Any]]) -> Written:
@@ -293,14 +346,14 @@ class RowWriter:
             if said is None:
                 found[place] = Refused(place, None, _SUPPRESSED), False
             else:
-                found[place] = _refused(place, said, self._table), said.state == _REFERS
+                found[place] = refused_row(place, said, self._table), said.state == _REFERS
         return found
 
     @cached_property
     def _sieve(self) -> str:
         """The procedure that tries rows."""
-        names, values = ", ".join(map(quoted, self._names)), map(self._value, self._names)
-        insert = f"INSERT INTO {self._table.sql} AS t ({names}) VALUES ({', '.join(values)})"
+        names, values = self._inserted
+        insert = f"INSERT INTO {self._table.sql} AS t ({names}) VALUES ({values})"
         update = f"UPDATE {self._table.sql} t SET {self._sets} WHERE {self._meets}"
         return foreign_sieve.procedure(
             lost=[sql for _, sql in self._lost],
@@ -330,7 +383,7 @@ class RowWriter:
         done.refused.append(
             Refused(place, None, _SUPPRESSED)
             if isinstance(failed, _Suppressed)
-            else _refused(place, Said.of(failed), self._table)
+            else refused_row(place, Said.of(failed), self._table)
         )
 
     async def _take(self, rows: Sequence[tuple[int, Texts]], done: Written) -> None:
@@ -362,6 +415,12 @@ class RowWriter:
         source = f"unnest($1::bigint[], {arrays}) WITH ORDINALITY AS s (place, {names}, nth)"
         values = [list(column) for column in zip(*(row for _, row in rows), strict=True)]
         return source, [[place for place, _ in rows], *values]
+
+    @property
+    def _inserted(self) -> tuple[str, str]:
+        """Columns of new rows, and SQL of their values."""
+        values = [*map(self._value, self._names), *self._of_new.values()]
+        return ", ".join(map(quoted, (*self._names, *self._of_new))), ", ".join(values)
 
     def _text(self, name: str) -> str:
         """SQL of the text of a column that was sent."""
@@ -448,10 +507,10 @@ class RowWriter:
             return
         source, values = self._sent(rows)
         own = self._table.own
-        names = ", ".join(map(quoted, self._names))
+        names, given = self._inserted
         query = (
             f"INSERT INTO {self._table.sql} AS t ({names})"
-            f" SELECT {', '.join(map(self._value, self._names))} FROM {source} ORDER BY s.nth"
+            f" SELECT {given} FROM {source} ORDER BY s.nth"
             f" RETURNING {', '.join(f't.{quoted(n)}::text' for n in (*self._key, *own))}"
         )
         made = await rows_of(self._connection, query, *values)
@@ -514,7 +573,8 @@ async def remove_absent(
     key: Sequence[str],
     scope: Mapping[str, Any],
     held: Sequence[Sequence[Any]],
-) -> Written:
+    done: Written,
+) -> None:
     """Delete the rows of a scope whose keys are not among those that a document holds.
 
     Args:
@@ -523,19 +583,22 @@ async def remove_absent(
         key: Columns of the key.
         scope: Columns that bound the rows, at least one, with their values.
         held: Keys of the document.
+        done: Gets what was removed.
 
     Raises:
         Denied: Their constraints keep a row; nothing is deleted.
     """
+    import asyncpg
+
     columns = [table.columns[name] for name in key]
-    arrays = ", ".join(f"${n + 1}::text[]" for n in range(len(key)))
+    arrays = ", ".join(f"CAST({_BOUND}{n} AS text[])" for n in range(len(key)))
     texts = [[text_of_value(row[n], column) for row in held] for n, column in enumerate(columns)]
     meets = " AND ".join(
         f"t.{quoted(each.name)} = {each.value(f's.c{n}')}" for n, each in enumerate(columns)
     )
     bounds = " AND ".join(
-        f"t.{quoted(name)} = {table.columns[name].value(f'${n}::text')}"
-        for n, name in enumerate(scope, len(key) + 1)
+        f"t.{quoted(name)} = {table.columns[name].value(f'CAST({_BOUND}{n} AS text)')}"
+        for n, name in enumerate(scope, len(key))
     )
     names = ", ".join(f"c{n}" for n in range(len(key)))
     own = table.own
@@ -544,112 +607,24 @@ async def remove_absent(
         f"SELECT FROM unnest({arrays}) AS s ({names}) WHERE {meets})"
         f" RETURNING {', '.join(f't.{quoted(name)}::text' for name in (*key, *own))}"
     )
-    given = [text_of_value(value, table.columns[name]) for name, value in scope.items()]
+    bound = [text_of_value(value, table.columns[name]) for name, value in scope.items()]
+    width = len(key)
     try:
-        gone = await rows_of(connection, query, *texts, *given)
-    except sqlalchemy.exc.DBAPIError as error:
+        async for gone in _streamed(connection, query, [*texts, *bound], _BLOCK):
+            done.deleted += len(gone)
+            done.images += [
+                Image(tuple(row[:width]), tuple(own), tuple(row[width:]), None) for row in gone
+            ]
+            done.pack_full()
+    except (sqlalchemy.exc.DBAPIError, asyncpg.PostgresError) as error:
         if not is_refusal(error):
             raise
-        refused = _refused(0, Said.of(error), table)
+        refused = refused_row(0, Said.of(error), table)
         raise Denied(
             f"`replace` cannot remove what the file does not hold from {table.title}: "
-            f"{refused.reason}; nothing was written. Use strategy 'merge', or remove the rows there"
+            f"{refused.reason}; nothing was written. Remove the rows there, or import with "
+            "strategy 'merge'"
         ) from error
-    width = len(key)
-    images = [Image(tuple(row[:width]), tuple(own), tuple(row[width:]), None) for row in gone]
-    return Written(deleted=len(gone), images=images)
-
-
-@dataclass
-class TakenBack:
-    """What became of changes that were to be undone."""
-
-    restored: int = 0
-    conflicts: list[tuple[Texts, str]] = field(default_factory=list[tuple[Texts, str]])
-    """Keys of rows that stay as they are, and why."""
-
-    def packed(self) -> bytes:
-        """It as the side table keeps it."""
-        return _packed([self.restored, self.conflicts])
-
-    @classmethod
-    def unpacked(cls, packed: bytes) -> Self:
-        """What was packed."""
-        restored, conflicts = _unpacked(packed)
-        return cls(restored, [(tuple(key), reason) for key, reason in conflicts])
-
-
-async def take_back(
-    connection: AsyncConnection,
-    table: ForeignTable,
-    key: Sequence[str],
-    images: Sequence[Image],
-) -> TakenBack:
-    """Undo changes, the newest first, of rows that are still as the import left them.
-
-    Args:
-        connection: In a transaction.
-        table: Where they are.
-        key: Columns of the key.
-        images: The changes, the oldest first.
-    """
-    done = TakenBack()
-    for image in reversed(images):
-        try:
-            async with connection.begin_nested():
-                conflict = await _take_back(connection, table, key, image)
-        except sqlalchemy.exc.DBAPIError as error:
-            if not is_refusal(error):
-                raise
-            conflict = _refused(0, Said.of(error), table).reason
-        if conflict is None:
-            done.restored += 1
-        else:
-            done.conflicts.append((image.key, conflict))
-    return done
-
-
-async def _take_back(
-    connection: AsyncConnection, table: ForeignTable, key: Sequence[str], image: Image
-) -> str | None:
-    """Undo one change; why it stays."""
-    sql, columns = table.sql, table.columns
-    if image.after is None:
-        assert image.before is not None
-        names = ", ".join(map(quoted, image.columns))
-        values = ", ".join(
-            columns[name].value(f"${n}::text") for n, name in enumerate(image.columns, 1)
-        )
-        query = (
-            f"INSERT INTO {sql} ({names}) OVERRIDING SYSTEM VALUE SELECT {values}"
-            " ON CONFLICT DO NOTHING RETURNING 1"
-        )
-        return None if await rows_of(connection, query, *image.before) else _CHANGED
-    # By the key alone at first, so that an index finds the row.
-    its_key = " AND ".join(
-        f"{quoted(name)} = {columns[name].value(f'${n}::text')}" for n, name in enumerate(key, 1)
-    )
-    values = "".join(
-        f" AND {quoted(name)}::text IS NOT DISTINCT FROM ${n}::text"
-        for n, name in enumerate(image.columns, len(key) + 1)
-    )
-    as_left = its_key + values
-    given: list[Any] = [*image.key, *image.after]
-    if image.before is None:
-        query = f"DELETE FROM {sql} WHERE {as_left} RETURNING 1"
-    else:
-        sets = ", ".join(
-            f"{quoted(name)} = {columns[name].value(f'${n}::text')}"
-            for n, name in enumerate(image.columns, len(given) + 1)
-        )
-        query = f"UPDATE {sql} SET {sets} WHERE {as_left} RETURNING 1"
-        given += image.before
-    if await rows_of(connection, query, *given):
-        return None
-    if await rows_of(connection, f"SELECT 1 FROM {sql} WHERE {its_key}", *image.key):
-        return _CHANGED
-    # Of a row that the import made nothing is left to do.
-    return None if image.before is None else "was deleted since"
 
 
 async def known(
@@ -691,9 +666,17 @@ async def stored(
     texts = ", ".join(table.columns[name].read(quoted(name)) for name in columns)
     by = ", ".join(map(quoted, order))
     query = f"SELECT {texts} FROM {table.sql} WHERE {bounds or 'true'} ORDER BY {by}"
-    statement = text(query.replace(":", "\\:").replace(_BOUND, ":g"))
-    values = enumerate(scope.items())
-    given = {f"g{n}": text_of_value(value, table.columns[name]) for n, (name, value) in values}
-    found = await connection.stream(statement.execution_options(yield_per=page), given)
-    async for rows in found.partitions(page):
+    given = [text_of_value(value, table.columns[name]) for name, value in scope.items()]
+    async for rows in _streamed(connection, query, given, page):
         yield [tuple(row) for row in rows]
+
+
+async def _streamed(
+    connection: AsyncConnection, query: str, given: Sequence[Any], page: int
+) -> AsyncGenerator[Sequence[Any]]:
+    """What a statement returns, a page at a time; its parameters are `_BOUND` and a number."""
+    statement = text(query.replace(":", "\\:").replace(_BOUND, ":g"))
+    values = {f"g{n}": value for n, value in enumerate(given)}
+    found = await connection.stream(statement.execution_options(yield_per=page), values)
+    async for rows in found.partitions(page):
+        yield rows

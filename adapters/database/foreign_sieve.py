@@ -120,11 +120,12 @@ def procedure(
         update="NULL;" if update is None else _COUNTED.format(sql=update),
         refuses=refuses("state", "said"),
         unique=UNIQUE,
-        read="".join(_READ.format(value=sql, name=_literal(name)) for name, sql in values.items()),
+        read="".join(_READ.format(value=sql, name=literal(name)) for name, sql in values.items()),
     )
 
 
-def _literal(content: str) -> str:
+def literal(content: str) -> str:
+    """SQL of a text."""
     return "'" + content.replace("'", "''") + "'"
 
 
@@ -138,7 +139,7 @@ async def tried(
     given = json.dumps([[place, *row] for place, row in rows], ensure_ascii=False)
     async with connection.begin_nested() as attempt:
         await rows_of(connection, "SELECT set_config($1, $2, true)", _GIVEN, given)
-        await connection.exec_driver_sql(f"DO {_literal(procedure)}")
+        await connection.exec_driver_sql(f"DO {literal(procedure)}")
         [(packed,)] = await rows_of(connection, "SELECT current_setting($1)", _FOUND)
         await attempt.rollback()
     found = json.loads(packed)

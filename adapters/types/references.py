@@ -30,7 +30,8 @@ class Referred:
         schema: Of that table.
         scope: Columns that bound its rows and that the referring rows have too.
         type_name: The declared type, if it is of one.
-        can_create: A row of it may hold any text as its key, and nothing else.
+        can_create: A row of it may hold its key alone; which keys it takes, `row_made` says.
+        any_key: That key may be any text.
         declared: That type.
     """
 
@@ -44,6 +45,7 @@ class Referred:
     scope: tuple[str, ...] = ()
     type_name: str | None = None
     can_create: bool = False
+    any_key: bool = False
     declared: DeclaredType | None = None
 
 
@@ -94,10 +96,7 @@ def row_made(referred: Referred, scope: Mapping[str, Any], value: str) -> tuple[
     if declared is None:
         return value, "only rows of declared types can be created"
     name = declared.key[0]
-    field = declared.fields[name]
-    spec = field_spec(name, field, country_names() if field.kind == "country" else None)
-    notation = Notation.POINT if spec.kind in NUMBERS else None
-    (key,), _ = read_cells(spec, [value], notation, is_key=True)
+    key = _read_key(declared, value)
     if isinstance(key, Flaw):
         return key, f"{name} {key.reason}"
     if others := [n for n, each in declared.fields.items() if each.required and n != name]:
@@ -108,6 +107,28 @@ def row_made(referred: Referred, scope: Mapping[str, Any], value: str) -> tuple[
         *failed_checks(declared, checks_of(declared), {name: [key]}, bounds, ()),
     )
     return key, next((f"{field} {reason}" for _, field, reason in found), None)
+
+
+def key_meant(referred: Referred, value: str) -> str:
+    """Return the key that a value is another way to write; the value, if it is none.
+
+    These are the other ways to write a choice, and the names of a country.
+    """
+    declared = referred.declared
+    if declared is None or declared.fields[declared.key[0]].kind not in ("choice", "country"):
+        return value
+    key = _read_key(declared, value)
+    return key if isinstance(key, str) else value
+
+
+def _read_key(declared: DeclaredType, value: str) -> Any:
+    """A cell as the key of a row: its value, or what is wrong with it."""
+    name = declared.key[0]
+    field = declared.fields[name]
+    spec = field_spec(name, field, country_names() if field.kind == "country" else None)
+    notation = Notation.POINT if spec.kind in NUMBERS else None
+    (key,), _ = read_cells(spec, [value], notation, is_key=True)
+    return key
 
 
 def _holds_any_text(key: DeclaredField) -> bool:
@@ -136,15 +157,17 @@ def _referred(
             "with `docflow types apply`, and retry"
         )
     target = known[field.to]
-    others = [each for each in target.fields if each not in target.key]
+    can_create = target.target is None and not any(
+        each.required for name, each in target.fields.items() if name not in target.key
+    )
     return Referred(
         *(target.name, target.key[0], target.key[0], unknown),
         table=table_of(target, schema=schema),
         scope=tuple(each for each in target.scope if each in declared.scope),
         type_name=target.name,
-        can_create=target.target is None
+        can_create=can_create,
+        any_key=can_create
         and _holds_any_text(target.fields[target.key[0]])
-        and not (target.rules or target.checks)
-        and not any(target.fields[each].required for each in others),
+        and not (target.rules or target.checks),
         declared=target,
     )

@@ -15,6 +15,7 @@ from adapters.database.engine import Database
 from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.base import DOMAIN
 from adapters.database.models.every import metadata
+from adapters.database.models.runs import runs
 from adapters.database.models.types import declared_types, type_versions
 from adapters.types.files import builtin_types, own_types
 from adapters.types.meanings import Meaning, meanings_of
@@ -34,6 +35,8 @@ from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
 
 _LOCK: Final = "docflow types apply"
+_NAMED: Final = 5
+"""Runs that a refusal lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +205,8 @@ class SqlDeclaredTypes:
             allow_loss: Drop it even if it has rows.
 
         Raises:
-            RuleViolation: There is no such type, another one refers to it, or rows would be lost;
-                nothing is changed.
+            RuleViolation: There is no such type, another one refers to it, rows would be lost, or
+                an open import needs the table; nothing is changed.
         """
         async with self._database.transaction() as connection:
             await acquire_advisory_lock(connection, _LOCK)
@@ -214,6 +217,8 @@ class SqlDeclaredTypes:
             declared = in_force[name]
             table = f"{SCHEMA}.{declared.table_name}"
             _refuse_referred(declared, in_force, drop_table=drop_table)
+            if drop_table:
+                await _refuse_open(connection, name)
             has_table = bool(await columns_of(connection, SCHEMA, declared.table_name))
             rows = await _rows_of(connection, declared, alone=drop_table) if has_table else 0
             if drop_table and rows and not allow_loss:
@@ -251,6 +256,31 @@ async def known_table(
     declared = declared_of(text)
     register_table(declared)
     return declared
+
+
+async def later_versions(
+    connection: AsyncConnection, name: str, since: datetime
+) -> Sequence[DeclaredType]:
+    """The versions of a type that were put in force since a moment, in order.
+
+    The one in force is the last of them: it may be an earlier one that was applied again.
+    """
+    versions, types = type_versions.c, declared_types.c
+    query = (
+        select(versions.declaration)
+        .join_from(
+            type_versions,
+            declared_types,
+            types.digest == versions.digest,
+            isouter=True,
+        )
+        .where(
+            versions.name == name,
+            func.greatest(versions.created_at, func.coalesce(types.applied_at, since)) > since,
+        )
+        .order_by(types.digest.is_not(None), versions.created_at, versions.digest)
+    )
+    return [declared_of(text) for text in (await connection.execute(query)).scalars()]
 
 
 def _is_of_a_team(declared: DeclaredType) -> bool:
@@ -322,6 +352,25 @@ def _refuse_referred(
                     f"{other.name}: {name} refers to {field.to or field.table}; remove "
                     f"{other.name} first, or apply it without this field"
                 )
+
+
+async def _refuse_open(connection: AsyncConnection, name: str) -> None:
+    """See that no open import needs the table of a type.
+
+    Raises:
+        RuleViolation: One does.
+    """
+    query = select(runs.c.id, runs.c.own_state).where(
+        runs.c.kind == name, runs.c.ended_at.is_(None)
+    )
+    found = (await connection.execute(query.order_by(runs.c.created_at, runs.c.id))).all()
+    if found:
+        named = ", ".join(f"{run} ({state.lower()})" for run, state in found[:_NAMED])
+        more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+        raise RuleViolation(
+            f"{SCHEMA}.{name} is needed by open imports: {named}{more}. Answer or cancel them "
+            "first, or remove the type without --drop-table"
+        )
 
 
 async def _rows_of(connection: AsyncConnection, declared: DeclaredType, *, alone: bool) -> int:

@@ -18,10 +18,12 @@ from sqlalchemy import (
     DateTime,
     Inspector,
     MetaData,
+    PrimaryKeyConstraint,
     Table,
     Text,
     Time,
     inspect,
+    literal,
     literal_column,
     select,
     text,
@@ -41,9 +43,9 @@ from adapters.database.models.base import (
     domain_table,
     staged_twin,
 )
-from workflows.shared.declared_fields import DeclaredField, nearest
+from workflows.shared.declared_fields import DeclaredField, nearest, value_of
 from workflows.shared.declared_types import OTHER, DeclaredType
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import RuleViolation, TableChanged
 
 SCHEMA: Final = "docflow_types"
 """Schema of the tables of declared types."""
@@ -110,7 +112,12 @@ def declared_in(table: Table) -> DeclaredType | None:
 
 def _table(declared: DeclaredType, key: str, schema: str | None) -> Table:
     values = [name for name in declared.fields if name not in declared.key]
-    columns = [Column(name, _type(declared.fields[name])) for name in values]
+    defaults = defaults_of_new(declared)
+    columns: list[Column[Any]] = []
+    for name in values:
+        kind = _type(declared.fields[name])
+        default = literal(defaults[name], kind) if name in defaults else None
+        columns.append(Column(name, kind, default=default))
     if declared.unmapped == "keep":
         columns.append(Column(OTHER, JSONB()))
     return domain_table(
@@ -123,6 +130,19 @@ def _table(declared: DeclaredType, key: str, schema: str | None) -> Table:
         within=MetaData(schema=schema),
         known_as=key,
     )
+
+
+def defaults_of_new(declared: DeclaredType) -> Mapping[str, Any]:
+    """What a new row has in columns that its file lacks, by field.
+
+    Parts of the key are in each row anyway. Whether the row of a reference is there, is seen for
+    cells alone.
+    """
+    return {
+        name: value_of(field, field.default) if field.default else field.default
+        for name, field in declared.fields.items()
+        if field.default is not None and field.kind != "reference" and name not in declared.key
+    }
 
 
 def _type(field: DeclaredField) -> TypeEngine[Any]:
@@ -156,29 +176,107 @@ async def as_found(connection: AsyncConnection, table: Table) -> Table:
         table: As a version knows it.
 
     Raises:
-        RuleViolation: A column does not keep the values that this version has.
+        TableChanged: A column does not keep the values that this version has.
     """
+    found, known = await _kinds_of(connection, table), table.columns.keys()
+    others = _other_kinds(table, dict(zip(known, known, strict=True)), found)
+    return _widened(table, others) if others else table
+
+
+async def as_renamed(
+    connection: AsyncConnection, table: Table, later: Sequence[DeclaredType]
+) -> tuple[Table, Mapping[str, str]]:
+    """A table of a declared type by the names and with the kinds that its columns have now.
+
+    Args:
+        connection: To the database.
+        table: As a version knows it.
+        later: Versions that were put in force since, in order.
+
+    Returns:
+        The table, and the present name of each column that is still there, by the name that the
+        version knows.
+
+    Raises:
+        TableChanged: The table is gone, or a column does not keep the values of the version.
+    """
+    found = await _kinds_of(connection, table)
+    if not found:
+        raise TableChanged(
+            f"the table {SCHEMA}.{table.name} is gone, and its rows with it: there is nothing to "
+            "take back"
+        )
+    names = dict[str, str]()
+    for known in table.columns.keys():  # noqa: SIM118
+        name = known
+        for version in later:
+            was = (new for new, field in version.fields.items() if field.was == name)
+            name = next(was, name)
+        if name in found:
+            names[known] = name
+    kinds = _other_kinds(table, names, found)
+    return _as_now(table, tuple(names.items()), kinds), names
+
+
+async def _kinds_of(connection: AsyncConnection, table: Table) -> Mapping[str, str]:
+    """The kind of each column that a table has now; none: there is no such table."""
     query = text(
         "SELECT attname, upper(format_type(atttypid, atttypmod)) FROM pg_attribute"
         " WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped"
     )
     named = {"name": f"{_quoted(SCHEMA)}.{_quoted(table.name)}"}
-    found = {name: kind.replace(",", ", ") for name, kind in await connection.execute(query, named)}
+    return {name: kind.replace(",", ", ") for name, kind in await connection.execute(query, named)}
+
+
+def _other_kinds(
+    table: Table, names: Mapping[str, str], found: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Columns of a version that have become wider, and the kinds that they have now.
+
+    Raises:
+        TableChanged: One has a kind that does not keep its values.
+    """
     others: list[tuple[str, str]] = []
-    for column in table.columns:
+    for known_as, name in names.items():
+        column = table.c[known_as]
         known = column.type.compile(_DIALECT)
-        kind = found.get(column.name, known)
+        kind = found.get(name, known)
         if kind == known:
             continue
         if kind != "TEXT" and (known, kind) not in _WIDER:
-            raise RuleViolation(
-                f"the column {column.name} of {SCHEMA}.{table.name} has another kind since the "
+            raise TableChanged(
+                f"the column {name} of {SCHEMA}.{table.name} has another kind since the "
                 f"type has changed: it is {kind}, and this import knows it as {known}. Apply the "
-                "earlier kind again and retry; or, if a message began it, retry with its newest "
-                "version (`--set type_digest=DIGEST`); else cancel it, and import the file again"
+                "earlier kind again, and retry"
             )
-        others.append((column.name, kind))
-    return _widened(table, tuple(others)) if others else table
+        others.append((known_as, kind))
+    return tuple(others)
+
+
+@lru_cache(maxsize=256)
+def _as_now(
+    table: Table, names: tuple[tuple[str, str], ...], kinds: tuple[tuple[str, str], ...]
+) -> Table:
+    wider = dict(kinds)
+    key = {column.name for column in table.primary_key.columns}
+    columns = [
+        Column(
+            name,
+            _WIDE[wider[known]] if known in wider else table.c[known].type,
+            nullable=table.c[known].nullable,
+        )
+        for known, name in names
+    ]
+    made = Table(
+        table.name,
+        MetaData(),
+        *columns,
+        PrimaryKeyConstraint(*(name for known, name in names if known in key)),
+        schema=table.schema,
+        info=dict(table.info),
+    )
+    made.info[WIDENED] = frozenset(name for known, name in names if known in wider)
+    return made
 
 
 @lru_cache(maxsize=256)

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database import foreign, foreign_rows
+from adapters.database import foreign, foreign_rows, foreign_undo
 from adapters.database.foreign import ForeignColumn, ForeignDatabases, ForeignTable, Step
-from adapters.database.foreign_rows import Image, RowWriter, TakenBack, Written
+from adapters.database.foreign_rows import Image, RowWriter, Written
+from adapters.database.foreign_undo import TakenBack
 from adapters.database.models.every import metadata
 from adapters.database.models.types import type_versions
 from adapters.ports.errors import Denied
-from adapters.types.tables import SCHEMA, Change
+from adapters.types.tables import SCHEMA, Change, defaults_of_new
 from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
@@ -213,23 +214,24 @@ class TargetTables:
 
             async def act() -> bytes:
                 writer = RowWriter(
-                    *(connection, table, key, rows.columns, _HOW[strategy]), blanks_keep=blanks_keep
+                    *(connection, table, key, rows.columns, _HOW[strategy]),
+                    blanks_keep=blanks_keep,
+                    defaults=_of_new(declared, names),
                 )
                 places = [rows.columns.index(name) for name in key] if rows.columns else []
                 done, held = Written(), list[Sequence[Any]]()
                 async for page, lines in pages:
                     taken = rows.taken(page)
                     done.add(await writer.write(taken), lines, fields)
+                    done.pack_full()
                     if strategy == "replace":
                         held += [[row[place] for place in places] for row in taken]
                 if strategy == "replace":
-                    gone = await foreign_rows.remove_absent(connection, table, key, bounds, held)
-                    done.add(gone, (), fields)
+                    await foreign_rows.remove_absent(connection, table, key, bounds, held, done)
                 return done.packed()
 
             async def undo(packed: bytes) -> None:
-                images = Written.unpacked(packed).images
-                await foreign_rows.take_back(connection, table, key, images)
+                await _take_back_all(connection, table, key, packed)
 
             packed = await foreign.once(connection, target.schema_name, step, act, undo)
         return Written.unpacked(packed)
@@ -265,12 +267,12 @@ class TargetTables:
                 places, held = [rows.columns.index(name) for name in key], list[Sequence[Any]]()
                 async for page, _ in pages:
                     held += [[row[place] for place in places] for row in rows.taken(page)]
-                gone = await foreign_rows.remove_absent(connection, table, key, bounds, held)
+                gone = Written()
+                await foreign_rows.remove_absent(connection, table, key, bounds, held, gone)
                 return gone.packed()
 
             async def undo(packed: bytes) -> None:
-                images = Written.unpacked(packed).images
-                await foreign_rows.take_back(connection, table, key, images)
+                await _take_back_all(connection, table, key, packed)
 
             packed = await foreign.once(connection, target.schema_name, step, act, undo)
         return Written.unpacked(packed)
@@ -281,12 +283,12 @@ class TargetTables:
         async with self._databases.transaction(target.database) as connection:
             await foreign.forget(connection, target.schema_name, *runs)
 
-    async def remembered(self, declared: DeclaredType, run: str) -> Mapping[str, Sequence[Image]]:
-        """What each step of a run changed that their side table remembers."""
+    async def remembered(self, declared: DeclaredType, run: str) -> Mapping[str, Sequence[bytes]]:
+        """What each step of a run changed that their side table remembers, packed in blocks."""
         target = target_in(declared)
         async with self._opened(declared) as (connection, _):
             found = await foreign.remembered(connection, target.schema_name, run)
-        return {name: Written.unpacked(packed).images for name, packed in found}
+        return {name: Written.unpacked(packed).every_block() for name, packed in found}
 
     async def settle(
         self, declared: DeclaredType, run: str, is_known: Callable[[str], bool]
@@ -302,8 +304,7 @@ class TargetTables:
         async with self._opened(declared) as (connection, table):
             for name, packed in await foreign.remembered(connection, target.schema_name, run):
                 if not is_known(name):
-                    images = Written.unpacked(packed).images
-                    await foreign_rows.take_back(connection, table, key, images)
+                    await _take_back_all(connection, table, key, packed)
             await foreign.forget(connection, target.schema_name, run)
 
     async def take_back(
@@ -314,7 +315,7 @@ class TargetTables:
         async with self._opened(declared) as (connection, table):
 
             async def act() -> bytes:
-                return (await foreign_rows.take_back(connection, table, key, images)).packed()
+                return (await foreign_undo.take_back(connection, table, key, images)).packed()
 
             packed = await foreign.once(connection, target.schema_name, Step(run, step), act)
         return TakenBack.unpacked(packed)
@@ -364,6 +365,21 @@ class TargetTables:
             order = key_columns(declared)
             async for page in foreign_rows.stored(connection, table, columns, bounds, order, _PAGE):
                 yield page
+
+
+def _of_new(declared: DeclaredType, names: Sequence[str]) -> Mapping[str, Any]:
+    """Columns that a file lacks and new rows have a default in, with it."""
+    defaults = defaults_of_new(declared)
+    absent = [name for name in defaults if name not in names]
+    return {column: defaults[name] for name, column in _columns(declared, absent).items()}
+
+
+async def _take_back_all(
+    connection: AsyncConnection, table: ForeignTable, key: Sequence[str], packed: bytes
+) -> None:
+    """Take back what an attempt has written of which docflow knows nothing."""
+    for block in reversed(Written.unpacked(packed).every_block()):
+        await foreign_undo.take_back(connection, table, key, foreign_rows.unpack_images(block))
 
 
 def _bounds(declared: DeclaredType, scope: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from tests.support.spreadsheets.scripted import (
 from tests.support.waiting import eventually
 from workflows.shared import attributes
 from workflows.shared.dependencies import Dependency
-from workflows.shared.errors import PERMANENT
+from workflows.shared.errors import PERMANENT, UNDO_REFUSED
 from workflows.spreadsheets.mappings import (
     CellDecision,
     CellDecisions,
@@ -338,6 +338,19 @@ UNDO_CASES: dict[str, UndoCase] = {
     ),
     "refused": UndoCase(
         scripted_undo(ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True))
+    ),
+    "refused-and-recorded": UndoCase(
+        scripted_undo(ApplicationError("older than 30 days", type=UNDO_REFUSED, non_retryable=True))
+    ),
+    "permanent-failure-parked": UndoCase(
+        scripted_undo(ApplicationError("no column price", type=PERMANENT, non_retryable=True)),
+        retry=True,
+    ),
+    "cancelled-and-recorded": UndoCase(
+        scripted_undo(transient()), act=lambda handle: handle.cancel()
+    ),
+    "parked-too-long-and-recorded": UndoCase(
+        scripted_undo(transient()), act=_nothing_more, passes=timedelta(days=31)
     ),
 }
 

@@ -13,6 +13,8 @@ from sqlalchemy import inspect, select, text
 from activities.imports.lifecycle import ImportLifecycle, SmallTables
 from activities.imports.rows import RowImports
 from activities.imports.store import SqlImportStore
+from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.engine import Database, open_database
 from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.base import DOMAIN
@@ -25,6 +27,7 @@ from tests.support.fresh_database import DATABASES, fresh_url
 from tests.support.imports.activities import ActivityPorts, environment, message_of
 from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.memory.runs import MemoryRuns
+from tests.support.spreadsheets.activities import SpreadsheetSetup
 from workflows.imports.runs import Counts, HandlerInput, HandlerOutcome, ImportInput
 from workflows.shared.declared_types import DeclaredType
 
@@ -97,6 +100,14 @@ async def installation(tmp_path: Path) -> AsyncGenerator[Installation]:
     async with open_database(fresh_url()) as database:
         store, types = SqlImportStore(database), SqlDeclaredTypes(database)
         yield Installation(database, types, store, ActivityPorts(tmp_path))
+
+
+@pytest.fixture
+def sheets(installation: Installation, tmp_path: Any) -> SpreadsheetSetup:
+    """Uploads by their steps, over the database of the declared types."""
+    database = installation.database
+    store, types = SqlSpreadsheetStore(database), SheetTypes(database)
+    return SpreadsheetSetup(tmp_path, database, store, types=types)
 
 
 TOOLS = """

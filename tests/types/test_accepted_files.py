@@ -43,7 +43,7 @@ fields:
   value: {kind: decimal, minimum: 0}
   estimated: {kind: boolean}
   rank: {kind: place}
-  unit: {}
+  unit: {default: kWh}
 """
 CONTENT = (
     b"meter,day,value,estimated,Note,rank\n"
@@ -97,7 +97,7 @@ async def test_a_file_and_a_signed_call_tell_what_was_accepted(loader: Loader) -
     assert done.counts == Counts(created=2, rejected=1)
     assert "The rows are in accepted/P1/T1.jsonl." in str(done.note)
     rows = [json.loads(line) for line in (await loader.file("jsonl")).splitlines()]
-    empty = {"project_id": "P1", "day": None, "value": None, "unit": None, "other": None}
+    empty = {"project_id": "P1", "day": None, "value": None, "unit": "kWh", "other": None}
     assert rows == [
         {
             **empty,

@@ -19,9 +19,10 @@ from activities.imports.store import SqlImportStore
 from activities.imports.tables import spec_of
 from activities.imports.taken_back import taken_back
 from activities.imports.views import SqlImportedRows
-from adapters.database.foreign import ForeignDatabases
+from adapters.database.foreign import ForeignDatabases, rows_of
 from adapters.database.foreign_rows import Image, unpack_images
 from adapters.database.models.types import target_images
+from adapters.ports.errors import Denied
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.tables import STAGED, register_table
@@ -72,6 +73,18 @@ REFUSED = {
     "T-15,i,1,9,,": ("amount", "9", "(Key (amount)=(9) is not present"),
 }
 """Row to the field and the value that its problem names, and to a part of the reason."""
+
+
+async def test_a_default_is_for_new_rows_of_a_file_without_the_column(erp: Erp) -> None:
+    text = TOOLS.replace("state: {", "state: {default: used, ").replace(
+        "price: {kind: money}", "price: {kind: money, default: '7.50'}"
+    )
+    await erp.installation.types.apply(tools(text))
+    await erp.imported(b"tool_no,name,price,state\nT-1,Wrench,5,new\n")
+    # One row is refused, so that the others go in after their server has tried each.
+    await erp.imported(b"tool_no,name,amount\nT-1,Spanner,1\nT-2,Bomb,1\nT-3,Hoist,1\n", "T2")
+    found = await erp.sql('SELECT article_no, price, "State" FROM stock."Tools" ORDER BY 1')
+    assert found == [("T-1", Decimal(5), "new"), ("T-3", Decimal("7.50"), "used")]
 
 
 async def test_rows_that_their_table_refuses_are_reported(erp: Erp) -> None:
@@ -273,14 +286,28 @@ async def test_rows_of_a_killed_and_cancelled_import_are_taken_back(
         await taken_back(database, erp.targets, key)
 
 
-async def test_images_of_one_step_at_a_time_are_taken_back(
-    erp: Erp, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("strategy", "is_killed"), [("merge", False), ("append", False), ("append", True)]
+)
+async def test_images_of_one_block_at_a_time_are_taken_back(
+    erp: Erp, monkeypatch: pytest.MonkeyPatch, strategy: str, is_killed: bool
 ) -> None:
+    write = TargetTables.write
+
+    async def killed(*arguments: Any) -> Any:
+        await write(*arguments)
+        raise Killed
+
     await erp.installation.types.apply(tools())
-    rows = b"tool_no,name\n" + b"".join(b"T-%d,Tool %d\n" % (n, n) for n in range(12_000))
-    assert await erp.imported(rows) == Counts(created=12_000)
-    given = message_of("tools", blob_name="in/file")
-    closing = Closing(message=given, state=ImportState.COMPLETED)
+    content = b"tool_no,name\n" + b"".join(b"T-%d,Tool %d\n" % (n, n) for n in range(12_000))
+    given = {"strategy": strategy, "idempotency_key": "once"}
+    if is_killed:
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(TargetTables, "write", killed)
+            await erp.imported(content, **given)
+    else:
+        assert await erp.imported(content, **given) == Counts(created=12_000)
+    closing = Closing(message=message_of("tools", blob_name="in/file"), state=ImportState.CANCELLED)
     await erp.installation.store.close(closing, "import/P1/T1")
     done, unpack, take_back = list[tuple[str, int]](), unpack_images, TargetTables.take_back
 
@@ -296,9 +323,45 @@ async def test_images_of_one_step_at_a_time_are_taken_back(
     monkeypatch.setattr("activities.imports.taken_back.unpack_images", read)
     monkeypatch.setattr(TargetTables, "take_back", taken)
     found = await taken_back(erp.installation.database, erp.targets, TaskKey("P1", "T1"))
-    assert found.restored == 12_000
+    assert (found.restored, await erp.tools()) == (12_000, [])
     assert [act for act, _ in done] == ["read", "taken back"] * (len(done) // 2)
     assert max(count for _, count in done) <= 5_000 < sum(count for _, count in done) // 2
+
+
+async def test_a_column_that_is_gone_is_named_when_rows_are_taken_back(erp: Erp) -> None:
+    await erp.installation.types.apply(tools())
+    await erp.imported(FIRST)
+    closing = Closing(message=message_of("tools", blob_name="in/file"), state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T1")
+    await erp.sql('ALTER TABLE stock."Tools" RENAME price TO cost')
+    database, key = erp.installation.database, TaskKey("P1", "T1")
+    with pytest.raises(Denied, match=r"has no column price any more.*add it again, and retry"):
+        await taken_back(database, erp.targets, key)
+    await erp.sql('ALTER TABLE stock."Tools" RENAME cost TO price')
+    assert (await taken_back(database, erp.targets, key)).restored == 2
+
+
+async def test_rows_are_taken_back_together_but_for_those_that_are_refused(
+    erp: Erp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await erp.installation.types.apply(tools())
+    rows = b"tool_no,name\n" + b"".join(b"T-%d,Tool %d\n" % (n, n) for n in range(3_000))
+    await erp.imported(rows)
+    await erp.sql('CREATE TABLE stock.used (tool varchar(8) REFERENCES stock."Tools")')
+    await erp.sql("INSERT INTO stock.used VALUES ('T-7'), ('T-2900')")
+    await erp.sql("UPDATE stock.\"Tools\" SET price = 9 WHERE article_no = 'T-8'")
+    await erp.sql("DELETE FROM stock.\"Tools\" WHERE article_no = 'T-9'")
+    closing = Closing(message=message_of("tools", blob_name="in/file"), state=ImportState.COMPLETED)
+    await erp.installation.store.close(closing, "import/P1/T1")
+    asked = AsyncMock(side_effect=rows_of)
+    monkeypatch.setattr("adapters.database.foreign_undo.rows_of", asked)
+    found = await taken_back(erp.installation.database, erp.targets, TaskKey("P1", "T1"))
+    assert found.restored == 2_997
+    reasons = {key[0]: reason for key, reason in found.conflicts}
+    assert reasons.pop("T-8") == "was changed since"
+    assert reasons.keys() == {"T-7", "T-2900"}
+    assert all("violates foreign key" in reason for reason in reasons.values())
+    assert asked.await_count < 100
 
 
 UNFIT = {

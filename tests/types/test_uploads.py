@@ -4,7 +4,6 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from io import BytesIO
@@ -13,12 +12,9 @@ from typing import Any
 
 import pytest
 import xlsxwriter
-from sqlalchemy import text
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets.row_store import KEPT, KNOWN_ROW, UNKNOWN_ROW, UP_TO_DATE
-from activities.spreadsheets.sheet_types import SheetTypes
-from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.validation import KEY_ALONE, SUSPECT
 from adapters.types.files import only_door, read_type
 from tests.support.imports.activities import environment
@@ -30,19 +26,11 @@ from tests.support.spreadsheets.activities import (
 )
 from tests.types.conftest import Installation
 from workflows.shared.declared_types import DeclaredType
-from workflows.shared.errors import PERMANENT, RuleViolation
-from workflows.spreadsheets.mappings import MappingStatus
+from workflows.shared.errors import INVALID_DECISION, RuleViolation
+from workflows.spreadsheets.mappings import CellRule, MappingStatus
 from workflows.spreadsheets.runs import RowCounts, UndoInput, UndoResult
 
 Trades = dict[str, DeclaredType]
-
-
-@pytest.fixture
-def sheets(installation: Installation, tmp_path: Any) -> SpreadsheetSetup:
-    """Uploads by their steps, over the database of the declared types."""
-    database = installation.database
-    store, types = SqlSpreadsheetStore(database), SheetTypes(database)
-    return SpreadsheetSetup(tmp_path, database, store, types=types)
 
 
 async def uploaded(
@@ -81,7 +69,11 @@ async def undone(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoResult:
     from activities.spreadsheets.rows import SpreadsheetUndoSteps
 
     steps = SpreadsheetUndoSteps(sheet.setup.store)
-    order = UndoInput(
+    return await environment().run(steps.undo, undo_of(sheet, at))
+
+
+def undo_of(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoInput:
+    return UndoInput(
         uuid=sheet.order.uuid,
         organisation_id=ORGANISATION,
         by="anna",
@@ -89,7 +81,6 @@ async def undone(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoResult:
         requested_at=at,
         within=10**9,
     )
-    return await environment().run(steps.undo, order)
 
 
 INVOICES = """Rechnungsnr.;Position;Artikel;Menge;Netto;Brutto;Stand;bezahlt am;Kostenstelle
@@ -323,6 +314,72 @@ fields:
 """
 
 
+CHOSEN = """
+name: states
+title: States
+scope: []
+key: [state]
+fields:
+  state: {KEY, required: true}
+"""
+USING = """
+name: tools
+title: Tools
+scope: []
+key: [number]
+fields:
+  number: {kind: code, required: true}
+  state: {kind: reference, to: states, unknown: UNKNOWN}
+"""
+CHOICES = "kind: choice, choices: {new: [], in repair: [defekt], lost: [weg]}"
+
+
+@pytest.mark.parametrize("unknown", ["ask", "refuse", "create"])
+async def test_both_doors_know_the_other_ways_to_write_a_key(
+    installation: Installation, sheets: SpreadsheetSetup, unknown: str
+) -> None:
+    states = read_type(CHOSEN.replace("KEY", CHOICES), "states.yaml")
+    tools = read_type(USING.replace("UNKNOWN", unknown), "tools.yaml")
+    await installation.types.apply(states)
+    await installation.types.apply(tools)
+    await installation.imported("states", b"state\nin repair\n")
+    expected = [("1", "in repair"), ("2", "in repair")]
+    text = "number,state\n1,Defekt\n2,in repair\n"
+    if unknown == "create":
+        text, expected = text + "3,weg\n", [*expected, ("3", "lost")]
+    done = await installation.imported("tools", text.encode(), task_id="T2")
+    assert done.counts.created == len(expected)
+    assert await installation.rows(tools, "number", "state") == expected
+    await installation.run_sql("DELETE FROM docflow_types.tools")
+    await installation.run_sql("DELETE FROM docflow_types.states WHERE state = 'lost'")
+    sheet = await uploaded(sheets, tools, text)
+    assert not (await sheet.collect()).open
+    assert (await sheet.process()).counts == RowCounts(created=len(expected))
+    assert await installation.rows(tools, "number", "state") == expected
+
+
+async def test_a_value_is_created_if_its_type_takes_it_as_a_key(
+    installation: Installation, sheets: SpreadsheetSetup
+) -> None:
+    pattern = "kind: code, pattern: '[A-Z]-[0-9]+'"
+    states = read_type(CHOSEN.replace("KEY", pattern), "states.yaml")
+    tools = read_type(USING.replace("UNKNOWN", "create"), "tools.yaml")
+    await installation.types.apply(states)
+    await installation.types.apply(tools)
+    sheet = await uploaded(sheets, tools, "number,state\n1,S-1\n2,s2\n3,x\n")
+    assert {each.value for each in (await sheet.collect()).first_open} == {"s2", "x"}
+    with pytest.raises(ApplicationError, match=r"does not match the pattern .*correct it in") as no:
+        await sheet.decide(s2="create")
+    assert no.value.type == INVALID_DECISION
+    rule = CellRule(field="state", create=True)
+    with pytest.raises(ApplicationError, match="does not take every key; decide about each value"):
+        await sheet.decide_these((), rules=(rule,))
+    await sheet.decide(s2="ignore", x="ignore")
+    assert (await sheet.process()).counts == RowCounts(created=3)
+    assert await installation.rows(tools, "state") == [("S-1",), (None,), (None,)]
+    assert await installation.rows(states, "state") == [("S-1",)]
+
+
 @pytest.mark.parametrize("unknown", ["ask", "create"])
 async def test_a_person_decides_what_an_unknown_value_means(
     installation: Installation, sheets: SpreadsheetSetup, unknown: str
@@ -446,21 +503,6 @@ async def test_a_key_that_is_only_alike_is_no_reference(
     assert ("C-1", "A1") in await installation.rows(trades["parts"], "part", "assembly")
 
 
-async def test_an_undo_keeps_what_a_later_version_holds(
-    installation: Installation, sheets: SpreadsheetSetup
-) -> None:
-    first = read_type(SUPPLIERS, "suppliers.yaml")
-    await installation.types.apply(first)
-    sheet = await uploaded(sheets, first, "supplier\nACME\nGlobex\n")
-    await sheet.process()
-    await sheet.finish()
-    await installation.types.apply(read_type(SUPPLIERS + "  town: {}\n", "suppliers.yaml"))
-    await installation.imported("suppliers", b"supplier,town\nACME,Bonn\n")
-    result = await undone(sheet)
-    assert result.problems == ("row 2: suppliers ACME was changed since",)
-    assert await installation.rows(first, "supplier") == [("ACME",)]
-
-
 async def test_other_names_of_a_row_outlive_another_import(
     installation: Installation, sheets: SpreadsheetSetup
 ) -> None:
@@ -548,97 +590,43 @@ async def test_rows_that_are_no_data_are_left_out_as_the_type_says(
         assert {item for project, item in by_door if project == "P1"} == stored
 
 
-KEPT = """
-name: stand
-title: Stand
+DEFAULTS = """
+name: fees
+title: Fees
 key: [nr]
-unmapped: keep
 fields:
-  nr: {kind: code, required: true}
+  nr: {required: true}
   name: {}
-  fee: {kind: FEE}
+  price: {kind: money, default: "7"}
+  since: {kind: date, default: 2024-01-31}
+  open: {kind: boolean, default: "yes"}
 """
 
 
-async def test_further_files_add_to_kept_columns_and_are_undone(
-    installation: Installation, sheets: SpreadsheetSetup
+@pytest.mark.parametrize("count", [3, 1_500])
+async def test_both_doors_write_defaults_of_absent_columns_into_new_rows(
+    installation: Installation, sheets: SpreadsheetSetup, count: int
 ) -> None:
-    declared = read_type(KEPT.replace("FEE", "money"), "stand.yaml")
+    declared = read_type(DEFAULTS, "fees.yaml")
     await installation.types.apply(declared)
-    before = await uploaded(sheets, declared, "nr;name;Farbe\n1;A;rot\n", project_id="P1")
-    await before.process()
-    await before.finish()
-    sheet = await uploaded(sheets, declared, "nr;name;Ort\n1;B;Ulm\n", project_id="P1")
-    assert (await sheet.process()).counts == RowCounts(updated=1)
+    first = b"nr,name,price,since,open\n1,a,5,2025-03-04,no\n"
+    content = "nr,name\n1,b\n" + "".join(f"{n},c\n" for n in range(2, count + 1))
+    for project in ("P1", "P2", "P3"):
+        await installation.imported("fees", first, project_id=project)
+    await installation.imported("fees", content.encode(), task_id="T2", project_id="P1")
+    sheet = await uploaded(sheets, declared, content, project_id="P2")
+    await sheet.process()
     await sheet.finish()
-    rows = [("1", "B", {"Farbe": "rot", "Ort": "Ulm"})]
-    assert await installation.rows(declared, "nr", "name", "other") == rows
-    assert (await undone(sheet)).counts.restored == 1
-    assert await installation.rows(declared, "nr", "name", "other") == [
-        ("1", "A", {"Farbe": "rot"})
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "wider", "cell", "there"),
-    [
-        ("money", "text", "1,50", "1.500000"),
-        ("integer", "text", "7", "7"),
-        ("boolean", "text", "ja", "true"),
-        ("date", "text", "31.12.2024", "2024-12-31"),
-        ("time", "text", "09:30", "09:30:00"),
-        ("timestamp", "text", "31.12.2024 09:30", "2024-12-31 09:30:00"),
-        ("integer", "decimal", "7", "7.000000"),
-        ("date", "timestamp", "31.12.2024", "2024-12-31 00:00:00"),
-    ],
-)
-async def test_an_open_upload_goes_on_if_a_field_is_widened(
-    installation: Installation,
-    sheets: SpreadsheetSetup,
-    kind: str,
-    wider: str,
-    cell: str,
-    there: str,
-) -> None:
-    async def stored() -> list[tuple[Any, ...]]:
-        query = text("SELECT nr, name, fee::text FROM docflow_types.stand ORDER BY nr")
-        async with installation.database.reading() as connection:
-            return [tuple(row) for row in await connection.execute(query)]
-
-    first, then = (read_type(KEPT.replace("FEE", each), "stand.yaml") for each in (kind, wider))
-    await installation.types.apply(first)
-    for rows in (f"1;A;{cell}\n", f"1;B;{cell}\n2;C;{cell}\n3;D;\n"):
-        sheet = await uploaded(sheets, first, f"nr;name;fee\n{rows}", project_id="P1")
-        if rows.startswith("1;A"):
-            await sheet.process()
-            await sheet.finish()
-    await installation.types.apply(then)
-    before = await stored()
-    assert before == [("1", "A", there)]
-    # Statements were prepared before the change: the first attempt finds that out.
-    with suppress(ApplicationError):
-        await sheet.process()
-    assert (await sheet.process()).counts == RowCounts(created=2, updated=1)
-    await sheet.finish()
-    assert await stored() == [("1", "B", there), ("2", "C", there), ("3", "D", None)]
-    done = (await undone(sheet)).counts
-    assert (done.deleted, done.restored, done.left_alone) == (2, 1, 0)
-    assert await stored() == before
-
-
-async def test_an_upload_parks_if_a_column_is_narrower_by_now(
-    installation: Installation, sheets: SpreadsheetSetup
-) -> None:
-    declared = read_type(KEPT.replace("FEE", "text"), "stand.yaml")
-    await installation.types.apply(declared)
-    sheet = await uploaded(sheets, declared, "nr;name;fee\n1;A;1,50\n", project_id="P1")
-    await installation.types.apply(read_type(KEPT.replace("FEE", "money"), "stand.yaml"))
-    said = r"fee of docflow_types\.stand has another kind .* knows it as TEXT.* cancel it"
-    with pytest.raises(ApplicationError, match=said) as parked:
-        await sheet.process()
-    assert parked.value.type == PERMANENT
-    await installation.types.apply(declared)
-    assert (await sheet.process()).counts == RowCounts(created=1)
+    given = {"task_id": "T3", "project_id": "P3", "strategy": "replace"}
+    await installation.imported("fees", content.encode(), **given)
+    rows = await installation.rows(declared, "project_id", "nr", "price", "since", "open")
+    new = (Decimal(7), date(2024, 1, 31), True)
+    expected = [("1", Decimal(5), date(2025, 3, 4), False)]
+    expected += sorted((str(n), *new) for n in range(2, count + 1))
+    for project in ("P1", "P2", "P3"):
+        assert sorted(row[1:] for row in rows if row[0] == project) == expected, project
+    counts = (await undone(sheet)).counts
+    assert (counts.deleted, counts.restored, counts.left_alone) == (count - 1, 1, 0)
 
 
 REPLACED = ITEMS.replace("AMOUNT", "kind: decimal, units: [EUR]").replace(

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 from temporalio import workflow
@@ -31,6 +32,7 @@ from workflows.shared.errors import (
     INVALID_CORRECTION,
     KEY_REUSED,
     OTHER_WORK,
+    TABLE_CHANGED,
     TOO_LATE,
     RuleViolation,
 )
@@ -42,6 +44,13 @@ from workflows.shared.waiting import Waiting, begun_locally, done_remotely
 
 _RECORD: Final = "record result"
 _DONE: Final = "done"
+_CURES: Final = MappingProxyType(
+    {
+        TABLE_CHANGED: "or, if the type was changed, retry with its newest version (`docflow retry "
+        "ID --set type_digest=DIGEST`, see `docflow types list --json`)"
+    }
+)
+"""What a message can do beside what its failures say."""
 SHORTEST_PAUSE: Final = timedelta(seconds=5)
 """Between two looks at a running task that has the work; each pause is twice the one before."""
 LONGEST_PAUSE: Final = timedelta(minutes=5)
@@ -186,7 +195,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._step = step
 
     async def _park(self, failure: FailureError) -> None:
-        reason = explain(failure)
+        reason = explain(failure, _CURES)
         self._state = ImportState.PARKED
         answered = await self._parking.wait(
             self._step, reason, lambda: self._record(ImportState.PARKED, reason)

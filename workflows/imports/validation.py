@@ -49,7 +49,7 @@ from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, transpose
 from workflows.shared.declared_types import OTHER, broken_period, broken_rules, failed_checks
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import RowSorter
 from workflows.shared.packed_rows import NULL, PackedLines, PackedRows, text_of
 from workflows.shared.sections import SECTION, SEQUENCE, Sections
@@ -512,7 +512,7 @@ class RowValidator:
         """
         used = {*self._header.positions.values(), self._header.wrong}
         others = (i for i in range(len(cells)) if i not in used)
-        return kept_cells({i: self._title_at(i) for i in others}, cells, TEXT_CHARACTERS)
+        return kept_cells({i: self._title_at(i) for i in others}, cells)
 
     def _left_out(
         self,

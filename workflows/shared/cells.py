@@ -121,7 +121,7 @@ def is_filled(cell: Cell) -> bool:
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None
 
 
-def kept_cells(titles: Mapping[int, str], cells: Sequence[Cell], characters: int) -> str | None:
+def kept_cells(titles: Mapping[int, str], cells: Sequence[Cell]) -> str | None:
     """Write the cells of a row that mean no field as JSON, by header; None: all are blank.
 
     If two columns have one header, the letters of the second name it too.
@@ -129,14 +129,16 @@ def kept_cells(titles: Mapping[int, str], cells: Sequence[Cell], characters: int
     Args:
         titles: Place of each such column to its header.
         cells: The row.
-        characters: Most of a cell.
     """
     found: dict[str, str] = {}
+    taken: set[str] = set()
     for place, title in titles.items():
+        # Whatever this row holds: a column has one name in all rows.
+        while title in taken:
+            title = f"{title} ({column_letters(place)})"
+        taken.add(title)
         if place < len(cells) and is_filled(cells[place]):
-            if title in found:
-                title = f"{title} ({column_letters(place)})"
-            found[title] = readable(cells[place], characters)
+            found[title] = readable(cells[place], CELL_CHARACTERS)
     return json.dumps(found, ensure_ascii=False) if found else None
 
 

@@ -12,6 +12,8 @@ Permanent            trying again cannot help
   MissingBlob          the file is not in the blob store
   InvalidDecision      an answer names what cannot be chosen
   WorkersLost          the step has lost its workers again and again
+  TableChanged         a table is not as the version of a type knows it
+  UndoRefused          an import cannot be taken back; nothing was begun
 
 Ends of runs:
 
@@ -46,6 +48,8 @@ INVALID_DOCUMENT: Final = "InvalidDocument"
 MISSING_BLOB: Final = "MissingBlob"
 INVALID_DECISION: Final = "InvalidDecision"
 WORKERS_LOST: Final = "WorkersLost"
+TABLE_CHANGED: Final = "TableChanged"
+UNDO_REFUSED: Final = "UndoRefused"
 IMPORT_FAILED: Final = "ImportFailed"
 SPREADSHEET_FAILED: Final = "SpreadsheetFailed"
 BATCH_FAILED: Final = "BatchFailed"
@@ -74,3 +78,15 @@ class RuleViolation(Exception):
 
 class WorkersLost(RuleViolation):
     """The work has lost its workers so often that it is not begun again."""
+
+
+class TableChanged(RuleViolation):
+    """A table was dropped or renamed, or a column of it has another kind.
+
+    The message says what anybody can do about it. What else an import can do depends on the way
+    it came in: see `explain`.
+    """
+
+
+class UndoRefused(RuleViolation):
+    """An import cannot be taken back; nothing was begun."""

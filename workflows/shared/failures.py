@@ -1,8 +1,9 @@
 """Failures of steps as workflows see them, and requests to stop a run."""
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 from temporalio import workflow
@@ -18,16 +19,22 @@ from workflows.shared.errors import UNAVAILABLE
 
 EXPLANATION_CHARACTERS: Final = 1_500
 """Leaves room in a reason for who decided, and why."""
+_NO_CURES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def explain(error: FailureError) -> str:
+def explain(error: FailureError, cures: Mapping[str, str] = _NO_CURES) -> str:
     """What went wrong in a step, in one bounded sentence for a person.
 
     Failures of remote activities arrive wrapped in `ActivityError`, those of local ones bare.
+
+    Args:
+        error: The failure.
+        cures: What else this run can do about failures of a type, to be added to the message.
     """
     cause = error.cause if isinstance(error, ActivityError) else error
     message = cause.message if isinstance(cause, FailureError) else str(cause or error)
-    return message[:EXPLANATION_CHARACTERS]
+    cure = cures.get(failure_type(error) or "")
+    return (message if cure is None else f"{message}; {cure}")[:EXPLANATION_CHARACTERS]
 
 
 def failure_type(error: FailureError) -> str | None:

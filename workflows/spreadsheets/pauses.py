@@ -4,13 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import wraps
+from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 from workflows.shared import attributes, policies
-from workflows.shared.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT, WRONG_STATE
+from workflows.shared.errors import (
+    INVALID_DOCUMENT,
+    TABLE_CHANGED,
+    UNREADABLE_DOCUMENT,
+    WRONG_STATE,
+)
 from workflows.shared.failures import explain, failure_type, failures_logged
 from workflows.shared.notifications import NotificationInput, NotificationKind
 from workflows.shared.parking import Decision
@@ -25,6 +31,10 @@ T = TypeVar("T")
 
 HOPELESS: Final = (UNREADABLE_DOCUMENT, INVALID_DOCUMENT)
 """Failures that no answer can help."""
+_CURES: Final = MappingProxyType(
+    {TABLE_CHANGED: "or, if the type was changed, cancel this import and upload the file again"}
+)
+"""What an upload can do beside what its failures say."""
 
 
 class Failed(Exception):
@@ -59,7 +69,7 @@ class SpreadsheetPauses:
         async def park(failure: FailureError) -> None:
             if failure_type(failure) in HOPELESS:
                 raise Failed(explain(failure)) from failure
-            await self._park(step, explain(failure))
+            await self._park(step, explain(failure, _CURES))
 
         return await self._run.waiting.retried(attempt, park)
 

@@ -439,6 +439,16 @@ class UndoInput(Contract):
     """Who had the step retried, in order."""
 
 
+class FailedUndo(Contract):
+    """Input of `spreadsheets.fail_undo`."""
+
+    uuid: Uuid
+    reason: Reason
+    by: Person
+    """Who asked for the undo."""
+    at: datetime
+
+
 class UndoCounts(Contract):
     """What an undo did."""
 

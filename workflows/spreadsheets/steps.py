@@ -19,6 +19,7 @@ from workflows.spreadsheets.runs import (
     DecideCells,
     ExpiredInput,
     ExpiredPage,
+    FailedUndo,
     Finishing,
     HandOverInput,
     Processed,
@@ -129,6 +130,9 @@ class SpreadsheetUndoSteps:
 
     @activity.defn(name="spreadsheets.undo")
     async def undo(self, order: UndoInput) -> UndoResult: ...
+
+    @activity.defn(name="spreadsheets.fail_undo")
+    async def fail_undo(self, order: FailedUndo) -> None: ...
 
 
 class SpreadsheetStaging:

@@ -1,14 +1,15 @@
 """What follows an import: taking its rows back, and removing what is no longer kept."""
 
+import asyncio
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import FailureError, is_cancelled_exception
 
 from workflows.shared import attributes, policies
-from workflows.shared.errors import PERMANENT
+from workflows.shared.errors import PERMANENT, UNDO_REFUSED
 from workflows.shared.failures import explain, failure_type, reraise_cancellation
 from workflows.shared.notifications import NotificationKind, counted
 from workflows.shared.parking import Decision, Parkable, Parking
@@ -18,6 +19,7 @@ from workflows.spreadsheets.runs import (
     Answer,
     ExpiredInput,
     ExpiredPage,
+    FailedUndo,
     PurgeInput,
     PurgeResult,
     RetentionInput,
@@ -28,13 +30,16 @@ from workflows.spreadsheets.runs import (
 from workflows.spreadsheets.steps import SpreadsheetRetentionSteps, SpreadsheetUndoSteps
 
 _PARKED_FOR: Final = timedelta(days=30)
+_END_RECORDED: Final = "failed-undo-recorded"
+_FAILURES_PARKED: Final = "permanent-failures-of-undo-parked"
 
 
 @workflow.defn(name="SpreadsheetUndo")
 class SpreadsheetUndo(Parkable, retry=Answer):
     """Newest chunk first; each is undone in one transaction and never twice.
 
-    A step that fails permanently parks the run, which resumes behind the last chunk.
+    A step that fails permanently parks the run, which resumes behind the last chunk. However the
+    run ends, the undo has a state afterwards.
     """
 
     @workflow.init
@@ -49,7 +54,10 @@ class SpreadsheetUndo(Parkable, retry=Answer):
         """Undo the import; one that cannot be undone fails with the reason."""
         try:
             result = await self._waiting.retried(self._undo, self._park)
-        except FailureError as error:
+        except (FailureError, asyncio.CancelledError) as error:
+            await self._record_failure(error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
             reraise_cancellation(error)
             await self._notices.end(NotificationKind.FAILED, "failed", explain(error))
             raise
@@ -67,8 +75,28 @@ class SpreadsheetUndo(Parkable, retry=Answer):
             **policies.LONG,
         )
 
+    async def _record_failure(self, error: BaseException) -> None:
+        if not workflow.patched(_END_RECORDED):
+            return
+        reason = "it was cancelled"
+        if isinstance(error, FailureError) and not is_cancelled_exception(error):
+            reason = explain(error)
+        order = self._order
+        failed = FailedUndo(uuid=order.uuid, reason=reason, by=order.by, at=workflow.now())
+        await self._waiting.retried_despite_cancel(
+            lambda: workflow.execute_local_activity_method(
+                SpreadsheetUndoSteps.fail_undo,
+                failed,
+                summary="record that the undo has failed",
+                **policies.SHORT,
+            ),
+            self._parking.unrecorded,
+        )
+
     async def _park(self, failure: FailureError) -> None:
-        if failure_type(failure) == PERMANENT:
+        if failure_type(failure) == UNDO_REFUSED:
+            raise failure
+        if failure_type(failure) == PERMANENT and not workflow.patched(_FAILURES_PARKED):
             raise failure
         answered = await self._parking.wait("undo", explain(failure))
         if answered.decision is not Decision.RETRY:

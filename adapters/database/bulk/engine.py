@@ -120,7 +120,7 @@ async def merge(connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> t
     if (parameters := _sent_along(batch)) is not None:
         statement = statements.merge_from_sent(known_as(batch.table), batch.columns)
         return await _run_merge(connection, statement, parameters, stamp)
-    if len(batch) >= _LARGE and await _copy_new(connection, batch, stamp):
+    if len(batch) >= _LARGE and _is_whole(batch) and await _copy_new(connection, batch, stamp):
         return len(batch), 0
     await _copy_incoming(connection, batch)
     return await _run_merge(
@@ -419,6 +419,12 @@ async def referring(
         f'WHERE "{column}" = ANY($1::bigint[])'
     )
     return [(row[0], row[1]) for row in await driver.fetch(sql, ids)]
+
+
+def _is_whole(batch: RowBatch) -> bool:
+    """Whether new rows have no defaults beside the values of a batch."""
+    others = (each for each in batch.table.columns if each.name not in batch.columns)
+    return all(each.default is None for each in others)
 
 
 async def _copy_new(connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> bool:

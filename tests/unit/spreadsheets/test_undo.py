@@ -14,7 +14,7 @@ from tests.support.spreadsheets.activities import (
     SpreadsheetSetup,
     StagedSpreadsheet,
 )
-from workflows.shared.errors import PERMANENT
+from workflows.shared.errors import UNDO_REFUSED
 from workflows.spreadsheets.mappings import UndoState
 from workflows.spreadsheets.runs import UndoCounts, UndoInput, UndoResult
 
@@ -76,7 +76,7 @@ async def test_what_cannot_be_undone_is_refused(
     prepared = await setup.finished()
     with pytest.raises(ApplicationError, match=reason) as caught:
         await environment().run(SpreadsheetUndoSteps(setup.store).undo, undo_of(prepared, **fields))
-    assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
+    assert (caught.value.type, caught.value.non_retryable) == (UNDO_REFUSED, True)
     assert await setup.count("persons") == 3
 
 
@@ -87,4 +87,4 @@ async def test_nothing_is_undone_twice(setup: SpreadsheetSetup) -> None:
     later = undo_of(prepared, requested_at=NOW + timedelta(days=2))
     with pytest.raises(ApplicationError, match="was undone") as caught:
         await environment().run(undo, later)
-    assert caught.value.type == PERMANENT
+    assert caught.value.type == UNDO_REFUSED

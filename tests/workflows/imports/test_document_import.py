@@ -30,7 +30,7 @@ from workflows.imports.runs import Counts, HandlerOutcome, ImportState, Retry
 from workflows.imports.types import REGISTRY
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer
-from workflows.shared.errors import IMPORT_FAILED, TRANSIENT
+from workflows.shared.errors import IMPORT_FAILED, TABLE_CHANGED, TRANSIENT
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -182,6 +182,15 @@ async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
     assert (result.state, result.reason) == (ImportState.SKIPPED, "old file (ann)")
     assert result.note == "Fields of the message that are not used: colour."
     assert (await _attributes(handle))["NeedsAttention"] is False
+
+
+async def test_a_table_that_has_changed_names_the_cure_of_a_message(imports: Imports) -> None:
+    changed = ApplicationError("no column price", type=TABLE_CHANGED, non_retryable=True)
+    async with imports.running(ScriptedImport(failures=[changed]), import_message()) as handle:
+        await imports.parked(handle)
+        reason = (await handle.query(DocumentImport.status)).reason or ""
+        assert reason.startswith("no column price; or") and "--set type_digest=DIGEST" in reason
+        await handle.signal("fail")
 
 
 @pytest.mark.parametrize("way", ["update", "signal", "bare signal"])

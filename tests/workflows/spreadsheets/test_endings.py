@@ -19,7 +19,7 @@ from tests.support.spreadsheets.scripted import (
     spreadsheet_order,
     transient,
 )
-from workflows.shared.errors import SPREADSHEET_FAILED
+from workflows.shared.errors import SPREADSHEET_FAILED, TABLE_CHANGED
 from workflows.spreadsheets.runs import Answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -95,6 +95,19 @@ async def test_a_failed_step_parks_and_resumes(spreadsheets: SpreadsheetRuns, st
     retries = [line for each in records for line in each.trail if line.kind == "retry"]
     assert [line.by for line in retries] == ["ann"]
     script.check_legal()
+
+
+async def test_a_table_that_has_changed_names_the_cure_of_an_upload(
+    spreadsheets: SpreadsheetRuns,
+) -> None:
+    changed = ApplicationError("no column price", type=TABLE_CHANGED, non_retryable=True)
+    script = ScriptedSpreadsheet(fails={"process": [changed]})
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
+        status = await status_when(handle, lambda s: s.reason is not None)
+        assert status.reason is not None and status.reason.startswith("no column price; or")
+        assert status.reason.endswith("cancel this import and upload the file again")
+        await handle.signal("retry")
+        assert (await handle.result()).state is S.COMPLETED
 
 
 async def test_an_end_that_cannot_be_recorded_waits(spreadsheets: SpreadsheetRuns) -> None:

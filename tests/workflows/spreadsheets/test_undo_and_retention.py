@@ -18,7 +18,7 @@ from tests.support.spreadsheets.scripted import (
 )
 from tests.support.waiting import eventually
 from workflows.shared import attributes
-from workflows.shared.errors import PERMANENT
+from workflows.shared.errors import PERMANENT, UNDO_REFUSED
 from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import (
     Answer,
@@ -31,6 +31,8 @@ from workflows.spreadsheets.runs import (
 )
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 from workflows.spreadsheets.undo_and_retention import SpreadsheetRetention, SpreadsheetUndo
+
+CHANGED = ApplicationError("a table is another one", type=PERMANENT, non_retryable=True)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -61,18 +63,23 @@ async def test_an_import_is_undone(server: Any, run_worker: Any) -> None:
 
 
 async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_worker: Any) -> None:
-    refusal = ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)
+    refusal = ApplicationError("older than 30 days", type=UNDO_REFUSED, non_retryable=True)
     script, queue = scripted_undo(refusal), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetUndo], script.activities()):
         with pytest.raises(WorkflowFailureError) as failure:
             await (await _undo(server, queue)).result()
     assert isinstance(failure.value.cause, ActivityError)
     assert "older than 30 days" in str(failure.value.cause.cause)
+    assert script.made("fail_undo") == 1
 
 
-@pytest.mark.parametrize("way", ["update", "signal"])
-async def test_an_undo_that_cannot_continue_parks(server: Any, run_worker: Any, way: str) -> None:
-    script, queue = scripted_undo(transient()), uuid.uuid4().hex
+@pytest.mark.parametrize(
+    ("way", "failure"), [("update", transient()), ("signal", transient()), ("signal", CHANGED)]
+)
+async def test_an_undo_that_cannot_continue_parks(
+    server: Any, run_worker: Any, way: str, failure: ApplicationError
+) -> None:
+    script, queue = scripted_undo(failure), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetUndo], script.activities()):
         handle = await _undo(server, queue)
 
@@ -86,7 +93,23 @@ async def test_an_undo_that_cannot_continue_parks(server: Any, run_worker: Any, 
         else:
             await handle.signal("retry")
         assert (await handle.result()).state is UndoState.UNDONE
-    assert script.made("undo") == 2
+    assert (script.made("undo"), script.made("fail_undo")) == (2, 0)
+
+
+async def test_an_undo_that_is_cancelled_has_failed(server: Any, run_worker: Any) -> None:
+    script, queue = scripted_undo(transient()), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], script.activities()):
+        handle = await _undo(server, queue)
+
+        async def parked() -> bool:
+            found = (await handle.describe()).typed_search_attributes
+            return found.get(attributes.NEEDS_ATTENTION) is True
+
+        await eventually(parked)
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    assert script.made("fail_undo") == 1
 
 
 async def _retain(server: Any, queue: str, order: RetentionInput) -> PurgeResult:
