@@ -150,7 +150,7 @@ KINDS: Final[Mapping[str, tuple[ColumnKind, str]]] = MappingProxyType(
             ColumnKind.TIMESTAMP,
             "a date with a time of day; `zone` says of which clock, if the cell does not",
         ),
-        "boolean": (ColumnKind.BOOLEAN, "yes or no, in several languages"),
+        "boolean": (ColumnKind.BOOLEAN, "yes or no, in several languages, or as \u2713 and \u2717"),
         "choice": (ColumnKind.CHOICE, "one of `choices`"),
         "email": (ColumnKind.MAIL, "a mail address"),
         "phone": (ColumnKind.PHONE, "a telephone number, without the signs between its digits"),
@@ -314,10 +314,10 @@ class DeclaredField(DeclaredPart):
     default: str | None = Field(default=None, max_length=255)
     """What a blank cell means; `""`: an empty text, so that a part of a key may be blank."""
     units: tuple[Alias, ...] | None = Field(default=None, max_length=50)
-    """Units that its header may name beside it; any that does not scale the values when absent. Of
-    a duration (`h`, `min`, `s`, `d`) a number is in the unit that the header names, else in the
-    first of these; a number without a unit is rejected. With `d` among them, a number of a
-    spreadsheet below 1 is a part of a day."""
+    """Units that its header may name beside it; any that does not scale the values when absent. A
+    cell may have one of these behind its number: `4.2 kg`. Of a duration (`h`, `min`, `s`, `d`) a
+    number is in the unit that the header names, else in the first of these; a number without a
+    unit is rejected. With `d` among them, a number of a spreadsheet below 1 is a part of a day."""
     blanks: tuple[Alias, ...] = Field(default=(), max_length=100)
     """Texts that count as a blank cell, beside those that always do."""
     currency: Currency | None = None
