@@ -52,6 +52,21 @@ OPEN = "day:  # day or month first, as in 03/04/2025? Imports need date_order=dm
             id="a header with units and numbers below a title",
         ),
         pytest.param(
+            "Weight,Length,Part No,Price\nkg,m,,EUR\n3.5,4,P-1,5\n4.5,5,P-2,6\n",
+            ["from 2 rows", "key: [part_no]", "weight_kg:", "length_m:", "currency: EUR"],
+            id="units below titles, before the key",
+        ),
+        pytest.param(
+            "Part No,Weight,Share,Note\n-,[kg],[-],-\nP-1,5,0.5,x y\nP-2,6,0.25,y z\n",
+            ["from 2 rows", "key: [part_no]", "weight_kg:", "share:\n    kind: decimal"],
+            id="units and dashes below titles",
+        ),
+        pytest.param(
+            "Code,Unit,Currency,Note\n,kg,EUR,\nA-1,kg,USD,x\nA-2,m,EUR,y\n",
+            ["unit:\n    kind: code", "currency:\n    kind: code"],
+            id="a row without a key that holds units as values",
+        ),
+        pytest.param(
             PARTS,
             ["from 2 rows", "key: [part_no]", "qty:\n    kind: integer"],
             id="a header below a block of texts",
