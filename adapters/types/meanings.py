@@ -16,15 +16,15 @@ from adapters.types.countries import country_names
 from adapters.types.tables import SCHEMA, columns_of, earlier_field, register_table, type_of
 from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.declared_fields import (
-    NUMBER_KINDS,
     DeclaredField,
     DeclaredRule,
     DeclaredTarget,
     field_spec,
+    measure_otherwise,
 )
 from workflows.shared.declared_types import DeclaredType, broken_rules
 from workflows.shared.durations import duration_text
-from workflows.shared.fields import NUMBERS, FieldSpec
+from workflows.shared.fields import NUMBERS
 from workflows.shared.notations import Notation
 from workflows.shared.timestamps import local_time
 
@@ -184,22 +184,12 @@ def _other_meanings(earlier: DeclaredField, field: DeclaredField) -> Iterator[st
     words = [word for word in ("to", "table", "row_key") if kinds == {"reference"}]
     if None not in (earlier.currency, field.currency):
         words.append("currency")
-    if _measures_otherwise(earlier, field):
+    if measure_otherwise(earlier, field):
         words.append("units")
     for word in words:
         old, new = getattr(earlier, word), getattr(field, word)
         if old != new:
             yield f"{word}: {_written(old)} becomes {_written(new)}"
-
-
-def _measures_otherwise(earlier: DeclaredField, field: DeclaredField) -> bool:
-    """Whether a stored number means another amount: a length of time has its unit already."""
-    if not {earlier.kind, field.kind} <= NUMBER_KINDS | {"code"}:
-        return False
-    before, now = (FieldSpec("", units=each.units) for each in (earlier, field))
-    if before.is_percent or now.is_percent:
-        return before.is_percent != now.is_percent
-    return bool(before.units and now.units) and set(before.units or ()).isdisjoint(now.units or ())
 
 
 async def _unread(

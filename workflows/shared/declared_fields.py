@@ -490,6 +490,20 @@ class DeclaredField(DeclaredPart):
         return tuple(alias for aliases in self.aliases.values() for alias in aliases)
 
 
+def measure_otherwise(one: DeclaredField, other: DeclaredField) -> bool:
+    """Return whether a number means one amount in one field, and another amount in the other.
+
+    A length of time is stored in one unit, whatever its cells count.
+    """
+    if "duration" in (one.kind, other.kind):
+        return False
+    first, second = (FieldSpec("", units=each.units) for each in (one, other))
+    if first.is_percent or second.is_percent:
+        return first.is_percent != second.is_percent
+    units, others = first.units or (), second.units or ()
+    return bool(units and others) and set(units).isdisjoint(others)
+
+
 Comparison = Literal["<", "<=", "=", ">=", ">"]
 
 
