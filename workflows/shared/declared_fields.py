@@ -179,7 +179,8 @@ KEY_KINDS: Final = frozenset(
 """Kinds that a part of a natural key may have."""
 ORDERED_KINDS: Final = _BOUNDED | {"time", "timestamp"}
 """Kinds of which one value is less than another one."""
-_MAY_BE_EMPTY: Final = frozenset({"text", "code", "choice", "email", "phone", "country"})
+MAY_BE_EMPTY: Final = frozenset({"text", "code", "choice", "email", "phone", "country"})
+"""Kinds of which a text without letters is a value."""
 ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "choices": frozenset({"choice"}),
@@ -414,7 +415,7 @@ class DeclaredField(DeclaredPart):
         countries = None if known is None else known.countries
         if self.default is not None and self.required:
             raise Fault("a required field has none; remove it or 'required'", "default")
-        if self.default == "" and self.kind not in _MAY_BE_EMPTY:
+        if self.default == "" and self.kind not in MAY_BE_EMPTY:
             raise Fault(
                 f"is empty, and a value of kind {self.kind} is not; write a value or remove it",
                 "default",
