@@ -1,5 +1,6 @@
 """What a column of a sample seems to hold, judged by the readers of an import."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,15 @@ from types import MappingProxyType
 from typing import Final
 
 from adapters.types.countries import country_names
-from workflows.shared.cells import Cell, cell_text, is_blank, is_filled, readable
+from workflows.shared.cells import (
+    Cell,
+    Length,
+    Signed,
+    cell_text,
+    is_blank,
+    is_filled,
+    readable,
+)
 from workflows.shared.conversion import Flaw, read_cells, settle_notations
 from workflows.shared.currencies import ISO_4217, code_of, currency_of
 from workflows.shared.declared_fields import NUMBER_KINDS, DeclaredField, field_spec
@@ -18,11 +27,13 @@ from workflows.shared.durations import is_short_clock
 from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normalise
 from workflows.shared.notations import (
     Notation,
+    currency_named,
     is_percentage,
     number_readings_of,
+    unit_behind,
 )
 from workflows.shared.timestamps import read_clock, split_moment
-from workflows.shared.titles import currency_in
+from workflows.shared.titles import currency_in, is_unit_cell
 
 _PHONE_DIGITS: Final = 8
 _PHONES: Final = frozenset(
@@ -69,10 +80,6 @@ _ITEMS: Final = frozenset(
 )
 """Words of a title of numbers such as `1.10`, which are no decimals."""
 _ITEM: Final = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4})*\.?")
-_MEASURED: Final = re.compile(
-    r"([+-]?[0-9][0-9.,'\u2019\u00a0\u202f]*)\s*([^\W0-9_].{0,9}|[\u00b0%].{0,2})"
-)
-"""A number and its unit."""
 _CHOICES: Final = 12
 _WORD: Final = 40
 _ODD: Final = 10
@@ -187,8 +194,10 @@ def column_draft(name: str, title: str, cells: Sequence[Cell], lines: Sequence[i
         return made("money" if "currency" in words else kind, *unsure, *strays, words=words)
     if is_near and kind != "boolean" and not _names_a_thing(title):
         return made("text", f"nearly {kind}, but for {_listed(filled, at, odd)}")
-    if (measured := _unit_behind(filled)) is not None:
-        return made("text", f"numbers with {measured!r}: an import reads them without it")
+    measures = dict.fromkeys(_unit_of(text) for text in values if text)
+    if None not in measures:
+        listed = ", ".join(filter(None, [*measures][:_LISTED]))
+        return made("text", f"numbers in {listed}; an import reads one unit in a column")
     distinct = {normalise(text): text for text in reversed(values) if text}
     are_words = "" not in distinct and all(len(text) <= _WORD for text in distinct.values())
     if are_words and len(distinct) <= _CHOICES and len(filled) >= 3 * len(distinct):
@@ -252,7 +261,7 @@ def _likeliest(
     texts = list(map(cell_text, cells))
     if kind == "integer" and any(map(_WITH_CENTS.search, texts)):
         kind = "decimal"
-    if kind in ("integer", "decimal") and any(map(currency_of, texts)):
+    if kind in ("integer", "decimal") and any(map(currency_named, cells)):
         kind = "money"
     return kind, odd, spec
 
@@ -274,10 +283,10 @@ def _guesses(name: str, title: str, cells: Sequence[Cell]) -> Iterator[tuple[str
         yield "timestamp", FieldSpec(name, ColumnKind.TIMESTAMP, zone=zone)
     lengths = FieldSpec(name, ColumnKind.DURATION, clock="hh:mm")
     clocks = ("time", FieldSpec(name, ColumnKind.TIME)), ("duration", lengths)
-    yield from reversed(clocks) if words & _LENGTHS else clocks
-    yield "integer", FieldSpec(name, ColumnKind.INTEGER)
-    # A percentage is a number of percent, so that those without a sign are read alike.
-    units = ("%",) if any(map(is_percentage, texts)) else None
+    are_lengths = bool(words & _LENGTHS) or any(isinstance(cell, Length) for cell in cells)
+    yield from reversed(clocks) if are_lengths else clocks
+    units = _units_of(title, cells)
+    yield "integer", FieldSpec(name, ColumnKind.INTEGER, units=units)
     yield "decimal", FieldSpec(name, ColumnKind.DECIMAL, units=units)
     yield "money", FieldSpec(name, ColumnKind.MONEY)
 
@@ -341,7 +350,7 @@ def _notes_of(
 ) -> tuple[list[str], dict[str, str]]:
     """What is not sure about a column, and further words of its spec."""
     unsure, words = list[str](), dict[str, str]()
-    texts = [cell for cell in cells if isinstance(cell, str)]
+    texts = [cell for cell in cells if isinstance(cell, str) and not isinstance(cell, Length)]
     match kind:
         case "date" if any(map(number_readings_of, cells)):
             unsure.append("days, although they are written as numbers?")
@@ -358,29 +367,40 @@ def _notes_of(
             words["clock"] = "mm:ss" if is_short else "hh:mm"
             unsure.append("hours and minutes (hh:mm), or minutes and seconds (mm:ss)?")
         case "integer" | "decimal" | "money":
-            _note_measure(title, texts, unsure, words)
+            _note_measure(title, cells, spec, unsure, words)
         case _:
             pass
     return unsure, words
 
 
 def _note_measure(
-    title: str, texts: Sequence[str], unsure: list[str], words: dict[str, str]
+    title: str,
+    cells: Sequence[Cell],
+    spec: FieldSpec,
+    unsure: list[str],
+    words: dict[str, str],
 ) -> None:
-    """Note the currency that a title or cells name, and the percent sign of cells."""
-    named = list(dict.fromkeys(code_of(each) for text in texts if (each := currency_of(text))))
+    """Note the currency that a title or cells name, and the unit of cells."""
+    signs = [each for cell in cells if (each := currency_named(cell))]
+    named = list(dict.fromkeys(map(code_of, signs)))
     currency = currency_in(title) or (named[0] if len(named) == 1 else None)
     if currency in ISO_4217:
         words["currency"] = currency
-        if "$" in title or any("$" in text for text in texts):
+        if "$" in title or any("$" in sign for sign in signs):
             unsure.append("a dollar of the United States?")
     elif named:
         unsure.append(f"its cells name {', '.join(named)}; which currency is it?")
-    signed = next(filter(is_percentage, texts), None)
+    for unit in spec.units or ():
+        words["units"] = json.dumps([unit], ensure_ascii=False)
+        if not is_unit_cell(unit):
+            unsure.append(f"is {unit!r} a unit?")
+        elif unit != "%" and not all(isinstance(cell, str) and _unit_of(cell) for cell in cells):
+            unsure.append(f"are numbers without a unit in {unit} as well?")
+    signed = next(filter(is_percentage, cells), None)
     if signed is not None:
-        words["units"] = '["%"]'
-        number = signed.replace("%", "").strip()
-        unsure.append(f"{signed.strip()} is kept as {number}; without units it is a part of 1")
+        shown = (signed.text if isinstance(signed, Signed) else str(signed)).strip()
+        number = shown.replace("%", "").strip()
+        unsure.append(f"{shown} is kept as {number}; without units it is a part of 1")
 
 
 def _is_beyond_a_day(text: str) -> bool:
@@ -406,11 +426,24 @@ def _listed(cells: Sequence[Cell], lines: Sequence[int], places: Sequence[int]) 
     return ", ".join(listed) + more
 
 
-def _unit_behind(cells: Sequence[Cell]) -> str | None:
-    """What stands behind the number in each cell; None: not one thing, or no number."""
-    found = [_MEASURED.fullmatch(cell_text(cell).strip()) for cell in cells]
-    units = {each[2] if each and number_readings_of(each[1]) else None for each in found}
-    return units.pop() if len(units) == 1 else None
+def _units_of(title: str, cells: Sequence[Cell]) -> tuple[str] | None:
+    """The unit that most numbers name, if none names another one; the rest is read alike.
+
+    A percentage is a number of percent.
+    """
+    if any(map(is_percentage, cells)):
+        return ("%",)
+    named = [unit for cell in cells if isinstance(cell, str) and (unit := _unit_of(cell.strip()))]
+    is_one = len({*named}) == 1 and 2 * len(named) >= len(cells)
+    return (named[0],) if is_one and not _names_a_thing(title) else None
+
+
+def _unit_of(text: str) -> str | None:
+    """The unit behind the number of a text; a letter that is no unit is a part of a code."""
+    unit = None if currency_of(text) else unit_behind(text)
+    if unit is None or is_unit_cell(unit):
+        return unit
+    return unit if len(unit) > 1 and text.removesuffix(unit)[-1].isspace() else None
 
 
 def words_of(title: str) -> set[str]:

@@ -17,6 +17,7 @@ from workflows.imports.header import (
     joined_titles,
     title_cells,
     title_text,
+    without_blanks,
 )
 from workflows.imports.row_classification import sorter_of
 from workflows.imports.types import TableSpec
@@ -139,7 +140,7 @@ def _header_of(
     start = next(likely, texts.index(max(texts)))
     for first in (start, start - 1):
         if 0 <= first < len(top) - 1 and _are_two_rows(top, first, start, merges):
-            titles = joined_titles(top[first][1], top[first + 1][1])
+            titles = joined_titles(top[first][1], without_blanks(top[first + 1][1]))
             found = _found(top[first:], list(map(title_text, titles)), sheet, names_of)
             if found is not None and found.line > top[first][0]:
                 return found
@@ -150,14 +151,18 @@ def _header_of(
 def _found(
     top: Sequence[Row], titles: Sequence[str], sheet: str | None, names_of: NamesOf
 ) -> TableHeader | None:
-    fields = [
-        FieldSpec(name, ColumnKind.TEXT, True, title=title)
-        for name, title in zip(names_of(titles), titles, strict=True)
-        if name is not None
-    ]
-    if not fields:
+    named = {n: name for n, name in enumerate(names_of(titles)) if name is not None}
+    if not named:
         return None
-    return find_header(top, TableSpec("", (), (fields[0].name,), tuple(fields)), sheet)
+    cells = transpose([cells for _, cells in top[2:]], len(titles))
+    kinds = {n: _kind(cells[n]) for n in named}
+    fields = [FieldSpec(name, kinds[n], True, title=titles[n]) for n, name in named.items()]
+    # In the column of a key a unit is a value. Any column of texts may be the key, if no further
+    # title stands in the second row.
+    upper = dict(enumerate(map(title_text, top[0][1])))
+    alone = (n for n in named if kinds[n] is ColumnKind.TEXT and titles[n] == upper.get(n))
+    key = [named[n] for n in alone]
+    return find_header(top, TableSpec("", (), (*key, fields[0].name), tuple(fields)), sheet)
 
 
 def _are_two_rows(top: Sequence[Row], first: int, start: int, merges: Sequence[Merge]) -> bool:
@@ -170,6 +175,7 @@ def _are_two_rows(top: Sequence[Row], first: int, start: int, merges: Sequence[M
         merges: Merged cells of the sheet.
     """
     (line, upper), (below_line, lower) = top[first], top[first + 1]
+    lower = without_blanks(lower)
     filled = [place for place, cell in enumerate(lower) if is_filled(cell)]
     if below_line != line + 1 or not filled or not _may_be_titles(lower):
         return False

@@ -276,18 +276,14 @@ _IDS: Final[Mapping[str, ColumnElement[int]]] = {
 def _queries(organisations: Collection[int]) -> Mapping[str, Select[*tuple[Any, ...]]]:
     """What imports of some organisations can belong to, by table."""
     mine = sorted(organisations)
-    periods = membership_periods.c
-    lists = custom_lists.c
+    owned = {
+        table.name: select(table.c.id, table.c.name, table.c.organisation_id).where(
+            table.c.organisation_id.in_(mine)
+        )
+        for table in (custom_lists, events, membership_periods)
+    }
     return {
-        custom_lists.name: select(lists.id, lists.name, lists.organisation_id).where(
-            lists.organisation_id.in_(mine)
-        ),
-        events.name: select(events.c.id, events.c.name, events.c.organisation_id).where(
-            events.c.organisation_id.in_(mine)
-        ),
-        membership_periods.name: select(periods.id, periods.name, periods.organisation_id).where(
-            periods.organisation_id.in_(mine)
-        ),
+        **owned,
         races.name: select(
             races.c.id,
             (events.c.name + ": " + races.c.name).label("name"),

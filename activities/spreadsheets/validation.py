@@ -41,6 +41,7 @@ from workflows.shared.conversion import (
     read_cells,
     refuse_shares,
     settle_notations,
+    ticks_of,
     transpose,
 )
 from workflows.shared.declared_types import OTHER, failed_checks
@@ -158,12 +159,13 @@ _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or co
 
 
 class ShownColumns:
-    """What columns of times and numbers show in all rows, and the first rows do not.
+    """What columns of times, numbers and truth values show in all rows, and the first rows do not.
 
-    Whether 3:45 or 12 % is in question depends on any other row.
+    Whether 3:45, 12 % or x is in question depends on any other row.
 
     Attributes:
         hours: The most hours that times of each field write out.
+        ticks: Fields whose truth values are ticks and crosses.
         shares: What the numbers of each field show of percentages.
 
     Args:
@@ -172,18 +174,23 @@ class ShownColumns:
 
     def __init__(self, mapped: Mapping[int, FieldSpec]) -> None:
         self._times: dict[str, int] = {}
+        self._truths: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
         for place, each in mapped.items():
             if each.kind is ColumnKind.DURATION:
                 self._times[each.name] = place
+            elif each.kind is ColumnKind.BOOLEAN:
+                self._truths[each.name] = place
             elif each.kind in (ColumnKind.DECIMAL, ColumnKind.INTEGER) and not each.is_percent:
                 self._numbers[each.name] = place
         self.hours: dict[str, int] = {}
+        self.ticks: dict[str, Notation] = {}
         self.shares = {name: Shares() for name in self._numbers}
 
     def places(self, *, has_percent: bool) -> Collection[int]:
         """Return the columns to look at, if a cell has a percent sign or none has."""
-        return {*self._times.values(), *(self._numbers.values() if has_percent else ())}
+        always = (*self._times.values(), *self._truths.values())
+        return {*always, *(self._numbers.values() if has_percent else ())}
 
     def add(self, rows: Sequence[SourceRow]) -> None:
         """Look at the next rows."""
@@ -194,6 +201,8 @@ class ShownColumns:
         for name, place in self._times.items():
             if (hours := hours_of(cells(place))) is not None:
                 self.hours[name] = max(hours, self.hours.get(name, hours))
+        for name, place in self._truths.items():
+            self.ticks.update((name, found) for found in ticks_of(cells(place)))
         for name, place in self._numbers.items():
             self.shares[name].add(cells(place))
 
@@ -271,7 +280,7 @@ class RowValidator:
         if shown is None:
             shown = ShownColumns(self._mapped)
             shown.add(head)
-        self._written: Notations = {**found, **shown.hours, **(notations or {})}
+        self._written: Notations = {**found, **shown.hours, **shown.ticks, **(notations or {})}
         self._odd_shares: dict[str, OddShares] = {
             name: odd for name, each in shown.shares.items() if (odd := each.odd) is not None
         }

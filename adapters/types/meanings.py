@@ -20,6 +20,7 @@ from workflows.shared.declared_fields import (
     DeclaredRule,
     DeclaredTarget,
     field_spec,
+    measure_otherwise,
 )
 from workflows.shared.declared_types import DeclaredType, broken_rules
 from workflows.shared.durations import duration_text
@@ -183,7 +184,7 @@ def _other_meanings(earlier: DeclaredField, field: DeclaredField) -> Iterator[st
     words = [word for word in ("to", "table", "row_key") if kinds == {"reference"}]
     if None not in (earlier.currency, field.currency):
         words.append("currency")
-    if earlier.units and field.units and not set(earlier.units) & set(field.units):
+    if measure_otherwise(earlier, field):
         words.append("units")
     for word in words:
         old, new = getattr(earlier, word), getattr(field, word)

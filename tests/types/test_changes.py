@@ -113,6 +113,16 @@ MEANINGS: list[tuple[str, str, str, str | None]] = [
     ("units: [kg], kind: decimal", "units: [t], kind: decimal", "10", "meaning of 2 stored"),
     ("units: [kg], kind: decimal", "units: [kg, t], kind: decimal", "10", None),
     ("kind: decimal", "units: [t], kind: decimal", "10", None),
+    (
+        "kind: decimal",
+        "kind: decimal, units: ['%']",
+        "10",
+        "the meaning of 2 stored values of value",
+    ),
+    ("kind: decimal, units: ['%']", "kind: decimal", "10", "the meaning of 2 stored values"),
+    ("kind: decimal, units: ['%']", "kind: decimal, units: [percent, '%']", "10", None),
+    ("kind: decimal, units: ['%']", "kind: decimal, units: [Prozent]", "10", None),
+    ("kind: duration, units: [h]", "kind: duration, units: [min]", "1:10:00", None),
     ("kind: money", "kind: money, currency: EUR", "10", None),
     (
         "kind: money, currency: EUR, units: [t]",

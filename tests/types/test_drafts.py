@@ -52,6 +52,21 @@ OPEN = "day:  # day or month first, as in 03/04/2025? Imports need date_order=dm
             id="a header with units and numbers below a title",
         ),
         pytest.param(
+            "Weight,Length,Part No,Price\nkg,m,,EUR\n3.5,4,P-1,5\n4.5,5,P-2,6\n",
+            ["from 2 rows", "key: [part_no]", "weight_kg:", "length_m:", "currency: EUR"],
+            id="units below titles, before the key",
+        ),
+        pytest.param(
+            "Part No,Weight,Share,Note\n-,[kg],[-],-\nP-1,5,0.5,x y\nP-2,6,0.25,y z\n",
+            ["from 2 rows", "key: [part_no]", "weight_kg:", "share:\n    kind: decimal"],
+            id="units and dashes below titles",
+        ),
+        pytest.param(
+            "Code,Unit,Currency,Note\n,kg,EUR,\nA-1,kg,USD,x\nA-2,m,EUR,y\n",
+            ["unit:\n    kind: code", "currency:\n    kind: code"],
+            id="a row without a key that holds units as values",
+        ),
+        pytest.param(
             PARTS,
             ["from 2 rows", "key: [part_no]", "qty:\n    kind: integer"],
             id="a header below a block of texts",
@@ -258,11 +273,21 @@ async def _checked(made: str, file: Path) -> Checked:
             id="percentages",
         ),
         pytest.param(["1h 10min", "45 min", "26:30:00"], "duration", id="lengths of time"),
+        pytest.param(["45 m", "30 m", "12,5 m"], "decimal", id="metres"),
         pytest.param(
-            ["45 m", "30 m", "12,5 m"],
-            "text  # numbers with 'm': an import reads them without it",
-            id="metres",
+            ["45 kg", "30 kg", "12"],
+            "integer  # are numbers without a unit in kg as well?",
+            id="some kilograms",
         ),
+        pytest.param(
+            ["4 boxes", "5 boxes"], "integer  # is 'boxes' a unit?", id="a word behind numbers"
+        ),
+        pytest.param(
+            ["4 kg", "5 g"],
+            "text  # numbers in kg, g; an import reads one unit in a column",
+            id="two units",
+        ),
+        pytest.param(["12a", "14a", "15a"], "code", id="letters of codes"),
         pytest.param(
             ["07:15:20", "16:30:05"], "time  # a time of day, or a duration?", id="clocks"
         ),
@@ -354,6 +379,31 @@ async def test_a_workbook_shows_times_lengths_shares_and_merged_titles(tmp_path:
         "column_2025": "integer",
     }, made
     assert "# the draft is of the sheet 'Times', and not of 'Notes'" in made
+    assert (await _checked(made, file)).rejected == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "wanted"),
+    [
+        ('#,##0.00 "€"', 12.5, "kind: money\n    required: true\n    currency: EUR\n"),
+        ("#,##0.00 [$CHF-807]", 12, "kind: money\n    required: true\n    currency: CHF\n"),
+        ("0%", 0.05, 'kind: decimal\n    required: true\n    units: ["%"]\n'),
+        ("[h]:mm", 0.3125, "kind: duration\n"),
+        ("[mm]:ss", 0.0625, "kind: duration\n"),
+        ("hh:mm", 0.3125, "kind: time\n"),
+        ("dd.mm.yyyy", 45678, "kind: date\n"),
+        ("dd.mm.yyyy hh:mm", 45678.5, "kind: timestamp\n"),
+        ("0.00", 12.5, "kind: decimal\n"),
+    ],
+)
+async def test_the_format_of_cells_is_drafted_as_imports_read_it(
+    tmp_path: Path, pattern: str, value: float, wanted: str
+) -> None:
+    rows = [["No", "Thing"], *([f"A{n}", value] for n in range(4))]
+    formats = dict.fromkeys(((line, 1) for line in range(1, 5)), pattern)
+    file = workbook(tmp_path / "sample.xlsx", {"S": rows}, formats=formats)
+    made = draft("things", file)
+    assert wanted in f"{made.partition('  thing:')[2]}\n", made
     assert (await _checked(made, file)).rejected == []
 
 

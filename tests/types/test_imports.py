@@ -1,5 +1,6 @@
 """Messages of declared types become rows of their tables."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -455,6 +456,36 @@ async def test_a_type_that_refers_to_nothing_is_refused(installation: Installati
     await installation.types.apply(read_type(needy, "suppliers.yaml"))
     with pytest.raises(RuleViolation, match="cannot create rows of suppliers, which need city"):
         await installation.types.apply(read_type(ORDERS.replace("UNKNOWN", "create"), "o.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("supplier", "said"),
+    [
+        (("scope: []\n", ""), "belong to project_id; add it to 'scope'"),
+        (
+            ("key: [number]", "key: [number, city]"),
+            "whose key is number, city: a cell can name a row by one field alone; give the field "
+            "the kind code, or refer to a type whose key is one field",
+        ),
+        (
+            ("fields:", "target: {file: csv}\nfields:"),
+            "whose rows go into files: docflow cannot look them up there; give the field the kind "
+            "code",
+        ),
+    ],
+)
+async def test_a_reference_needs_one_field_in_a_known_scope(
+    installation: Installation, supplier: tuple[str, str], said: str
+) -> None:
+    needs = "name: sellers\ntitle: Sellers\nscope: []\nkey: [number]\nfields:\n" + (
+        "  number: {kind: code, required: true}\n  city: {required: true}\n"
+    )
+    orders = "name: buys\ntitle: Buys\nscope: []\nkey: [number]\nfields:\n" + (
+        "  number: {kind: code, required: true}\n  seller: {kind: reference, to: sellers}\n"
+    )
+    first, second = read_type(needs.replace(*supplier), "s.yaml"), read_type(orders, "o.yaml")
+    with pytest.raises(RuleViolation, match=re.escape(said)):
+        await installation.types.plan(first, second)
 
 
 async def test_every_cell_that_means_no_field_is_kept_and_stays(

@@ -15,7 +15,7 @@ from workers.shared.gateway.http.requests import Who, bounded_body, the
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.services.bodies import RefusedMessage, object_of, text_of
 from workers.shared.services.errors import NotFound, Refused, TooLarge, UnsupportedFile, WrongState
-from workflows.imports.messages import MESSAGE_BYTES
+from workflows.imports.messages import MESSAGE_BYTES, DocumentType
 from workflows.shared.contracts import PlainRecord, served
 
 _DESCRIPTIONS: Final = {
@@ -76,6 +76,15 @@ _BODY: Final[dict[str, Any]] = {
                     "type": "object",
                     "required": ["document_type", "project_id"],
                     "description": "A message as on the queue; `blob_name` says where its file is",
+                    "properties": {
+                        "document_type": {
+                            "type": "string",
+                            "maxLength": 40,
+                            "examples": [*DocumentType, "tools"],
+                            "description": "One of docflow's own types or a declared one; "
+                            "`GET /api/v1/types` lists those whose files are tables",
+                        }
+                    },
                 },
                 "example": _EXAMPLE,
             },

@@ -398,7 +398,8 @@ def imports(
         ),
     ] = None,
     strategy: Annotated[
-        Strategy | None, typer.Option(help="How rows meet those already there [merge].")
+        Strategy | None,
+        typer.Option(help="How rows meet those already there; as the type declares it if absent."),
     ] = None,
     all_or_nothing: Annotated[
         bool, typer.Option("--all-or-nothing", help="One bad row and nothing goes in.")

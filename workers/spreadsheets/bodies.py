@@ -53,6 +53,7 @@ _FORM_FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
         "pattern": "^([A-Z][A-Z0-9_]*|[a-z][a-z0-9_]*)$",
         "maxLength": 40,
         "examples": ["EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT", "tools"],
+        "description": "`GET /api/v1/uploads/types` lists them",
     },
     "context_id": {
         "type": "integer",

@@ -19,15 +19,14 @@ from workflows.imports.header import Specificity, TableHeader
 from workflows.imports.row_classification import HeadersBelow, refuse_other_tables
 from workflows.imports.types import TableSpec
 from workflows.shared.cells import (
-    PERCENT_SIGN,
     Cell,
     GarbledTexts,
     Signed,
     cell_text,
     column_letters,
 )
-from workflows.shared.conversion import Flaw, convert_column, refuse_shares, transpose
-from workflows.shared.currencies import NAMES_CURRENCY, currency_of, same_currency
+from workflows.shared.conversion import Flaw, convert_column, refuse_shares, ticks_of, transpose
+from workflows.shared.currencies import NAMES_CURRENCY, same_currency
 from workflows.shared.durations import under_title
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normalise
@@ -35,6 +34,7 @@ from workflows.shared.left_out import KeyWords, KeyWordSearch
 from workflows.shared.notations import (
     Notation,
     column_notation,
+    currency_named,
     date_readings,
     days_of,
     decide,
@@ -100,7 +100,7 @@ CURRENCY: Final = "currency"
 
 def count_currencies(cells: Iterable[Cell], found: Counter[str]) -> None:
     """Count the currencies that amounts name."""
-    found.update(currency for cell in cells if (currency := _currency_of(cell)) is not None)
+    found.update(currency for cell in cells if (currency := currency_named(cell)) is not None)
 
 
 def usual_currency(found: Counter[str]) -> str | None:
@@ -115,12 +115,6 @@ def usual_currency(found: Counter[str]) -> str | None:
     return max(found, key=weight)
 
 
-def _currency_of(cell: Cell) -> str | None:
-    if isinstance(cell, Signed):
-        return cell.sign if cell.sign != PERCENT_SIGN else None
-    return currency_of(cell) if isinstance(cell, str) else None
-
-
 def conflicts(
     cells: Sequence[Cell], usual: str, rows: Sequence[Any] | None
 ) -> Iterator[tuple[int, Flaw]]:
@@ -132,7 +126,7 @@ def conflicts(
         rows: Currency of each row, None where it has none; None: the table has no such column.
     """
     for i, cell in enumerate(cells):
-        own = _currency_of(cell)
+        own = currency_named(cell)
         if own is None:
             continue
         named = rows[i] if rows is not None else None
@@ -239,7 +233,7 @@ class Survey:
         self._written: dict[int, FieldSpec] = {
             position: meaning.field
             for position, meaning in header.meanings.items()
-            if meaning.field.kind in NUMBERS | DAYS
+            if meaning.field.kind in (*NUMBERS, *DAYS, ColumnKind.BOOLEAN)
         }
         self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
         self._dotted = {position: set[Notation]() for position in self._written}
@@ -319,6 +313,10 @@ class Survey:
 
     def _look(self, position: int, cells: Sequence[Cell]) -> None:
         spec, found = self._written[position], self._found[position]
+        if spec.kind is ColumnKind.BOOLEAN:
+            found |= ticks_of(cells)
+            self._garbled.add(cells)
+            return
         if position in self._orders:
             self._orders[position].add(cells)
             parts = (each for each in dict.fromkeys(cells) if part_of_date(spec, each))
@@ -422,12 +420,16 @@ class Survey:
         everywhere = {notation for position in at.values() for notation in self._found[position]}
         settled: dict[str, Notation | None] = {}
         for name, position in at.items():
-            is_date = self._written[position].kind in DAYS
-            settled[name] = options.dates if is_date else options.numbers
+            kind, found = self._written[position].kind, self._found[position]
+            if kind is ColumnKind.BOOLEAN:
+                if Notation.TICKS in (*found, options.carried.get(name)):
+                    settled[name] = Notation.TICKS
+                continue
+            settled[name] = options.dates if kind in DAYS else options.numbers
             if settled[name] is None and name in options.carried:
                 settled[name] = options.carried[name]
             elif settled[name] is None:
-                settled[name] = column_notation(self._found[position], everywhere, dates=is_date)
+                settled[name] = column_notation(found, everywhere, dates=kind in DAYS)
         return settled
 
     def _choose(self, spec: FieldSpec, places: Sequence[int]) -> int:

@@ -14,6 +14,7 @@ from workflows.shared.cells import (
     TITLE_CHARACTERS,
     Cell,
     column_letters,
+    is_blank,
     readable,
     titles_in_columns,
 )
@@ -441,13 +442,19 @@ def _readings(
     yield replace(alone, rows=(cells,)), 1
     if index + 1 == len(top) or top[index + 1][0] != line + 1:
         return
-    below_line, below = top[index + 1]
-    if not _may_be_second(below):
+    below_line, second = top[index + 1]
+    if not _may_be_second(second):
         return
+    below = without_blanks(second)
     joined = joined_titles(cells, below, lambda title: _meaning(title, spec, names) is not None)
     both = match_header(below_line, joined, spec, names)
     if _holds_no_data(both, cells, below, spec):
-        yield replace(both, rows=(cells, below)), 2
+        yield replace(both, rows=(cells, second)), 2
+
+
+def without_blanks(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells of a second row of titles: a dash there is no unit."""
+    return [None if is_blank(cell) else cell for cell in cells]
 
 
 def title_cells(cells: Sequence[Cell]) -> list[Cell]:

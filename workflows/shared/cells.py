@@ -40,6 +40,12 @@ class Uncalculated(str):
     __slots__ = ()
 
 
+class Length(str):
+    """A length of time as a spreadsheet shows it, in the format `[h]:mm`: `26:30:00`."""
+
+    __slots__ = ()
+
+
 class Signed(float):
     """A number that a spreadsheet shows with a percent sign or a currency.
 

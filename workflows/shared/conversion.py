@@ -51,6 +51,8 @@ from workflows.shared.notations import (
     plain_cells,
     read_date,
     read_number,
+    single_notation,
+    unit_behind,
 )
 from workflows.shared.patterns import compiled_pattern
 from workflows.shared.shares import OddShares
@@ -191,6 +193,8 @@ def settle_notations(columns: Mapping[str, tuple[FieldSpec, Sequence[Cell]]]) ->
     return {
         name: hours_of(cells)
         if field.kind is ColumnKind.DURATION
+        else single_notation(found[name])
+        if field.kind is ColumnKind.BOOLEAN
         else column_notation(found[name], everywhere, dates=field.kind in DAYS)
         for name, (field, cells) in columns.items()
     }
@@ -202,7 +206,13 @@ def _evidence(kind: ColumnKind, cells: Iterable[Cell]) -> set[Notation]:
     if kind in NUMBERS or kind is ColumnKind.PLACE:
         texts = (cell.strip() for cell in cells if isinstance(cell, str))
         return decide(map(number_notations, dict.fromkeys(texts)))
-    return set()
+    return ticks_of(cells) if kind is ColumnKind.BOOLEAN else set()
+
+
+def ticks_of(cells: Iterable[Cell]) -> set[Notation]:
+    """Return that a column is written in ticks, if a cell is one: there, an `x` may be a cross."""
+    texts = (cell.strip() for cell in cells if isinstance(cell, str))
+    return {Notation.TICKS} if any(text in _TICKS or text in _CROSSES for text in texts) else set()
 
 
 def read_cells(
@@ -370,6 +380,8 @@ def _permitted(field: FieldSpec, text: str) -> bool:
 
 
 _NO_NUMBER: Final = "is not a number"
+_MEASURES: Final = (ColumnKind.DECIMAL, ColumnKind.INTEGER)
+"""Kinds of numbers behind which a unit may stand."""
 _UNCALCULATED: Final = (
     "is a formula without a result; open the file in a spreadsheet, save it and send it again"
 )
@@ -416,8 +428,21 @@ def _decimal(field: FieldSpec, cell: Cell, notation: Written) -> Decimal:
             # repr is the shortest text that means this float: what its user typed.
             value = Decimal(repr(cell))
         case _:
-            value = read_number(cell_text(cell), _notation(notation))
+            value = _number_of(field, cell_text(cell), _notation(notation))
     return exact(value)
+
+
+def _number_of(field: FieldSpec, text: str, notation: Notation | None) -> Decimal:
+    try:
+        return read_number(text, notation)
+    except Unreadable as problem:
+        unit = unit_behind(text) if field.kind in _MEASURES else None
+        if unit is None:
+            raise
+        own = field.units or ()
+        wanted = f", and this column is in {', '.join(own)}" if own else ""
+        cure = f"the number in {own[0]}" if own else "the number alone"
+        raise Unreadable(f"has {unit!r} behind its number{wanted}; write {cure}") from problem
 
 
 def _integer(field: FieldSpec, cell: Cell, notation: Written) -> int:
@@ -545,8 +570,16 @@ _FALSE: Final = frozenset(
 )
 
 
+_TICKS: Final = frozenset("\u2713\u2714\u2611\u2705") | {"\u2714\ufe0f"}
+_CROSSES: Final = frozenset("\u2717\u2718\u274c")
+
+
 def _boolean(field: FieldSpec, cell: Cell, notation: Written) -> bool:
+    if cell in _TICKS or cell in _CROSSES:
+        return cell in _TICKS
     word = normalise(cell_text(cell))
+    if word == "x" and notation is Notation.TICKS:
+        raise Unreadable("may be a tick or a cross beside those of its column; write yes or no")
     if isinstance(cell, bool) or word in _TRUE or word in _FALSE:
         return word in _TRUE
     raise Unreadable("is neither yes nor no; write yes, no, true, false, 1, 0 or x")

@@ -150,7 +150,7 @@ KINDS: Final[Mapping[str, tuple[ColumnKind, str]]] = MappingProxyType(
             ColumnKind.TIMESTAMP,
             "a date with a time of day; `zone` says of which clock, if the cell does not",
         ),
-        "boolean": (ColumnKind.BOOLEAN, "yes or no, in several languages"),
+        "boolean": (ColumnKind.BOOLEAN, "yes or no, in several languages, or as \u2713 and \u2717"),
         "choice": (ColumnKind.CHOICE, "one of `choices`"),
         "email": (ColumnKind.MAIL, "a mail address"),
         "phone": (ColumnKind.PHONE, "a telephone number, without the signs between its digits"),
@@ -179,7 +179,8 @@ KEY_KINDS: Final = frozenset(
 """Kinds that a part of a natural key may have."""
 ORDERED_KINDS: Final = _BOUNDED | {"time", "timestamp"}
 """Kinds of which one value is less than another one."""
-_MAY_BE_EMPTY: Final = frozenset({"text", "code", "choice", "email", "phone", "country"})
+MAY_BE_EMPTY: Final = frozenset({"text", "code", "choice", "email", "phone", "country"})
+"""Kinds of which a text without letters is a value."""
 ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "choices": frozenset({"choice"}),
@@ -314,10 +315,10 @@ class DeclaredField(DeclaredPart):
     default: str | None = Field(default=None, max_length=255)
     """What a blank cell means; `""`: an empty text, so that a part of a key may be blank."""
     units: tuple[Alias, ...] | None = Field(default=None, max_length=50)
-    """Units that its header may name beside it; any that does not scale the values when absent. Of
-    a duration (`h`, `min`, `s`, `d`) a number is in the unit that the header names, else in the
-    first of these; a number without a unit is rejected. With `d` among them, a number of a
-    spreadsheet below 1 is a part of a day."""
+    """Units that its header may name beside it; any that does not scale the values when absent. A
+    cell may have one of these behind its number: `4.2 kg`. Of a duration (`h`, `min`, `s`, `d`) a
+    number is in the unit that the header names, else in the first of these; a number without a
+    unit is rejected. With `d` among them, a number of a spreadsheet below 1 is a part of a day."""
     blanks: tuple[Alias, ...] = Field(default=(), max_length=100)
     """Texts that count as a blank cell, beside those that always do."""
     currency: Currency | None = None
@@ -414,7 +415,7 @@ class DeclaredField(DeclaredPart):
         countries = None if known is None else known.countries
         if self.default is not None and self.required:
             raise Fault("a required field has none; remove it or 'required'", "default")
-        if self.default == "" and self.kind not in _MAY_BE_EMPTY:
+        if self.default == "" and self.kind not in MAY_BE_EMPTY:
             raise Fault(
                 f"is empty, and a value of kind {self.kind} is not; write a value or remove it",
                 "default",
@@ -488,6 +489,20 @@ class DeclaredField(DeclaredPart):
     def every_alias(self) -> tuple[str, ...]:
         """Other headers that mean it, in any language."""
         return tuple(alias for aliases in self.aliases.values() for alias in aliases)
+
+
+def measure_otherwise(one: DeclaredField, other: DeclaredField) -> bool:
+    """Return whether a number means one amount in one field, and another amount in the other.
+
+    A length of time is stored in one unit, whatever its cells count.
+    """
+    if "duration" in (one.kind, other.kind):
+        return False
+    first, second = (FieldSpec("", units=each.units) for each in (one, other))
+    if first.is_percent or second.is_percent:
+        return first.is_percent != second.is_percent
+    units, others = first.units or (), second.units or ()
+    return bool(units and others) and set(units).isdisjoint(others)
 
 
 Comparison = Literal["<", "<=", "=", ">=", ">"]

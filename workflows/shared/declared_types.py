@@ -41,6 +41,7 @@ from workflows.shared.declared_fields import (
     Role,
     Surroundings,
     Title,
+    measure_otherwise,
     nearest,
     value_of,
 )
@@ -97,7 +98,8 @@ def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType
         if len(target.key) > 1:
             raise RuleViolation(
                 f"{at}: {name} refers to {field.to}, whose key is "
-                f"{', '.join(target.key)}: a cell can name a row by one field alone"
+                f"{', '.join(target.key)}: a cell can name a row by one field alone; give the "
+                "field the kind code, or refer to a type whose key is one field"
             )
         if lacking := sorted(set(target.scope) - set(declared.scope)):
             raise RuleViolation(
@@ -108,7 +110,7 @@ def check_references(declared: "DeclaredType", known: Mapping[str, "DeclaredType
         if is_file and target.name != declared.name:
             raise RuleViolation(
                 f"{at}: {name} refers to {field.to}, whose rows go into files: docflow cannot "
-                "look them up there"
+                "look them up there; give the field the kind code"
             )
         at = declared.at("fields", name, "unknown")
         if field.unknown == "create" and target.target is not None:
@@ -275,7 +277,7 @@ class DeclaredType(DeclaredPart):
                     *("period", place),
                 )
         for number, rule in enumerate(self.rules):
-            if rule.compare is not None:
+            if rule.compare is not None and known is not None:
                 self._check_comparison(rule.compare, "rules", number, "compare")
             for name, value in (rule.when or {}).items():
                 value_of(
@@ -313,10 +315,11 @@ class DeclaredType(DeclaredPart):
                 "fields of one currency",
                 *path,
             )
-        if one.units and other.units and not {*one.units} & {*other.units}:
+        if measure_otherwise(one, other):
+            units = [each.units[0] if each.units else "no unit" for each in (one, other)]
             raise Fault(
-                f"{first!r} is in {one.units[0]} and {second!r} in {other.units[0]}; compare two "
-                "fields of one unit",
+                f"{first!r} is in {units[0]} and {second!r} in {units[1]}; compare two fields of "
+                "one unit",
                 *path,
             )
 

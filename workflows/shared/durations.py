@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -23,18 +23,18 @@ _SCALES: Final[Mapping[TimeUnit, int]] = MappingProxyType(
 _SPELLED: Final[Mapping[TimeUnit, Sequence[str]]] = MappingProxyType(
     {
         "h": ("hours", "stunden", "heures", "horas", "std", "hrs"),
-        "min": ("minutes", "minuten", "minutos", "mins"),
-        "s": ("seconds", "sekunden", "secondes", "segundos", "secs"),
-        "d": ("days", "tage"),
+        "min": ("minutes", "minuten", "minutos", "minuti", "mins"),
+        "s": ("seconds", "sekunden", "secondes", "segundos", "secondi", "secs"),
+        "d": ("days", "tage", "jours", "dias", "giorni"),
     }
 )
 """Words that name a unit of time wherever they stand in a title."""
 _SHORT: Final[Mapping[TimeUnit, Sequence[str]]] = MappingProxyType(
     {
-        "h": ("h", "hh", "hr", "hour", "stunde"),
-        "min": ("min", "mm", "minute"),
-        "s": ("s", "ss", "sec", "sek", "second", "sekunde"),
-        "d": ("d", "day", "tag"),
+        "h": ("h", "hh", "hr", "hour", "stunde", "heure", "hora", "ora", "ore"),
+        "min": ("min", "mm", "minute", "minuto"),
+        "s": ("s", "ss", "sec", "sek", "second", "sekunde", "seconde", "segundo", "secondo"),
+        "d": ("d", "day", "tag", "jour", "dia", "giorno"),
     }
 )
 """Words that name one in brackets, at the end of a title, or behind a number."""
@@ -138,7 +138,8 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
 _PART_OF_DAY: Final = re.compile(r"0[.,](?=[0-9]*[1-9])[0-9]{4,}", re.ASCII)
 _EPOCH: Final = datetime(1899, 12, 31)
 """Day 0 of a spreadsheet's calendar, for a length of time shown as a date."""
-_MEASURED: Final = re.compile(r"([0-9]{1,9}(?:[.,][0-9]{1,9})?)\s*([^\W\d_]+)\.?")
+_MEASURED: Final = re.compile(r"([0-9]{1,9}(?:[.,][0-9]{1,9})?)\s*([^\W\d_]+)\.?,?\s*")
+_SPAN: Final = re.compile(f"(?:{_MEASURED.pattern})+")
 
 
 def hours_of(cells: Sequence[Cell]) -> int | None:
@@ -260,8 +261,8 @@ def _of_text(text: str, units: Sequence[TimeUnit]) -> Decimal:
         return _of_text(parts[1], units)
     if _NUMBER.fullmatch(text):
         return _measured(Decimal(text.replace(",", ".")), units)
-    if (parts := _MEASURED.fullmatch(text)) and (unit := time_unit(parts[2])) in ("h", "min", "s"):
-        return Decimal(parts[1].replace(",", ".")) * _SCALES[unit]
+    if _SPAN.fullmatch(text) and (span := _of_units(_MEASURED.findall(text))) is not None:
+        return span
     if parts := _UNITS.fullmatch(text):
         hours, minutes, seconds, fraction, unit = parts.groups()
         if hours is not None and minutes is None and unit is None:
@@ -269,6 +270,15 @@ def _of_text(text: str, units: Sequence[TimeUnit]) -> Decimal:
             minutes, seconds = seconds, None
         return _milliseconds(hours or "0", minutes or "0", seconds or "0", fraction or "0")
     raise Unreadable(_NO_TIME)
+
+
+def _of_units(parts: Sequence[tuple[str, str]]) -> Decimal | None:
+    """What several numbers with units add up to, if each unit is smaller than the one before."""
+    scales = [_SCALES[unit] for _, word in parts if (unit := time_unit(word)) is not None]
+    if len(scales) < len(parts) or any(second >= first for first, second in pairwise(scales)):
+        return None
+    numbers = (Decimal(number.replace(",", ".")) for number, _ in parts)
+    return sum((n * scale for n, scale in zip(numbers, scales, strict=True)), Decimal(0))
 
 
 def _milliseconds(hours: str, minutes: str, seconds: str, fraction: str) -> Decimal:

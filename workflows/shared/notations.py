@@ -26,6 +26,7 @@ from workflows.shared.cells import (
     BLANKS,
     PERCENT_SIGN,
     Cell,
+    Length,
     Signed,
     cell_text,
     is_common_blank,
@@ -51,6 +52,7 @@ class Notation(Enum):
     COMMA = "decimal commas"
     DAY_FIRST = "days before months"
     MONTH_FIRST = "months before days"
+    TICKS = "ticks and crosses"
 
 
 _OF_NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
@@ -293,6 +295,10 @@ _NUMBER_BLANKS: Final = re.compile(
 """How a spreadsheet shows zero or nothing in a column of money."""
 
 _PLAIN: Final = re.compile(r"-?[0-9.,]+")
+_MEASURED: Final = re.compile(
+    rf"([+-]?[0-9][0-9.,{_SPACES}]*)((?:[^\W0-9_]|\u00b0)[^\W_]*(?:[./][^\W_]*)*)"
+)
+"""A number and its unit."""
 _MINUS: Final = "\u2212"
 
 _SERIALS: Final = range(10_000, 110_000)
@@ -410,7 +416,7 @@ def plain_cells(
     return _mapped(cells, plain, {str})
 
 
-_ALL_TYPES: Final = frozenset({str, int, float, Signed, datetime, date})
+_ALL_TYPES: Final = frozenset({str, Length, int, float, Signed, datetime, date})
 """Of cells that are something; a truth value is read as it is."""
 
 
@@ -477,10 +483,24 @@ def _amount(field: FieldSpec, cell: Cell) -> Cell:
 
 
 def _number_of(field: FieldSpec, cell: Cell) -> Cell:
-    """Text of a number; of a percentage in a field of percentages without its sign."""
+    """Text of a number without a unit of its field; of a percentage in such a field, its sign."""
     if field.is_percent and is_percentage(cell):
         cell = str(cell).replace("%", "", 1)
+    elif field.units:
+        cell = _without_unit(str(cell), field.units)
     return _number(cell)
+
+
+def _without_unit(cell: str, units: Sequence[str]) -> str:
+    text = cell.strip()
+    numbers = (text.removesuffix(unit).rstrip() for unit in units if text.endswith(unit))
+    return next((number for number in numbers if number[-1:].isdecimal()), cell)
+
+
+def unit_behind(text: str) -> str | None:
+    """Return what stands behind the number of a text, such as `kg`; None: it is no such text."""
+    found = _MEASURED.fullmatch(text) if len(text) <= LONGEST else None
+    return found[2] if found and number_notations(found[1].rstrip()) else None
 
 
 def _number(cell: Cell, own: str | None = None) -> Cell:
@@ -528,6 +548,13 @@ def is_percentage(cell: Cell) -> bool:
     if isinstance(cell, Signed):
         return cell.sign == PERCENT_SIGN
     return isinstance(cell, str) and cell.rstrip(") \u00a0").endswith("%")
+
+
+def currency_named(cell: Cell) -> str | None:
+    """Return the currency that an amount names, in capitals; None: it names none."""
+    if isinstance(cell, Signed):
+        return cell.sign if cell.sign != PERCENT_SIGN else None
+    return currency_of(cell) if isinstance(cell, str) else None
 
 
 def date_readings_of(field: FieldSpec, cell: str) -> Sequence[date]:

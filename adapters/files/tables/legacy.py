@@ -18,7 +18,7 @@ from adapters.files.failures import Bounds, Wording
 from adapters.files.tables.formats import TableFormat
 from adapters.ports.documents import Book, Row, Table
 from adapters.ports.errors import PortError, UnreadableDocument
-from workflows.shared.cells import Cell, Merge, SheetInfo, Signed, Uncalculated
+from workflows.shared.cells import Cell, Length, Merge, SheetInfo, Signed, Uncalculated
 
 _CHILD = "adapters.files.tables.legacy_child"
 _MOST_FRAME_BYTES = 64 * limits.MB
@@ -116,15 +116,15 @@ def _rows(frames: Iterator[list[Any]], marks: list[Any], table: Table) -> Iterat
 
 
 def _cell(value: Any) -> Cell:
-    """Dates cross the pipe as arrays, formulas without a result as arrays of one text, and numbers
-    with a sign as pairs."""
+    """Dates cross the pipe as arrays, formulas without a result as arrays of one text, numbers with
+    a sign as pairs, and lengths of time as pairs of a text and a blank."""
     if not isinstance(value, list):
         return value
     parts = cast("list[Any]", value)
     if len(parts) == 1:
         return Uncalculated(parts[0])
     if len(parts) == 2:
-        return Signed(*parts)
+        return Length(parts[0]) if isinstance(parts[0], str) else Signed(*parts)
     return datetime(*parts) if len(parts) > 3 else date(*parts)  # type: ignore[arg-type]
 
 

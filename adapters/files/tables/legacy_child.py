@@ -203,7 +203,8 @@ def _rows(sheet: "CalamineSheet") -> Iterator[tuple[int, list[Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON takes: dates as arrays, times as text, integral floats as int."""
+    """A value that JSON takes: dates as arrays, times as text, integral floats as int, lengths of
+    time as pairs."""
     if isinstance(value, float):
         value = shown_number(value)
         return int(value) if value.is_integer() and -_EXACT < value < _EXACT else value
@@ -215,7 +216,7 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, timedelta):
         seconds = round(value.total_seconds())
-        return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return (f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}", "")
     return None if value == "" else value
 
 

@@ -295,7 +295,7 @@ class _Sheet:
                 self._marks.add(line + 1, column, text)
         elif isinstance(shown, Sign):
             self._marks.add(line + 1, column, (shown_number(value), shown.sign))
-        elif shown is Format.TIME and value >= LONGEST_TIME:
+        elif shown in (Format.TIME, Format.LENGTH) and value >= LONGEST_TIME:
             self._marks.add(line + 1, column, from_serial(value, shown, self._book.date1904))
 
     def finish(self) -> Marks:

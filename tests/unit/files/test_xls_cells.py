@@ -26,7 +26,7 @@ from tests.support.files.compound_files import (
 )
 from tests.support.files.open_documents import ods_of
 from tests.support.imports.documents import read
-from workflows.shared.cells import Uncalculated
+from workflows.shared.cells import Length, Uncalculated
 
 EMPTY, NO_NUMBER = b"\x03", b"\xff\xff"
 
@@ -67,15 +67,19 @@ def test_cells_of_an_xls_file(tmp_path: Path) -> None:
         formula(1, 3, special(3)),
         text(1, 4, "end"),
         number(2, 0, 45678.5, 3),
+        number(3, 0, 1.5, 3),
         error(4, 2, 0x17),
     ]
     formats = ["00000", '"E-"000', "[h]:mm"]
-    assert rows_of(tmp_path / "t", xls_of(cells, formats), {1, 2}) == [
+    rows = rows_of(tmp_path / "t", xls_of(cells, formats), {1, 2})
+    assert rows == [
         (1, ["00123", "00042", "E-007", "E-007", 1.5]),
         (2, ["#N/A", "#DIV/0!", "00012", None, "end"]),
         (3, [datetime(2025, 1, 21, 12)]),
+        (4, [Length("36:00:00")]),
         (5, [None, None, "#REF!"]),
     ]
+    assert type(rows[3][1][0]) is Length
 
 
 @pytest.mark.parametrize("calculated", [True, False])

@@ -14,6 +14,7 @@ from adapters.files.tables.xlsx.values import (
 )
 from adapters.ports.errors import UnreadableDocument
 from tests.support.files.workbooks import strings_xml
+from workflows.shared.cells import Length
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,8 @@ from tests.support.files.workbooks import strings_xml
         (0.75, Format.TIME, False, "18:00:00"),
         (0.75, Format.DATETIME, False, "18:00:00"),
         (1.3125, Format.TIME, False, "31:30:00"),
+        (1.3125, Format.LENGTH, False, Length("31:30:00")),
+        (45000.5, Format.LENGTH, False, datetime(2023, 3, 15, 12)),
         (0.00001, Format.TIME, False, "00:00:00.864"),
         (12, Format.NUMBER, False, 12),
     ],

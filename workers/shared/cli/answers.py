@@ -68,7 +68,8 @@ LeftOutOption = Annotated[
     str | None,
     typer.Option(
         metavar="note|ask|keep",
-        help="What happens to totals, page footers, repeated headers and headings [note].",
+        help="What happens to totals, page footers, repeated headers and headings, in the place of "
+        "what the type declares.",
     ),
 ]
 KeepLinesOption = Annotated[

@@ -28,7 +28,7 @@ from typing import BinaryIO, Final, Self
 from adapters.files import limits
 from adapters.files.package import DAMAGED, XmlStream, parse
 from adapters.ports.errors import UnreadableDocument
-from workflows.shared.cells import PERCENT_SIGN, Cell, Signed, shown_number
+from workflows.shared.cells import PERCENT_SIGN, Cell, Length, Signed, shown_number
 from workflows.shared.currencies import currency_of
 
 NUMBER = rb"[+-]?+(?:\d{1,308}+(?:\.\d{0,308}+)?+|\.\d{1,308}+)(?:[eE][+-]?+\d{1,3}+)?+"
@@ -98,6 +98,8 @@ class Format(Enum):
     TIME = "time"
     """A time of day or a length of time, given as text, hours:minutes:seconds; with a day as well
     where one of this calendar is meant."""
+    LENGTH = "length"
+    """A length of time, given as a text of its own kind."""
 
 
 DIGIT = "\0"
@@ -138,7 +140,7 @@ Shown = Format | Mask | Sign
 _BUILT_IN = (
     {code: Format.DATE for code in (*range(14, 18), *range(27, 32), *range(50, 59), 36)}
     | {code: Format.TIME for code in (*range(18, 22), *range(32, 36), *range(45, 48))}
-    | {22: Format.DATETIME}
+    | {22: Format.DATETIME, 46: Format.LENGTH}
     | dict.fromkeys((9, 10), Sign(PERCENT_SIGN))
 )
 _SPACE: Final = re.compile(r"_.|\*.")
@@ -164,7 +166,7 @@ def number_format(code: int, pattern: str | None) -> Shown:
         return Sign(sign)
     first = _LITERAL.sub("", pattern).split(";", 1)[0].lower()
     if _ELAPSED.search(first):
-        return Format.TIME
+        return Format.LENGTH
     first = _BRACKETS.sub("", first).replace("general", "").replace("am/pm", "h")
     has_date = "d" in first or "y" in first or ("m" in first and not ("h" in first or "s" in first))
     has_time = "h" in first or "s" in first
@@ -210,6 +212,8 @@ def from_serial(value: int | float, kind: Format, date1904: bool) -> Cell:
         return value
     milliseconds = round(value * 86_400_000)
     days, rest = divmod(milliseconds, 86_400_000)
+    if kind is Format.LENGTH and days < LONGEST_TIME:
+        return Length(_clock(milliseconds))
     if kind is Format.TIME and days < LONGEST_TIME:
         return _clock(milliseconds)
     if days == 0 and not date1904:
