@@ -453,6 +453,8 @@ class SpreadsheetReview:
         rows_at_once, width = self._chunk_rows, work.staged.width
         reading = SheetReader(path, plan, SheetMark(), None, rows_at_once, width)
         problems: list[RowProblem] = []
+        declared = plan.sheet_type.declared
+        ids = {str(column.target): str(column.id) for column in plan.columns}
         async with WorkerThread() as thread:
             try:
                 await thread.run(reading.open)
@@ -460,7 +462,11 @@ class SpreadsheetReview:
                     known: Sequence[KnownPerson] = ()
                     if rows.query is not None:
                         known = await self._store.people(order.organisation_id, rows.query)
-                    await thread.run(partial(reading.settle, rows, known))
+                    settled = await thread.run(partial(reading.settle, rows, known))
+                    if declared is not None:
+                        (target,) = settled.targets
+                        found = await self._store.broken_rows(declared, target, settled.lines)
+                        rows.checked.note([p for each in found.values() for p in each], ids)
                     if len(problems) < PROBLEMS:
                         problems += await thread.run(partial(_problems_of, rows))
                     heart.beat(RowsReviewed(rows=rows.cursor))

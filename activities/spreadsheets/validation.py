@@ -43,7 +43,7 @@ from workflows.shared.conversion import (
     settle_notations,
     transpose,
 )
-from workflows.shared.declared_types import OTHER, failed_checks
+from workflows.shared.declared_types import OTHER
 from workflows.shared.durations import hours_of, under_title
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import (
@@ -55,6 +55,7 @@ from workflows.shared.left_out import (
     is_text,
 )
 from workflows.shared.notations import Notation
+from workflows.shared.row_rules import failed_checks
 from workflows.shared.sections import SECTION, SEQUENCE, Sections
 from workflows.shared.shares import OddShares, Shares
 from workflows.spreadsheets.fields import (
@@ -130,6 +131,14 @@ class CheckedRows:
     def bad(self) -> set[int]:
         """Rows that are not written, whatever is answered."""
         return self.problems.keys() | self.blank
+
+    def note(self, found: Iterable[Problem], headers: Mapping[str, str]) -> None:
+        """Take down problems of fields, under the headers that their columns have."""
+        places = {row.line: i for i, row in enumerate(self.source)}
+        for each in found:
+            header = headers.get(each.column or "") or each.column
+            place = places[each.line or 0]
+            self.problems[place].append(each.model_copy(update={"column": header}))
 
     @property
     def rows(self) -> SheetRows:
