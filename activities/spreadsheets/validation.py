@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from activities.spreadsheets.entities import ImportContext, key_id
+from activities.spreadsheets.shown_columns import ShownColumns
 from activities.spreadsheets.types.base import SheetRows, SheetType
 from activities.spreadsheets.types.people import IDENTIFYING, identities
 from activities.spreadsheets.value_mapping import (
@@ -26,6 +27,7 @@ from activities.spreadsheets.value_mapping import (
     value_text,
 )
 from adapters.types.checks import checks_of
+from workflows.shared.amounts import CURRENCY, conflicts, usual_currency
 from workflows.shared.cells import (
     Cell,
     KeyOccurrences,
@@ -44,8 +46,8 @@ from workflows.shared.conversion import (
     transpose,
 )
 from workflows.shared.declared_types import OTHER
-from workflows.shared.durations import hours_of, under_title
-from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.durations import under_title
+from workflows.shared.fields import FieldSpec
 from workflows.shared.left_out import (
     KeyWords,
     KeyWordSearch,
@@ -57,7 +59,7 @@ from workflows.shared.left_out import (
 from workflows.shared.notations import Notation
 from workflows.shared.row_rules import failed_checks
 from workflows.shared.sections import SECTION, SEQUENCE, Sections
-from workflows.shared.shares import OddShares, Shares
+from workflows.shared.shares import OddShares
 from workflows.spreadsheets.fields import (
     FoundValue,
     ParkedRow,
@@ -166,47 +168,6 @@ _GONE: Final = Flaw("refers to a row that is not there any more; map the value a
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
 
 
-class ShownColumns:
-    """What columns of times and numbers show in all rows, and the first rows do not.
-
-    Whether 3:45 or 12 % is in question depends on any other row.
-
-    Attributes:
-        hours: The most hours that times of each field write out.
-        shares: What the numbers of each field show of percentages.
-
-    Args:
-        mapped: Field of each column, by place.
-    """
-
-    def __init__(self, mapped: Mapping[int, FieldSpec]) -> None:
-        self._times: dict[str, int] = {}
-        self._numbers: dict[str, int] = {}
-        for place, each in mapped.items():
-            if each.kind is ColumnKind.DURATION:
-                self._times[each.name] = place
-            elif each.kind in (ColumnKind.DECIMAL, ColumnKind.INTEGER) and not each.is_percent:
-                self._numbers[each.name] = place
-        self.hours: dict[str, int] = {}
-        self.shares = {name: Shares() for name in self._numbers}
-
-    def places(self, *, has_percent: bool) -> Collection[int]:
-        """Return the columns to look at, if a cell has a percent sign or none has."""
-        return {*self._times.values(), *(self._numbers.values() if has_percent else ())}
-
-    def add(self, rows: Sequence[SourceRow]) -> None:
-        """Look at the next rows."""
-
-        def cells(place: int) -> Sequence[Cell]:
-            return [row.cells[place] for row in rows if place < len(row.cells)]
-
-        for name, place in self._times.items():
-            if (hours := hours_of(cells(place))) is not None:
-                self.hours[name] = max(hours, self.hours.get(name, hours))
-        for name, place in self._numbers.items():
-            self.shares[name].add(cells(place))
-
-
 class RowValidator:
     """Converts and checks the rows of one spreadsheet, part by part, in order.
 
@@ -238,7 +199,7 @@ class RowValidator:
         head: Sequence[SourceRow],
         people: PeopleMatcher | None = None,
         bibs: BibMatcher | None = None,
-        shown: "ShownColumns | None" = None,
+        shown: ShownColumns | None = None,
         notations: Mapping[str, Notation] | None = None,
     ) -> None:
         known = {each.name: each for each in fields}
@@ -279,10 +240,15 @@ class RowValidator:
         found = settle_notations({e.name: (e, first[i]) for i, e in self._mapped.items()})
         if shown is None:
             shown = ShownColumns(self._mapped)
-            shown.add(head)
+            shown.add([row.cells for row in head])
         self._written: Notations = {**found, **shown.hours, **(notations or {})}
         self._odd_shares: dict[str, OddShares] = {
             name: odd for name, each in shown.shares.items() if (odd := each.odd) is not None
+        }
+        self._currencies: dict[str, str] = {
+            name: usual
+            for name, each in shown.currencies.items()
+            if (usual := usual_currency(each)) is not None
         }
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
@@ -374,7 +340,22 @@ class RowValidator:
             if flawed:
                 self._note_flaws(each, values, column, checked)
             checked.values[name] = values
+        self._refuse_currencies(given, checked)
         return given
+
+    def _refuse_currencies(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
+        """Refuse amounts in another currency than their row or most of their column."""
+        of_rows = checked.values.get(CURRENCY)
+        if of_rows is None and CURRENCY in self._headers:
+            # The currencies of rows are not among the columns that are looked at.
+            return
+        for name in self._currencies.keys() & cells.keys():
+            values = list(checked.values[name])
+            for i, flaw in conflicts(cells[name], self._currencies[name], of_rows):
+                values[i] = flaw
+            if any(isinstance(value, Flaw) for value in values):
+                self._note_flaws(self._by_name[name], values, cells[name], checked)
+                checked.values[name] = values
 
     def query(self, checked: CheckedRows) -> PeopleQuery | None:
         """What to look up before rows are settled; None: nothing."""

@@ -17,10 +17,8 @@ from operator import itemgetter
 from typing import Any, Final
 
 from workflows.imports.column_scan import (
-    CURRENCY,
     NUMBER_DIGITS,
     Surveyed,
-    conflicts,
     convert_cells,
 )
 from workflows.imports.findings import (
@@ -34,6 +32,7 @@ from workflows.imports.findings import (
 from workflows.imports.messages import Strategy
 from workflows.imports.runs import RowChunk
 from workflows.imports.types import TableSpec
+from workflows.shared.amounts import CURRENCY, conflicts
 from workflows.shared.cells import (
     Cell,
     KeyOccurrences,
