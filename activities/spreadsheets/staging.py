@@ -397,6 +397,7 @@ class _Writing:
             *(self._work.columns, kind.needed_keys),
             is_list=kind.declared is None,
             keep=kind.declared is not None and kind.declared.left_out == "keep",
+            fields=kind.fields,
         )
 
     def open(self) -> None:

@@ -46,8 +46,8 @@ from workflows.shared.conversion import (
     transpose,
 )
 from workflows.shared.declared_types import OTHER
-from workflows.shared.durations import under_title
-from workflows.shared.fields import FieldSpec
+from workflows.shared.durations import hours_of, under_title
+from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import (
     KeyWords,
     KeyWordSearch,
@@ -669,6 +669,7 @@ class SkippedRows:
         row_keys: Fields that make a line a row, whatever else it holds, the first part first.
         is_list: The rows are a list of people: one of the fields is enough.
         keep: All rows are imported, unless a person leaves some out.
+        fields: Fields of the import type.
     """
 
     def __init__(
@@ -678,6 +679,7 @@ class SkippedRows:
         *,
         is_list: bool,
         keep: bool = False,
+        fields: Sequence[FieldSpec] = (),
     ) -> None:
         self._is_list = is_list
         self._keep = keep
@@ -687,6 +689,12 @@ class SkippedRows:
         mapped = [each for each in columns if each.target and each.status != MappingStatus.IGNORED]
         places = {str(column.target): column.index for column in mapped}
         self._keys = [places[name] for name in row_keys if name in places]
+        known = {each.name: each for each in fields}
+        self._read = {
+            place: under_title(known[name], titles[place])
+            for name, place in places.items()
+            if name in known and (known[name].words or known[name].kind is ColumnKind.DURATION)
+        }
         self._names = frozenset(column.index for column in mapped if column.target in NAMES)
         self._used = frozenset(range(self._width) if is_list else places.values())
         self._lone = KEY_ALONE, frozenset(self._keys[:1])
@@ -702,7 +710,9 @@ class SkippedRows:
 
     def _sorter_of(self, words: KeyWords) -> RowSorter:
         return RowSorter(
-            self._keys, range(self._width), [self._titles], words, is_list=self._is_list
+            *(self._keys, range(self._width), [self._titles], words),
+            numbers={place: each.name for place, each in self._read.items()},
+            is_list=self._is_list,
         )
 
     def add(self, line: int, cells: Sequence[Cell]) -> None:
@@ -742,7 +752,11 @@ class SkippedRows:
     def _sort(
         self, sorter: RowSorter, rows: Sequence[_Row], columns: Sequence[Sequence[Cell]]
     ) -> None:
-        for i, left in sorter.sort(rows, columns, {}).items():
+        values = {
+            each.name: read_cells(each, columns[place], hours_of(columns[place]))[0]
+            for place, each in self._read.items()
+        }
+        for i, left in sorter.sort(rows, columns, values).items():
             cells = rows[i][1]
             is_named = any(is_filled(cells[place]) for place in self._keys if place < len(cells))
             is_nameless_total = left is Left.TOTAL and not is_named
