@@ -97,15 +97,16 @@ async def broken_as_stored(
         blanks_keep: A blank keeps the stored value, as the lack of a column does.
         title: What people call a field.
     """
-    if not rows or not keeps_stored(declared, strategy):
+    fields = rule_fields(declared)
+    names = fields if blanks_keep else kept_fields(declared, columns)
+    if not (rows and names and keeps_stored(declared, strategy)):
         return []
-    given: dict[str, Sequence[Any]] = {
-        name: [row[n] for row in rows] for n, name in enumerate(columns)
-    }
-    if blanks_keep:
-        given = {n: [KEPT if v is None else v for v in values] for n, values in given.items()}
-    names = rule_fields(declared) if blanks_keep else kept_fields(declared, columns)
-    values = given | {name: [KEPT] * len(rows) for name in names if name not in given}
+    values: dict[str, Sequence[Any]] = {name: [KEPT] * len(rows) for name in fields}
+    for place, name in enumerate(columns):
+        if name in values:
+            values[name] = [
+                KEPT if blanks_keep and row[place] is None else row[place] for row in rows
+            ]
     asked = sorted({i for name in names for i, value in enumerate(values[name]) if value is KEPT})
     if not asked:
         return []
