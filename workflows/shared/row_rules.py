@@ -79,20 +79,18 @@ def broken_rules(
     """
     for rule in declared.rules:
         wanted = [value_of(declared.fields[n], text) for n, text in (rule.when or {}).items()]
-        for row, cells, beside in _standing_cells(rule.names, declared.key, values, stored):
+        for row, cells, beside in _cells_of(rule.names, declared.key, values, stored):
             if (wrong := _broken(rule, cells, wanted)) is not None:
                 name, reason = wrong
                 yield row, name, (rule.says or reason) + beside
     if declared.period is not None:
         first, last = declared.period
-        for row, (start, stop), beside in _standing_cells(
-            declared.period, declared.key, values, stored
-        ):
+        for row, (start, stop), beside in _cells_of(declared.period, declared.key, values, stored):
             if start is not None and stop is not None and stop < start:
                 yield row, last, f"is before {title(first)} {start.isoformat()}{beside}"
 
 
-def _standing_cells(
+def _cells_of(
     names: Sequence[str],
     key: Sequence[str],
     values: Mapping[str, Sequence[Any]],
