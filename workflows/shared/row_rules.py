@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from workflows.shared.conversion import Flaw
 from workflows.shared.declared_fields import DeclaredRule, value_of
-from workflows.shared.declared_types import DeclaredType, RowCheck
+from workflows.shared.declared_types import DeclaredType, PeopleType, RowCheck
 
 KEPT: Final = Flaw("keeps what is stored")
 """Stands for a cell that the file does not give: what is stored stays."""
@@ -31,6 +31,9 @@ _HOLDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str]]] = MappingPro
 
 def keeps_stored(declared: DeclaredType, strategy: str) -> bool:
     """Return whether rows of a file meet stored rows, which keep what the file does not give."""
+    if isinstance(declared, PeopleType):
+        # Its rows are found by person, and not by a key that the file gives.
+        return False
     is_file = declared.target is not None and declared.target.file is not None
     return strategy in MEETING and not is_file
 
