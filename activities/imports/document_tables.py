@@ -204,6 +204,7 @@ class DocumentTable:
             keeps=_keeps(message, self.sheet.name, findings),
             keep_cells=keep_cells,
             pack=pack,
+            strategy=message.strategy,
         )
 
 

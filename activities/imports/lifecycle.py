@@ -249,6 +249,9 @@ class SmallTables:
         if SECTION in chunk.columns and any(code_columns(chunk, [SECTION])[0]):
             # Whether its lines are stored without their sections is looked up by the usual step.
             return None
+        if spec.kept_fields(message.strategy, chunk.columns):
+            # So are the stored values that rules need.
+            return None
         note = note_of(reading, await self._store.types.superseded(spec))
         return SmallTable(message, spec, chunk, note)
 

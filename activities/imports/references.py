@@ -9,6 +9,7 @@ from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
 from activities.shared.failures import WorkerThread
 from adapters.types.references import Referred, key_meant, row_made
+from adapters.types.standing import ReadStored, broken_as_stored
 from workflows.imports.messages import Strategy, TableMessage, TypeName
 from workflows.imports.runs import RowChunk, TaskKey
 from workflows.imports.types import TableSpec, scope_of
@@ -234,6 +235,72 @@ def _replaced(
         cells.append(read)
     kept = cells if chunk.cells else ()
     return replace(chunk, rows=rows, lines=lines, cells=kept, rejected=rejected)
+
+
+class StoredRules:
+    """Judges the rules of one load that need values which the file does not give.
+
+    Args:
+        read: Reads stored rows of the type; None: all rows are new.
+        spec: What its table holds.
+        strategy: How its rows meet stored ones.
+        title: The title of the column of a field.
+    """
+
+    def __init__(
+        self,
+        read: ReadStored | None,
+        spec: TableSpec,
+        strategy: Strategy,
+        title: Callable[[str], str],
+    ) -> None:
+        self._read = read or _no_rows
+        self._spec = spec
+        self._strategy = strategy
+        self._title = title
+
+    async def settle(self, chunk: RowChunk) -> RowChunk:
+        """The chunk without the rows that break a rule as they would be stored."""
+        declared = self._spec.declared
+        if declared is None or not self._spec.kept_fields(self._strategy, chunk.columns):
+            return chunk
+        found = await broken_as_stored(
+            *(self._read, declared, chunk.columns, chunk.rows, self._strategy.value),
+            blanks_keep=False,
+            title=self._title,
+        )
+        problems: dict[int, list[Problem]] = {}
+        for place, name, value, reason in found:
+            problem = Problem(
+                line=chunk.lines[place],
+                column=self._title(name),
+                value=None if value is None else str(value)[:200],
+                reason=reason[:500],
+            )
+            problems.setdefault(place, []).append(problem)
+        return _without(chunk, problems)
+
+
+async def _no_rows(keys: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Sequence[None]:
+    return [None] * len(keys)
+
+
+def _without(chunk: RowChunk, problems: Mapping[int, Sequence[Problem]]) -> RowChunk:
+    """A chunk whose wrong rows, by place, are rejected."""
+    if not problems:
+        return chunk
+    kept = [n for n in range(len(chunk.rows)) if n not in problems]
+    rejected = [
+        RejectedRow(chunk.lines[n], chunk.cells[n] if chunk.cells else (), tuple(found))
+        for n, found in problems.items()
+    ]
+    return replace(
+        chunk,
+        rows=[chunk.rows[n] for n in kept],
+        lines=[chunk.lines[n] for n in kept],
+        cells=[chunk.cells[n] for n in kept] if chunk.cells else (),
+        rejected=[*chunk.rejected, *rejected],
+    )
 
 
 _ITEMS: Final = 200_000

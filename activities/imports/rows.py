@@ -6,11 +6,11 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from temporalio import activity
 
-from activities.imports.references import CodeSpelling, References
+from activities.imports.references import CodeSpelling, References, StoredRules
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.imports.tables import TableTypes
@@ -28,6 +28,7 @@ from adapters.files.documents import FileDocuments
 from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.ports.blobs import Blobs
 from adapters.signed_webhook import SignedWebhook
+from adapters.types.standing import ReadStored
 from workflows.imports.findings import Findings, ReportMemory
 from workflows.imports.messages import (
     AnyTableMessage,
@@ -59,6 +60,7 @@ from workflows.shared.cells import RejectedRow, SkippedTable
 from workflows.shared.contracts import BlobRef, Contract, Problem
 from workflows.shared.declared_types import refuse_strategy
 from workflows.shared.errors import RuleViolation
+from workflows.shared.row_rules import StoredRow
 
 _LATER: Final = (
     *("unknown_fields", "map", "date_order"),
@@ -218,6 +220,7 @@ class _Settled:
 
     spelling: CodeSpelling
     references: References
+    rules: StoredRules
 
     async def chunk(self, chunk: RowChunk) -> RowChunk:
         """The chunk as it can be written.
@@ -225,7 +228,8 @@ class _Settled:
         Raises:
             InvalidDocument: A person has to decide about it first.
         """
-        return await self.references.settle(await self.spelling.settle(chunk))
+        chunk = await self.references.settle(await self.spelling.settle(chunk))
+        return await self.rules.settle(chunk)
 
 
 def report_name(key: TaskKey) -> str:
@@ -392,9 +396,21 @@ class RowImports:
                         if is_update
                         else lambda: load.reader(self._documents, path, self._chunk_rows),
                     )
-                    settled = _Settled(spelling, references)
+                    rules = StoredRules(
+                        self._stored(load), load.spec, load.message.strategy, reading.title
+                    )
+                    settled = _Settled(spelling, references, rules)
                     mark = await self._load(load, reading, settled, mark, quick, heart)
             return await self._outcome(load, mark, reading)
+
+    def _stored(self, load: Load) -> ReadStored:
+        async def read(
+            keys: Sequence[tuple[Any, ...]], names: Sequence[str]
+        ) -> Sequence[StoredRow | None]:
+            assert load.spec.declared is not None
+            return await self._store.stored_rows(load.spec.declared, load.spec.table, keys, names)
+
+        return read
 
     def _is_quick(self, load: Load, path: Path) -> bool:
         is_small = path.stat().st_size <= INLINE_BYTES

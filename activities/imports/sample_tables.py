@@ -14,10 +14,6 @@ from workflows.imports.header import (
     Specificity,
     TableHeader,
     find_header,
-    joined_titles,
-    title_cells,
-    title_text,
-    without_blanks,
 )
 from workflows.imports.row_classification import sorter_of
 from workflows.imports.types import TableSpec
@@ -33,6 +29,7 @@ from workflows.shared.cells import (
 from workflows.shared.conversion import Flaw, read_cells, transpose
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec, squash
+from workflows.shared.header_rows import joined_titles, title_cells, title_text, without_blanks
 from workflows.shared.left_out import Alike, likeness_of
 from workflows.shared.notations import Notation, number_readings_of
 from workflows.shared.sections import SECTION, Sections

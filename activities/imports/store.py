@@ -36,7 +36,8 @@ from adapters.database.models.types import target_images
 from adapters.ports.errors import PortError
 from adapters.ports.records import OpenRow
 from adapters.types.references import Referred, key_meant
-from adapters.types.tables import target_of
+from adapters.types.standing import rows_here, rows_there
+from adapters.types.tables import as_found, target_of
 from adapters.types.targets import TargetTables
 from workflows.imports.messages import BulkMessage, ImportMessage, Strategy, workflow_id
 from workflows.imports.runs import (
@@ -52,6 +53,7 @@ from workflows.imports.schedules import ScheduleProject
 from workflows.shared.cells import RejectedRow
 from workflows.shared.contracts import BlobRef, Problem
 from workflows.shared.declared_types import DeclaredType
+from workflows.shared.row_rules import StoredRow
 
 
 class SqlImportStore:
@@ -392,6 +394,27 @@ class SqlImportStore:
             return {tuple(map(str, codes)): False for codes in found}
         async with self._database.reading() as connection:
             return await upserts.known(connection, key, table, scope, names, firsts)
+
+    async def stored_rows(
+        self,
+        declared: DeclaredType,
+        table: str,
+        keys: Sequence[tuple[Any, ...]],
+        names: Sequence[str],
+    ) -> Sequence[StoredRow | None]:
+        """The stored row of each natural key, None if there is none.
+
+        Args:
+            declared: The type.
+            table: Where its rows are.
+            keys: Natural keys, at least one.
+            names: Fields to read.
+        """
+        if declared.target is not None:
+            return await rows_there(self._targets, declared, keys, names)
+        async with self._database.reading() as connection:
+            found = await as_found(connection, DOMAIN[table])
+            return await rows_here(connection, declared, found, keys, names)
 
     async def give_sections(
         self, key: TaskKey, table: str, scope: Mapping[str, Any], sections: Mapping[str, str]

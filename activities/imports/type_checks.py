@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from activities.imports.references import References
+from activities.imports.references import References, StoredRules
 from activities.imports.rows import note_of
 from activities.imports.store import SqlImportStore
 from activities.imports.table_reader import TableReader
@@ -104,10 +104,13 @@ async def check(
         {n: replace(r, unknown="refuse") if _asks(r) else r for n, r in referred.items()},
         *(reader.title, opened),
     )
+    # No stored row is read: a type that is not in force has none.
+    rules, as_new = StoredRules(None, spec, message.strategy, reader.title), set[str]()
     try:
         reader.open()
         while (chunk := reader.next_chunk()) is not None:
-            rows += _checked(await references.settle(chunk), spec)
+            rows += _checked(await rules.settle(await references.settle(chunk)), spec)
+            as_new |= {*spec.kept_fields(message.strategy, chunk.columns)}
         asking = {reader.title(name): each for name, each in referred.items() if _asks(each)}
     finally:
         reader.close()
@@ -117,6 +120,9 @@ async def check(
         "correct the file."
         for title in sorted(map(str, absent))
     ]
+    if as_new:
+        listed = ", ".join(sorted(as_new))
+        notes.append(f"Rules were checked as if all rows were new: the file lacks {listed}.")
     if message.left_out == "ask" and reader.findings.counts:
         notes.append("An import asks first whether the rows that are no data are left out.")
     return Checked(sorted(rows, key=lambda row: row.line), note_of(reader, notes))

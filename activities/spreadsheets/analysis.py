@@ -372,7 +372,8 @@ class SpreadsheetAnalysis:
             fetched(self._blobs, order.source.name, self._scratch, expected=order.source) as path,
             WorkerThread() as thread,
         ):
-            top = await thread.run(lambda: self._read(path, order.filename, work.layout, fields))
+            given = (path, order.filename, work.layout, fields, kind.row_keys)
+            top = await thread.run(lambda: self._read(*given))
             titles = top.titles()
             remembered = await self._store.remembered_columns(
                 order.organisation_id, order.import_type, [title for _, title in titles]
@@ -410,7 +411,14 @@ class SpreadsheetAnalysis:
                 f"there is no {context.title} {order.context_id} in this organisation"
             )
 
-    def _read(self, path: Path, filename: str, layout: Layout, fields: Sequence[FieldSpec]) -> _Top:
+    def _read(
+        self,
+        path: Path,
+        filename: str,
+        layout: Layout,
+        fields: Sequence[FieldSpec],
+        key: Collection[str],
+    ) -> _Top:
         with self._documents.open_table(
             path,
             filename=filename,
@@ -425,10 +433,11 @@ class SpreadsheetAnalysis:
                 top = list(islice(rows, HEADER_WITHIN))
             else:
                 wanted = layout.header_line
-                top = list(islice(dropwhile(lambda row: row[0] < wanted, rows), 1))
+                # Rows beside it may belong to it.
+                top = list(islice(dropwhile(lambda row: row[0] < wanted - 2, rows), 5))
             header = NO_HEADER
             if not layout.no_header:
-                header = find_header(top, fields, header_line=layout.header_line)
+                header = find_header(top, fields, key=key, header_line=layout.header_line)
             below = (
                 row
                 for row in chain(top, rows)
@@ -439,7 +448,8 @@ class SpreadsheetAnalysis:
             lines = {line for line, _ in sampled}
             hidden_rows = [line for line in source.hidden_rows if line in lines]
             hidden_columns = frozenset(source.hidden_columns)
-            width = source.widths.get(header.line, 0)
+            lines_of_header = range(header.first, header.line + 1)
+            width = max((source.widths.get(line, 0) for line in lines_of_header), default=0)
         sheets = self._documents.sheets(path, filename=filename)[:SHEETS_NAMED]
         others = [name for name in sheets if name != (found.sheet or source.sheet)]
         filled = tuple(name for name in others if self._holds_rows(path, filename, name))

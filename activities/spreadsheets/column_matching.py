@@ -30,6 +30,15 @@ from workflows.shared.conversion import is_mail, read_cells
 from workflows.shared.durations import read_duration
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec, normalise, squash, unit_signs
+from workflows.shared.header_rows import (
+    adds_titles,
+    counts_columns,
+    joined_titles,
+    may_be_second,
+    title_cells,
+    title_text,
+    without_blanks,
+)
 from workflows.shared.notations import (
     Notation,
     Unreadable,
@@ -554,8 +563,11 @@ class SheetHeader(NamedTuple):
     """A header row."""
 
     line: int
-    """As the user's program shows it, from 1."""
+    """Of its last row, as the user's program shows it, from 1."""
     cells: Sequence[Cell]
+    """Titles, of two rows together."""
+    first: int = 0
+    """Line of its first row."""
 
 
 NO_HEADER: Final = SheetHeader(0, ())
@@ -577,16 +589,19 @@ def find_header(
     rows: Sequence[tuple[int, Sequence[Cell]]],
     fields: Sequence[FieldSpec],
     *,
+    key: Collection[str] = (),
     header_line: int | None = None,
 ) -> SheetHeader:
     """Find the header among the first rows of a sheet.
 
     It is the row whose cells name most fields. Where none names several, it is the first that
-    is about as wide as the others and holds little but titles.
+    is about as wide as the others and holds little but titles. A row beside it belongs to it if
+    both give titles together, and so does a row below it that numbers the columns.
 
     Args:
         rows: Line and cells, from the top; a given `header_line` among them.
         fields: Fields of the import type.
+        key: Those that name a row.
         header_line: Line that a person has set.
 
     Raises:
@@ -594,9 +609,9 @@ def find_header(
             each other in a column.
     """
     if header_line is not None:
-        for line, cells in rows:
+        for index, (line, _) in enumerate(rows):
             if line == header_line:
-                return SheetHeader(line, cells)
+                return _whole_header(rows, index, fields, key)
         raise InvalidDocument(f"line {header_line} holds nothing; choose the line of the headers")
     if not rows:
         raise InvalidDocument("the sheet holds no rows; choose another one or another file")
@@ -608,7 +623,53 @@ def find_header(
         titles_in_columns([cells for _, cells in top], lambda title: known.get(squash(title)))
     ):
         raise InvalidDocument(SIDEWAYS)
-    return SheetHeader(*top[ranks.index(max(ranks))])
+    return _whole_header(rows, ranks.index(max(ranks)), fields, key)
+
+
+def _whole_header(
+    rows: Sequence[tuple[int, Sequence[Cell]]],
+    index: int,
+    fields: Sequence[FieldSpec],
+    key: Collection[str],
+) -> SheetHeader:
+    """The header that a row is a part of."""
+    line, cells = rows[index]
+    if index and line == rows[index - 1][0] + 1 and counts_columns(cells, 0):
+        above = _whole_header(rows, index - 1, fields, key)
+        return above if above.line == line else SheetHeader(line, cells, line)
+    by_header = {header: each for each in fields for header in sorted(each.headers)}
+    meant = _meant(title_cells(cells), by_header)
+    found, most = SheetHeader(line, cells, line), len({each.name for each in meant.values()})
+    for start, fewest in ((index - 1, most + 1), (index, max(most, 1))):
+        if start < 0 or start + 2 > len(rows) or rows[start][0] + 1 != rows[start + 1][0]:
+            continue
+        (first, upper), (last, second) = rows[start : start + 2]
+        lower = without_blanks(second)
+        titles = joined_titles(
+            title_cells(upper), lower, lambda each: _field(each, by_header) is not None
+        )
+        meant = _meant(titles, by_header)
+        names = len({each.name for each in meant.values()})
+        texts = [title_text(title) for title in titles]
+        if (
+            names >= fewest
+            and may_be_second(second)
+            and adds_titles(texts, meant, key, upper, lower)
+        ):
+            found, most, index = SheetHeader(last, titles, first), names, start + 1
+    below = rows[index + 1] if index + 1 < len(rows) else (0, ())
+    is_counted = below[0] == found.line + 1 and most > 0 and counts_columns(below[1], most)
+    return found._replace(line=below[0]) if is_counted else found
+
+
+def _meant(titles: Sequence[Cell], by_header: Mapping[str, FieldSpec]) -> Mapping[int, FieldSpec]:
+    """Place of each title that means a field, and the field."""
+    found = {place: _field(title_text(title), by_header) for place, title in enumerate(titles)}
+    return {place: each for place, each in found.items() if each is not None}
+
+
+def _field(title: str, by_header: Mapping[str, FieldSpec]) -> FieldSpec | None:
+    return field_named(title, by_header) or field_without_unit(title, by_header)
 
 
 def rows_above(
@@ -627,7 +688,7 @@ def rows_above(
     lines: list[int] = []
     begun = False
     for line, cells in rows:
-        if line >= header.line:
+        if line >= header.first:
             break
         filled = count_filled(cells)
         if _rank(cells, known, filled).fields:

@@ -15,6 +15,7 @@ from activities.spreadsheets.analysis import fields_of, load_plan
 from activities.spreadsheets.review_rules import PROBLEMS, RowProblem, numbered, problems_of
 from activities.spreadsheets.review_store import SqlReviewStore
 from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.shown_columns import ShownColumns
 from activities.spreadsheets.staging import (
     CHUNK_ROWS,
     HEAD_ROWS,
@@ -25,7 +26,7 @@ from activities.spreadsheets.staging import (
     rows_of,
 )
 from activities.spreadsheets.store import SqlSpreadsheetStore
-from activities.spreadsheets.validation import RowValidator, ShownColumns, SourceRow
+from activities.spreadsheets.validation import RowValidator, SourceRow
 from adapters.ports.blobs import Blobs
 from workflows.shared.cells import Cell, readable
 from workflows.shared.contracts import Contract
@@ -149,7 +150,7 @@ class ReviewChanging:
         A change of some rows leaves that to the check of all rows, which follows it.
         """
         shown = self._plan.columns_to_show()
-        places = shown.places(has_percent=True)
+        places = shown.places(has_signs=True)
         if self._rows is not None or not any(place + 1 in self._columns for place in places):
             return None
         async for blocks in self._reviews.blocks(self._uuid):
@@ -453,6 +454,8 @@ class SpreadsheetReview:
         rows_at_once, width = self._chunk_rows, work.staged.width
         reading = SheetReader(path, plan, SheetMark(), None, rows_at_once, width)
         problems: list[RowProblem] = []
+        declared = plan.sheet_type.declared
+        ids = {str(column.target): str(column.id) for column in plan.columns}
         async with WorkerThread() as thread:
             try:
                 await thread.run(reading.open)
@@ -460,7 +463,11 @@ class SpreadsheetReview:
                     known: Sequence[KnownPerson] = ()
                     if rows.query is not None:
                         known = await self._store.people(order.organisation_id, rows.query)
-                    await thread.run(partial(reading.settle, rows, known))
+                    settled = await thread.run(partial(reading.settle, rows, known))
+                    if declared is not None:
+                        (target,) = settled.targets
+                        found = await self._store.broken_rows(declared, target, settled.lines)
+                        rows.checked.note([p for each in found.values() for p in each], ids)
                     if len(problems) < PROBLEMS:
                         problems += await thread.run(partial(_problems_of, rows))
                     heart.beat(RowsReviewed(rows=rows.cursor))

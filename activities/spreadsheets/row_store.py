@@ -45,6 +45,7 @@ from activities.spreadsheets.row_images import (
     pack,
     parts_of,
 )
+from activities.spreadsheets.standing_rules import broken_in, own_type
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.appending import is_numbered, known_keys, renumbered
 from adapters.database.bulk.rows import Row, RowBatch
@@ -526,6 +527,9 @@ async def write_chunk(
     declared = await known_table(connection, opened.row.import_type, opened.row.type_digest)
     now = await tables_now(connection, declared)
     faults = await find_faults(connection, chunk, now)
+    ruled = declared or own_type(opened.row.import_type)
+    for place, found in (await broken_in(connection, targets, ruled, chunk, faults, now)).items():
+        faults[place] = tuple(map(_in_words, found))
     if declared is not None and declared.target is not None:
         done = await _write_elsewhere(targets, declared, chunk, faults, uuid, dry_run=dry_run)
     else:

@@ -9,6 +9,7 @@ as it was read.
 """
 
 import hashlib
+import re
 import time
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from activities.shared.scratch import SeenKeys, fetched, scratch_folder
 from activities.spreadsheets.entities import ImportContext
 from activities.spreadsheets.file_people import FilePeople
 from activities.spreadsheets.sheet_types import SheetTypes
+from activities.spreadsheets.shown_columns import ShownColumns
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.validation import (
@@ -34,7 +36,6 @@ from activities.spreadsheets.validation import (
     NO_NAME,
     CheckedRows,
     RowValidator,
-    ShownColumns,
     SkippedRows,
     SourceRow,
     ValidatedRows,
@@ -126,6 +127,13 @@ def _untagged(cell: Any) -> Cell:
     return datetime.fromisoformat(text) if tag == "t" else date.fromisoformat(text)
 
 
+_SIGNS: Final = re.compile(
+    rb"[%$]|\xc2[\xa3\xa5]|\xe2\x82|[0-9).,-] ?[A-Za-z]{2}|[A-Za-z]{2}[. ]{0,2}[0-9-]"
+)
+"""What stands in a staged row if one of its numbers may have a sign or a currency."""
+_SIGN_BYTES: Final = 16
+
+
 class StagedRows:
     """Reads staged rows; blocking, and bounded in memory.
 
@@ -146,12 +154,14 @@ class StagedRows:
         """Close the file."""
         self._file.close()
 
-    def has_percent(self) -> bool:
-        """Return whether a cell has a percent sign."""
+    def has_signs(self) -> bool:
+        """Return whether a cell may have a percent sign, or a currency beside a number."""
         self._file.seek(0)
+        end = b""
         while block := self._file.read(_BUFFER):
-            if b"%" in block:
+            if _SIGNS.search(end + block):
                 return True
+            end = block[-_SIGN_BYTES:]
         return False
 
     def read(self, offset: int = 0) -> Iterator[SourceRow]:
@@ -387,6 +397,7 @@ class _Writing:
             *(self._work.columns, kind.needed_keys),
             is_list=kind.declared is None,
             keep=kind.declared is not None and kind.declared.left_out == "keep",
+            fields=kind.fields,
         )
 
     def open(self) -> None:
@@ -547,7 +558,7 @@ class Plan:
         """Look at rows as they are edited."""
         rows = self.edited(iter(rows))
         while some := list(islice(rows, CHUNK_ROWS)):
-            shown.add(some)
+            shown.add([row.cells for row in some])
 
     def validator(
         self,
@@ -655,7 +666,7 @@ class SheetReader:
         for each in filter(None, (seen, file, bibs)):
             self._held.callback(each.close)
         shown = self._plan.columns_to_show()
-        if shown.places(has_percent=bool(self._plan.edits) or self._staged.has_percent()):
+        if shown.places(has_signs=bool(self._plan.edits) or self._staged.has_signs()):
             self._plan.show(shown, self._staged.read())
         self._validator = self._plan.validator(seen, head, file, bibs, shown)
         rows, width = self._staged.read(), self._width

@@ -34,10 +34,12 @@ from activities.spreadsheets.import_rows import (
     lock_known,
     mark_of,
     save,
+    tables_now,
     target_table,
 )
 from activities.spreadsheets.records import UndoPreview
 from activities.spreadsheets.review_store import SqlReviewStore
+from activities.spreadsheets.standing_rules import broken_rows
 from adapters.database.engine import Database
 from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.spreadsheets import (
@@ -62,6 +64,7 @@ from workflows.spreadsheets.fields import (
     SheetChunk,
     SheetMark,
     SkippedRow,
+    TargetRows,
 )
 from workflows.spreadsheets.mappings import FINAL, CellMapping, CellSummary, SpreadsheetState
 from workflows.spreadsheets.people import KnownPerson, PeopleQuery
@@ -427,6 +430,14 @@ class SqlSpreadsheetStore:
             return await row_store.write_chunk(
                 connection, uuid, chunk, self._targets, dry_run=dry_run
             )
+
+    async def broken_rows(
+        self, declared: DeclaredType, rows: TargetRows, lines: Sequence[int]
+    ) -> Mapping[int, Sequence[Problem]]:
+        """What is wrong with rows as they would be stored, by their place in the chunk."""
+        async with self._database.reading() as connection:
+            now = await tables_now(connection, declared)
+            return await broken_rows(connection, self._targets, declared, rows, lines, now)
 
     async def remove_absent(
         self, uuid: str, scope: Mapping[str, str], *, dry_run: bool

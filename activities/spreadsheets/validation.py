@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from activities.spreadsheets.entities import ImportContext, key_id
+from activities.spreadsheets.shown_columns import ShownColumns
 from activities.spreadsheets.types.base import SheetRows, SheetType
 from activities.spreadsheets.types.people import IDENTIFYING, identities
 from activities.spreadsheets.value_mapping import (
@@ -26,6 +27,7 @@ from activities.spreadsheets.value_mapping import (
     value_text,
 )
 from adapters.types.checks import checks_of
+from workflows.shared.amounts import CURRENCY, conflicts, usual_currency
 from workflows.shared.cells import (
     Cell,
     KeyOccurrences,
@@ -41,10 +43,9 @@ from workflows.shared.conversion import (
     read_cells,
     refuse_shares,
     settle_notations,
-    ticks_of,
     transpose,
 )
-from workflows.shared.declared_types import OTHER, failed_checks
+from workflows.shared.declared_types import OTHER
 from workflows.shared.durations import hours_of, under_title
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import (
@@ -56,8 +57,9 @@ from workflows.shared.left_out import (
     is_text,
 )
 from workflows.shared.notations import Notation
+from workflows.shared.row_rules import failed_checks
 from workflows.shared.sections import SECTION, SEQUENCE, Sections
-from workflows.shared.shares import OddShares, Shares
+from workflows.shared.shares import OddShares
 from workflows.spreadsheets.fields import (
     FoundValue,
     ParkedRow,
@@ -132,6 +134,14 @@ class CheckedRows:
         """Rows that are not written, whatever is answered."""
         return self.problems.keys() | self.blank
 
+    def note(self, found: Iterable[Problem], headers: Mapping[str, str]) -> None:
+        """Take down problems of fields, under the headers that their columns have."""
+        places = {row.line: i for i, row in enumerate(self.source)}
+        for each in found:
+            header = headers.get(each.column or "") or each.column
+            place = places[each.line or 0]
+            self.problems[place].append(each.model_copy(update={"column": header}))
+
     @property
     def rows(self) -> SheetRows:
         """All of them, whatever is wrong with them."""
@@ -156,55 +166,6 @@ _MISSING: Final = Flaw("is missing")
 _UNREAD: Final = Flaw("is not clear yet")
 _GONE: Final = Flaw("refers to a row that is not there any more; map the value again")
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
-
-
-class ShownColumns:
-    """What columns of times, numbers and truth values show in all rows, and the first rows do not.
-
-    Whether 3:45, 12 % or x is in question depends on any other row.
-
-    Attributes:
-        hours: The most hours that times of each field write out.
-        ticks: Fields whose truth values are ticks and crosses.
-        shares: What the numbers of each field show of percentages.
-
-    Args:
-        mapped: Field of each column, by place.
-    """
-
-    def __init__(self, mapped: Mapping[int, FieldSpec]) -> None:
-        self._times: dict[str, int] = {}
-        self._truths: dict[str, int] = {}
-        self._numbers: dict[str, int] = {}
-        for place, each in mapped.items():
-            if each.kind is ColumnKind.DURATION:
-                self._times[each.name] = place
-            elif each.kind is ColumnKind.BOOLEAN:
-                self._truths[each.name] = place
-            elif each.kind in (ColumnKind.DECIMAL, ColumnKind.INTEGER) and not each.is_percent:
-                self._numbers[each.name] = place
-        self.hours: dict[str, int] = {}
-        self.ticks: dict[str, Notation] = {}
-        self.shares = {name: Shares() for name in self._numbers}
-
-    def places(self, *, has_percent: bool) -> Collection[int]:
-        """Return the columns to look at, if a cell has a percent sign or none has."""
-        always = (*self._times.values(), *self._truths.values())
-        return {*always, *(self._numbers.values() if has_percent else ())}
-
-    def add(self, rows: Sequence[SourceRow]) -> None:
-        """Look at the next rows."""
-
-        def cells(place: int) -> Sequence[Cell]:
-            return [row.cells[place] for row in rows if place < len(row.cells)]
-
-        for name, place in self._times.items():
-            if (hours := hours_of(cells(place))) is not None:
-                self.hours[name] = max(hours, self.hours.get(name, hours))
-        for name, place in self._truths.items():
-            self.ticks.update((name, found) for found in ticks_of(cells(place)))
-        for name, place in self._numbers.items():
-            self.shares[name].add(cells(place))
 
 
 class RowValidator:
@@ -238,7 +199,7 @@ class RowValidator:
         head: Sequence[SourceRow],
         people: PeopleMatcher | None = None,
         bibs: BibMatcher | None = None,
-        shown: "ShownColumns | None" = None,
+        shown: ShownColumns | None = None,
         notations: Mapping[str, Notation] | None = None,
     ) -> None:
         known = {each.name: each for each in fields}
@@ -279,10 +240,15 @@ class RowValidator:
         found = settle_notations({e.name: (e, first[i]) for i, e in self._mapped.items()})
         if shown is None:
             shown = ShownColumns(self._mapped)
-            shown.add(head)
+            shown.add([row.cells for row in head])
         self._written: Notations = {**found, **shown.hours, **shown.ticks, **(notations or {})}
         self._odd_shares: dict[str, OddShares] = {
             name: odd for name, each in shown.shares.items() if (odd := each.odd) is not None
+        }
+        self._currencies: dict[str, str] = {
+            name: usual
+            for name, each in shown.currencies.items()
+            if (usual := usual_currency(each)) is not None
         }
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
@@ -372,7 +338,22 @@ class RowValidator:
             if flawed:
                 self._note_flaws(each, values, column, checked)
             checked.values[name] = values
+        self._refuse_currencies(given, checked)
         return given
+
+    def _refuse_currencies(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
+        """Refuse amounts in another currency than their row or most of their column."""
+        of_rows = checked.values.get(CURRENCY)
+        if of_rows is None and CURRENCY in self._headers:
+            # The currencies of rows are not among the columns that are looked at.
+            return
+        for name in self._currencies.keys() & cells.keys():
+            values = list(checked.values[name])
+            for i, flaw in conflicts(cells[name], self._currencies[name], of_rows):
+                values[i] = flaw
+            if any(isinstance(value, Flaw) for value in values):
+                self._note_flaws(self._by_name[name], values, cells[name], checked)
+                checked.values[name] = values
 
     def query(self, checked: CheckedRows) -> PeopleQuery | None:
         """What to look up before rows are settled; None: nothing."""
@@ -686,6 +667,7 @@ class SkippedRows:
         row_keys: Fields that make a line a row, whatever else it holds, the first part first.
         is_list: The rows are a list of people: one of the fields is enough.
         keep: All rows are imported, unless a person leaves some out.
+        fields: Fields of the import type.
     """
 
     def __init__(
@@ -695,6 +677,7 @@ class SkippedRows:
         *,
         is_list: bool,
         keep: bool = False,
+        fields: Sequence[FieldSpec] = (),
     ) -> None:
         self._is_list = is_list
         self._keep = keep
@@ -704,6 +687,12 @@ class SkippedRows:
         mapped = [each for each in columns if each.target and each.status != MappingStatus.IGNORED]
         places = {str(column.target): column.index for column in mapped}
         self._keys = [places[name] for name in row_keys if name in places]
+        known = {each.name: each for each in fields}
+        self._read = {
+            place: under_title(known[name], titles[place])
+            for name, place in places.items()
+            if name in known and (known[name].words or known[name].kind is ColumnKind.DURATION)
+        }
         self._names = frozenset(column.index for column in mapped if column.target in NAMES)
         self._used = frozenset(range(self._width) if is_list else places.values())
         self._lone = KEY_ALONE, frozenset(self._keys[:1])
@@ -719,7 +708,9 @@ class SkippedRows:
 
     def _sorter_of(self, words: KeyWords) -> RowSorter:
         return RowSorter(
-            self._keys, range(self._width), [self._titles], words, is_list=self._is_list
+            *(self._keys, range(self._width), [self._titles], words),
+            numbers={place: each.name for place, each in self._read.items()},
+            is_list=self._is_list,
         )
 
     def add(self, line: int, cells: Sequence[Cell]) -> None:
@@ -759,7 +750,11 @@ class SkippedRows:
     def _sort(
         self, sorter: RowSorter, rows: Sequence[_Row], columns: Sequence[Sequence[Cell]]
     ) -> None:
-        for i, left in sorter.sort(rows, columns, {}).items():
+        values = {
+            each.name: read_cells(each, columns[place], hours_of(columns[place]))[0]
+            for place, each in self._read.items()
+        }
+        for i, left in sorter.sort(rows, columns, values).items():
             cells = rows[i][1]
             is_named = any(is_filled(cells[place]) for place in self._keys if place < len(cells))
             is_nameless_total = left is Left.TOTAL and not is_named

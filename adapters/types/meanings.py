@@ -22,10 +22,11 @@ from workflows.shared.declared_fields import (
     field_spec,
     measure_otherwise,
 )
-from workflows.shared.declared_types import DeclaredType, broken_rules
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.durations import duration_text
 from workflows.shared.fields import NUMBERS
 from workflows.shared.notations import Notation
+from workflows.shared.row_rules import broken_rules
 from workflows.shared.timestamps import local_time
 
 _Any = tuple[Any, ...]
@@ -247,7 +248,7 @@ async def _of_rules(declared: DeclaredType, stored: _Stored) -> AsyncIterator[Me
         own = [
             name if name in stored.before.fields else str(field.was) for name, field in now.items()
         ]
-        wanted = declared.model_copy(update={"rules": (rule,)})
+        wanted = declared.model_copy(update={"rules": (rule,), "period": None})
         wrong = 0
         async for page in stored.rows(own):
             cells = dict(zip(now, page, strict=True))

@@ -10,10 +10,11 @@ from adapters.types.files import builtin_types
 from adapters.types.tables import SCHEMA, register_table
 from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.declared_fields import DeclaredField, field_spec
-from workflows.shared.declared_types import DeclaredType, broken_rules, failed_checks
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import NUMBERS
 from workflows.shared.notations import Notation
+from workflows.shared.row_rules import broken_rules, failed_checks
 
 
 @dataclass(frozen=True, slots=True)

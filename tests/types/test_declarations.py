@@ -17,11 +17,12 @@ from adapters.types.schema import schema_text
 from workflows.imports.types import table_spec
 from workflows.shared.conversion import Flaw, read_cells
 from workflows.shared.declared_fields import KINDS, ONLY
-from workflows.shared.declared_types import DeclaredType, broken_rules
+from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import ColumnKind
 from workflows.shared.notations import Notation
 from workflows.shared.packed_rows import text_of
+from workflows.shared.row_rules import broken_rules
 
 HEAD: Final = "name: things\ntitle: Things\nkey: [number]\n"
 FIELDS: Final = HEAD + "fields:\n  number: {kind: code, required: true}\n"

@@ -25,6 +25,7 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
 )
 from tests.types.conftest import Installation
+from tests.unit.spreadsheets.test_review import Reviewed
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import INVALID_DECISION, RuleViolation
 from workflows.spreadsheets.mappings import CellRule, MappingStatus
@@ -138,6 +139,10 @@ async def test_both_doors_read_and_show_the_same(
     declared = read_type(text, "items.yaml")
     await installation.types.apply(declared)
     wanted = {kind: case.get(kind, []) for kind in NOTES} | {"wrong": case.get("wrong", {})}
+    for project in ("P1", "P2") if "stored" in case else ():
+        stored = case["stored"].encode()
+        done = await installation.imported("items", stored, project_id=project, task_id="T0")
+        assert not done.counts.rejected
 
     given: dict[str, Any] = {"project_id": "P1", "max_rejected_share": 1}
     content, filename = case["content"].encode(), "rows.csv"
@@ -155,6 +160,8 @@ async def test_both_doors_read_and_show_the_same(
     assert found == wanted
 
     sheet = await uploaded(sheets, declared, content, filename, project_id="P2")
+    if "stored" in case:
+        assert (await Reviewed(sheet).open()).wrong == len(wanted["wrong"])
     await sheet.process()
     [(preview,)] = await sheets.select("spreadsheet_imports", "preview")
     kinds = {SUSPECT: "odd", KEY_ALONE: "lone"}

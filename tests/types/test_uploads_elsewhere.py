@@ -19,7 +19,7 @@ from adapters.types.files import read_type
 from tests.support.imports.activities import Killed, environment
 from tests.support.spreadsheets.activities import NOW, SpreadsheetSetup, StagedSpreadsheet
 from tests.support.webhook import receiving
-from tests.types.conftest import Erp, Installation, tools
+from tests.types.conftest import TOOLS, Erp, Installation, tools
 from tests.types.dying_writer import CHUNKS, handed_over, staged, stock
 from tests.types.dying_writer import ROWS as CHUNK
 from tests.types.test_accepted_files import SECRET
@@ -72,6 +72,24 @@ async def test_an_upload_changes_a_table_of_a_team_and_is_undone(
     assert (result.counts.deleted, result.counts.restored) == (1, 1)
     assert await stored(erp) == before
     assert await erp.sql("SELECT run FROM stock.docflow_progress WHERE run NOT LIKE '%undo%'") == []
+
+
+async def test_rules_see_what_a_table_of_a_team_holds(erp: Erp, sheets: SpreadsheetSetup) -> None:
+    declared = tools(f"{TOOLS}rules:\n- compare: [amount, '<=', price]\n")
+    await erp.installation.types.apply(declared)
+    await erp.sql(
+        'INSERT INTO stock."Tools" (article_no, name, price, amount)'
+        " VALUES ('T-1', 'Key', 10, 2), ('T-2', 'Saw', 10, 2)"
+    )
+    rows = "tool_no,name,amount\nT-1,Key,11\nT-2,Saw,10\nT-3,Axe,12\n"
+    reason = "is more than price 10 (stored: price 10)"
+    sheet = await uploaded(sheets, declared, rows, project_id="P1")
+    assert (await sheet.process()).counts == RowCounts(created=1, updated=1, error=1)
+    [(line, message)] = await refused(sheets)
+    assert (line, message) == (2, f"Amount: {reason}")
+    done = await erp.installation.imported("tools", rows.encode(), max_rejected_share=1)
+    assert (done.counts.rejected, done.counts.unchanged) == (1, 2)
+    assert [(each.line, each.reason) for each in done.problems] == [(2, reason)]
 
 
 @pytest.mark.parametrize(("sql", "said"), CHANGED.values(), ids=CHANGED.keys())

@@ -9,7 +9,7 @@ dates that could all have been read in the other one, is one whose dates are dou
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from typing import Any, Final
 from workflows.imports.header import Specificity, TableHeader
 from workflows.imports.row_classification import HeadersBelow, refuse_other_tables
 from workflows.imports.types import TableSpec
+from workflows.shared.amounts import count_currencies, usual_currency
 from workflows.shared.cells import (
     Cell,
     GarbledTexts,
@@ -26,7 +27,7 @@ from workflows.shared.cells import (
     column_letters,
 )
 from workflows.shared.conversion import Flaw, convert_column, refuse_shares, ticks_of, transpose
-from workflows.shared.currencies import NAMES_CURRENCY, same_currency
+from workflows.shared.currencies import NAMES_CURRENCY
 from workflows.shared.durations import under_title
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import DAYS, NUMBERS, ColumnKind, FieldSpec, normalise
@@ -34,7 +35,6 @@ from workflows.shared.left_out import KeyWords, KeyWordSearch
 from workflows.shared.notations import (
     Notation,
     column_notation,
-    currency_named,
     date_readings,
     days_of,
     decide,
@@ -92,49 +92,6 @@ def refused_days(cells: Sequence[Cell], values: Sequence[Any]) -> list[Any]:
 
 def _may_be_exchanged(cell: Cell) -> bool:
     return isinstance(cell, date) and cell.day <= _MONTHS and cell.day != cell.month
-
-
-CURRENCY: Final = "currency"
-"""Field of a table that says the currency of each row."""
-
-
-def count_currencies(cells: Iterable[Cell], found: Counter[str]) -> None:
-    """Count the currencies that amounts name."""
-    found.update(currency for cell in cells if (currency := currency_named(cell)) is not None)
-
-
-def usual_currency(found: Counter[str]) -> str | None:
-    """The one that most of them name; None: they name none."""
-    if not found:
-        return None
-
-    def weight(name: str) -> tuple[int, int, str]:
-        alike = sum(count for other, count in found.items() if same_currency(name, other))
-        return alike, found[name], name
-
-    return max(found, key=weight)
-
-
-def conflicts(
-    cells: Sequence[Cell], usual: str, rows: Sequence[Any] | None
-) -> Iterator[tuple[int, Flaw]]:
-    """Amounts that name another currency, by index of their row.
-
-    Args:
-        cells: Of the column, as read.
-        usual: The currency that most of the column name.
-        rows: Currency of each row, None where it has none; None: the table has no such column.
-    """
-    for i, cell in enumerate(cells):
-        own = currency_named(cell)
-        if own is None:
-            continue
-        named = rows[i] if rows is not None else None
-        if isinstance(named, str):
-            if not same_currency(own, named.strip().upper()):
-                yield i, Flaw(f"is in {own}, and the currency of its row is {named}")
-        elif not same_currency(own, usual):
-            yield i, Flaw(f"is in {own}, and most of its column is in {usual}", returns=True)
 
 
 SAMPLE_ROWS: Final = 5_000

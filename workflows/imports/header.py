@@ -1,7 +1,7 @@
 """The header of a table: where it is, and what each of its columns means."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import IntEnum
@@ -14,24 +14,26 @@ from workflows.shared.cells import (
     TITLE_CHARACTERS,
     Cell,
     column_letters,
-    is_blank,
     readable,
     titles_in_columns,
 )
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import NUMBERS, ColumnKind, FieldSpec, normalise, squash
+from workflows.shared.fields import FieldSpec, normalise, squash
+from workflows.shared.header_rows import (
+    adds_titles,
+    counts_columns,
+    joined_titles,
+    may_be_second,
+    title_cells,
+    title_text,
+    without_blanks,
+)
 from workflows.shared.titles import (
     field_named,
     field_without_unit,
-    is_unit_cell,
     plain_title,
     title_key,
 )
-
-
-def title_text(cell: Cell) -> str:
-    """A cell as a title, in one line."""
-    return readable(cell, TITLE_CHARACTERS) if cell is not None else ""
 
 
 def marks_of(
@@ -443,91 +445,14 @@ def _readings(
     if index + 1 == len(top) or top[index + 1][0] != line + 1:
         return
     below_line, second = top[index + 1]
-    if not _may_be_second(second):
+    if not may_be_second(second):
         return
     below = without_blanks(second)
     joined = joined_titles(cells, below, lambda title: _meaning(title, spec, names) is not None)
     both = match_header(below_line, joined, spec, names)
-    if _holds_no_data(both, cells, below, spec):
+    meant = {place: each.field for place, each in both.meanings.items()}
+    if adds_titles(both.titles, meant, spec.key, cells, below):
         yield replace(both, rows=(cells, second)), 2
-
-
-def without_blanks(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells of a second row of titles: a dash there is no unit."""
-    return [None if is_blank(cell) else cell for cell in cells]
-
-
-def title_cells(cells: Sequence[Cell]) -> list[Cell]:
-    """Cells that may be titles, as texts: a whole number may be a year."""
-    return [
-        cell if isinstance(cell, str) else title_text(cell) if type(cell) is int else None
-        for cell in cells
-    ]
-
-
-def _may_be_second(cells: Sequence[Cell]) -> bool:
-    return all(isinstance(cell, str | None) for cell in cells)
-
-
-def joined_titles(
-    upper: Sequence[Cell],
-    lower: Sequence[Cell],
-    is_known: Callable[[str], bool] = lambda title: True,
-) -> list[Cell]:
-    """Titles of two rows: both together, the lower or the upper one, whichever means a field.
-
-    Args:
-        upper: Cells of the first row.
-        lower: Cells of the second row.
-        is_known: Whether a title means a field.
-    """
-    width = max(len(upper), len(lower))
-    titles: list[Cell] = []
-    group = ""
-    for position in range(width):
-        above = title_text(upper[position]) if position < len(upper) else ""
-        below = title_text(lower[position]) if position < len(lower) else ""
-        # A title over several columns stands in the first of them.
-        group = above or (group if below else "")
-        unit = bool(below) and is_unit_cell(below)
-        both = f"{group} ({below.strip('()[]')})" if unit else f"{group} {below}".strip()
-        choices = [both] if unit and above else [both, below, above]
-        titles.append(next((each for each in choices if each and is_known(each)), both or None))
-    return titles
-
-
-def _holds_no_data(
-    both: TableHeader, above: Sequence[Cell], below: Sequence[Cell], spec: TableSpec
-) -> bool:
-    """Whether a second row adds to the titles of a header and says nothing that data would.
-
-    Below a column that is required, a title stands or nothing.
-    """
-    filled = [position for position, cell in enumerate(below) if title_text(cell)]
-    if not filled:
-        return False
-    for name, position in both.positions.items():
-        text = title_text(below[position]) if position < len(below) else ""
-        upper = title_text(above[position]) if position < len(above) else ""
-        own = both.titles[position] != upper
-        field = spec.by_name[name]
-        is_unit = is_unit_cell(text)
-        # In the column of a code or name that is the key, a unit or currency is a value.
-        if is_unit and name in spec.key and field.kind not in (*NUMBERS, ColumnKind.DURATION):
-            return False
-        is_title = is_unit or plain_title(text) in plain_title(both.titles[position])
-        if field.required and text and not (own and is_title):
-            return False
-    meant = sum(
-        1
-        for position in filled
-        if is_unit_cell(title_text(below[position]))
-        or (
-            position in both.meanings
-            and plain_title(title_text(below[position])) in plain_title(both.titles[position])
-        )
-    )
-    return 2 * meant >= len(filled)
 
 
 def _with_rows_below(
@@ -537,18 +462,9 @@ def _with_rows_below(
     if not rows or rows[0][0] != header.line + 1:
         return header
     line, cells = rows[0]
-    numbers = [_integer(cell) for cell in cells if cell is not None]
-    counted = len(numbers) >= 3 and numbers == list(range(1, len(numbers) + 1))
-    if not counted or len(numbers) < len(header.positions):
+    if not counts_columns(cells, len(header.positions)):
         return header
     return replace(header, line=line, rows=(*header.rows, cells))
-
-
-def _integer(cell: Cell) -> int | None:
-    if isinstance(cell, str):
-        text = cell.strip("() .")
-        return int(text) if text.isdecimal() and len(text) < 4 else None
-    return cell if isinstance(cell, int) and not isinstance(cell, bool) else None
 
 
 def _refuse_sideways(said: str | None, sheet: str | None) -> None:

@@ -9,7 +9,7 @@ from workflows.imports.header import HEADER_WITHIN, SIDEWAYS, Meaning, TableHead
 from workflows.imports.types import TableSpec
 from workflows.shared.cells import Cell, column_letters, readable
 from workflows.shared.errors import InvalidDocument
-from workflows.shared.fields import NUMBERS, normalise, squash
+from workflows.shared.fields import NUMBERS, ColumnKind, normalise, squash
 from workflows.shared.left_out import KeyWords, RowSorter
 from workflows.shared.sections import SEQUENCE
 
@@ -152,6 +152,10 @@ def _is_filled(cell: Cell) -> bool:
     return isinstance(cell, str) and bool(cell.strip())
 
 
+_SUMMED: Final = NUMBERS | {ColumnKind.DURATION}
+"""Kinds of which totals are sums."""
+
+
 def sorter_of(spec: TableSpec, header: TableHeader, words: KeyWords) -> RowSorter:
     """What finds the rows of a table that are not data."""
     positions, below = header.positions, HeadersBelow(spec, header)
@@ -164,7 +168,7 @@ def sorter_of(spec: TableSpec, header: TableHeader, words: KeyWords) -> RowSorte
         numbers={
             positions[each.name]: each.name
             for each in spec.fields
-            if each.kind in NUMBERS and each.name in positions and each.name != SEQUENCE
+            if each.kind in _SUMMED and each.name in positions and each.name != SEQUENCE
         },
         renamed=lambda rows, columns: [
             each.row for each in below.find(rows, columns) if each.other is None

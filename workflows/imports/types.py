@@ -12,6 +12,7 @@ from workflows.shared.declared_fields import DeclaredRule, field_spec
 from workflows.shared.declared_types import DeclaredType, RowCheck
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import FieldSpec
+from workflows.shared.row_rules import keeps_stored, kept_fields
 from workflows.shared.sections import SECTION, SEQUENCE
 
 
@@ -62,6 +63,13 @@ class TableSpec:
     def is_elsewhere(self) -> bool:
         """Whether rows go into a table of a team, or a file, and not into docflow's own."""
         return self.declared is not None and self.declared.target is not None
+
+    def kept_fields(self, strategy: Strategy | None, given: Collection[str]) -> Sequence[str]:
+        """Return the fields of rules that the file does not give, and stored rows keep."""
+        declared = self.declared
+        if declared is None or strategy is None or not keeps_stored(declared, strategy.value):
+            return ()
+        return kept_fields(declared, given)
 
     @property
     def unmapped(self) -> Literal["ignore", "refuse", "keep"]:

@@ -17,10 +17,8 @@ from operator import itemgetter
 from typing import Any, Final
 
 from workflows.imports.column_scan import (
-    CURRENCY,
     NUMBER_DIGITS,
     Surveyed,
-    conflicts,
     convert_cells,
 )
 from workflows.imports.findings import (
@@ -31,8 +29,10 @@ from workflows.imports.findings import (
     marked,
     place_of,
 )
+from workflows.imports.messages import Strategy
 from workflows.imports.runs import RowChunk
 from workflows.imports.types import TableSpec
+from workflows.shared.amounts import CURRENCY, conflicts
 from workflows.shared.cells import (
     Cell,
     KeyOccurrences,
@@ -47,11 +47,12 @@ from workflows.shared.cells import (
 )
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import Flaw, transpose
-from workflows.shared.declared_types import OTHER, broken_period, broken_rules, failed_checks
+from workflows.shared.declared_types import OTHER
 from workflows.shared.errors import InvalidDocument
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.left_out import RowSorter
 from workflows.shared.packed_rows import NULL, PackedLines, PackedRows, text_of
+from workflows.shared.row_rules import KEPT, broken_rules, failed_checks
 from workflows.shared.sections import SECTION, SEQUENCE, Sections
 
 QUESTION: Final = "leading_zeros"
@@ -364,6 +365,7 @@ class RowValidator:
         keeps: Whether a person keeps a row that would be left out, by its line.
         keep_cells: Hand out the cells of rows that go in as well.
         pack: Hand out rows as lines of text where nothing speaks against it.
+        strategy: How the rows meet stored ones; None: they meet none.
     """
 
     def __init__(
@@ -380,6 +382,7 @@ class RowValidator:
         keeps: Callable[[int], bool] = _keeps_none,
         keep_cells: bool = False,
         pack: bool = False,
+        strategy: Strategy | None = None,
     ) -> None:
         self._spec = spec
         self._surveyed = surveyed
@@ -390,7 +393,6 @@ class RowValidator:
         self._findings = findings
         self._date1904 = date1904
         self._place = place = place or Place()
-        self._keep_cells = keep_cells
         self._scope = [scope[name] for name in spec.scope]
         self._fields = [field for field in spec.fields if field.name in header.positions]
         self._width = max(header.positions.values()) + 1
@@ -419,8 +421,11 @@ class RowValidator:
             *((SEQUENCE,) if self._numbers else ()),
             *((OTHER,) if self._keeps_others else ()),
         )
+        # Rules that need a stored value are left to those who read stored rows.
+        self._kept_fields = spec.kept_fields(strategy, self.columns)
+        self._keep_cells = keep_cells or bool(self._kept_fields)
         own = self.columns[len(spec.scope) :]
-        may_pack = pack and not keep_cells and not self._keeps_others
+        may_pack = pack and not self._keep_cells and not self._keeps_others
         self._packer = RowPacker(spec, self._scope, own) if may_pack else None
         self._titles = header.titles if self._place.titles is None else self._place.titles
         self.titles = self._titles + self._made
@@ -465,13 +470,11 @@ class RowValidator:
             sheet = self._place.sheet
             self._findings.headings.extend(place_of(sheet, n) for n in self._sections.lines)
             self._sections.lines.clear()
-        if self._spec.period is not None:
-            title = self.title(self._spec.period[0])
-            wrong = broken_period(self._spec.period, values, title)
-            self._note(wrong, source, lines, problems)
         declared = self._spec.declared
         if declared is not None:
-            self._note(broken_rules(declared, values), source, lines, problems)
+            judged = values | {name: [KEPT] * len(rows) for name in self._kept_fields}
+            found = broken_rules(declared, judged, title=self.title)
+            self._note(found, source, lines, problems)
             scope = dict(zip(self._spec.scope, self._scope, strict=True))
             wrong = {*problems, *aside}
             found = failed_checks(declared, self._spec.checks, values, scope, wrong)

@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 from workflows.shared.cells import FORBIDDEN, Cell, Uncalculated, cell_text, number_text
 from workflows.shared.currencies import currency_of
 from workflows.shared.durations import (
+    LONGEST,
     duration_text,
     hours_of,
     is_short_clock,
@@ -32,15 +33,17 @@ from workflows.shared.fields import (
     DAYS,
     INTEGER_MAX,
     NUMBERS,
+    YEARS,
     Bound,
     ColumnKind,
     FieldSpec,
     normalise,
 )
 from workflows.shared.notations import (
-    YEARS,
+    EVERY_YEAR,
     Notation,
     Unreadable,
+    beyond_years,
     column_notation,
     date_readings,
     days_of,
@@ -451,8 +454,15 @@ def _integer(field: FieldSpec, cell: Cell, notation: Written) -> int:
     value = _decimal(field, cell, notation)
     if value != value.to_integral_value():
         raise Unreadable("is not a whole number")
-    if abs(value) > INTEGER_MAX:
-        raise Unreadable(f"is larger than {INTEGER_MAX}")
+    bounds = [each for each in (field.minimum, field.maximum) if isinstance(each, int)]
+    least, most = min([-INTEGER_MAX, *bounds]), max([INTEGER_MAX, *bounds])
+    if not least <= value <= most:
+        word, said = ("minimum", f"less than {least}")
+        if value > most:
+            word, said = ("maximum", f"more than {most}")
+        raise Unreadable(
+            f"is {said}; correct it, or have its type declare a '{word}' that allows it"
+        )
     return int(value)
 
 
@@ -492,20 +502,20 @@ def _date(field: FieldSpec, cell: Cell, notation: Written) -> date:
         case datetime():
             if (cell.hour, cell.minute, cell.second, cell.microsecond) != (0, 0, 0, 0):
                 raise Unreadable("has a time of day; a date is expected")
-            return _known_day(cell.date())
+            return _known_day(field, cell.date())
         case date():
-            return _known_day(cell)
+            return _known_day(field, cell)
         case int() if cell in YEARS:
             raise Unreadable("is a year without month and day; write it as 2025-03-04")
         case bool() | int() | float():
             raise Unreadable("is not a date; format the cell as a date or write 2025-03-04")
         case _:
-            return read_date(cell_text(cell), _notation(notation))
+            return read_date(cell_text(cell), _notation(notation), field.years)
 
 
-def _known_day(day: date) -> date:
-    if day.year not in YEARS:
-        raise Unreadable("is not a date; write it as 2025-03-04")
+def _known_day(field: FieldSpec, day: date) -> date:
+    if day.year not in field.years:
+        raise Unreadable(beyond_years(field.years))
     return day
 
 
@@ -543,10 +553,16 @@ def _duration(field: FieldSpec, cell: Cell, hours: Written) -> int:
                 "may be hours and minutes, or minutes and seconds: write 01:23:45, or say in the "
                 "header which, as in Duration (hh:mm) or (mm:ss)"
             )
-        return read_duration(f"{cell.strip()}:00")
+        return read_duration(f"{cell.strip()}:00", longest=_longest(field))
     if isinstance(cell, str):
         refuse_unclear(cell, hours if isinstance(hours, int) else None)
-    return read_duration(cell_text(cell) if cell is None else cell, time_units_of(field))
+    value = cell_text(cell) if cell is None else cell
+    return read_duration(value, time_units_of(field), longest=_longest(field))
+
+
+def _longest(field: FieldSpec) -> int:
+    """The most milliseconds of a length of time, unless its bound is lower."""
+    return max(LONGEST, field.maximum if isinstance(field.maximum, int) else 0)
 
 
 _CHOICES: Final = 20
@@ -621,21 +637,23 @@ def _timestamp(field: FieldSpec, cell: Cell, notation: Written) -> datetime:
     offset = None
     match cell:
         case datetime():
-            local = datetime.combine(_known_day(cell.date()), cell.time())
+            local = datetime.combine(_known_day(field, cell.date()), cell.time())
         case date():
             # A cell of a spreadsheet that shows no time is midnight; a text leaves its time open.
-            local = datetime.combine(_known_day(cell), time())
+            local = datetime.combine(_known_day(field, cell), time())
         case bool() | int() | float() | None:
             raise Unreadable(_NO_MOMENT)
         case _:
             day, _, rest = cell.partition(" ")
             found = read_clock(rest)
-            if found is None and not rest and date_readings(day):
+            is_day = bool(date_readings(day, EVERY_YEAR))
+            if found is None and not rest and is_day:
                 raise Unreadable("has no time of day; write it as 2025-03-04 14:30")
-            if found is None or not date_readings(day):
+            if found is None or not is_day:
                 raise Unreadable(_NO_MOMENT)
             clock, offset = found
-            local = datetime.combine(read_date(day, _notation(notation)), clock)
+            own = read_date(day, _notation(notation), field.years)
+            local = datetime.combine(own, clock)
     if field.zone is None:
         if offset is not None:
             raise Unreadable("has an offset from UTC, and times of this column have none")

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self, cast
@@ -25,6 +26,7 @@ from workflows.shared.currencies import ISO_4217
 from workflows.shared.durations import time_unit
 from workflows.shared.errors import RuleViolation
 from workflows.shared.fields import (
+    DECIMAL_DIGITS,
     LINE_CHARACTERS,
     NUMBERS,
     Bound,
@@ -731,6 +733,19 @@ def _words(field: DeclaredField) -> Mapping[str, int | float]:
     return {word: int(n) if n == int(n) else float(n) for word, n in values.items()}
 
 
+_MOST: Final = 10**DECIMAL_DIGITS - 1
+_WIDEST: Final[Mapping[ColumnKind, tuple[Bound | None, Bound | None]]] = MappingProxyType(
+    {
+        ColumnKind.INTEGER: (-_MOST, _MOST),
+        ColumnKind.PLACE: (-_MOST, _MOST),
+        ColumnKind.DATE: (date.min, date.max),
+        ColumnKind.TIMESTAMP: (date.min, date.max),
+        ColumnKind.DURATION: (None, 999_999 * 3_600_000),
+    }
+)
+"""What a column holds of a kind, whose values have narrower bounds if none are declared."""
+
+
 def _bound(field: DeclaredField, word: Literal["minimum", "maximum"]) -> Bound | None:
     """A bound as a value of its field; of a duration in milliseconds.
 
@@ -741,5 +756,7 @@ def _bound(field: DeclaredField, word: Literal["minimum", "maximum"]) -> Bound |
     if text is None:
         return None
     words = {each: getattr(field, each) for each in ("part", "currency", "clock", "units")}
-    value = _read(_of_file(FieldSpec("", field.column_kind, **words)), text, word)
+    least, most = _WIDEST.get(field.column_kind, (None, None))
+    spec = FieldSpec("", field.column_kind, minimum=least, maximum=most, **words)
+    value = _read(_of_file(spec), text, word)
     return int(value) if isinstance(value, Decimal) and value == int(value) else value

@@ -6,12 +6,10 @@ digest, and named by that digest in the input of each run that uses it.
 
 import hashlib
 import json
-import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -22,7 +20,6 @@ from pydantic import (
     model_validator,
 )
 
-from workflows.shared.conversion import Flaw
 from workflows.shared.declared_fields import (
     KEY_KINDS,
     MOST_FIELDS,
@@ -494,61 +491,6 @@ OWN_COLUMNS: Final = frozenset(
 """Columns that docflow keeps in each table."""
 
 
-_HOLDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str]]] = MappingProxyType(
-    {
-        "<": (operator.lt, "is not less than"),
-        "<=": (operator.le, "is more than"),
-        "=": (operator.eq, "differs from"),
-        ">=": (operator.ge, "is less than"),
-        ">": (operator.gt, "is not more than"),
-    }
-)
-"""How a comparison is made, and what is said of one that does not hold."""
-
-
-def broken_rules(
-    declared: DeclaredType, values: Mapping[str, Sequence[Any]]
-) -> Iterator[tuple[int, str, str]]:
-    """What is wrong with rows beyond single cells.
-
-    Args:
-        declared: The type, whose rules must hold of each row.
-        values: Converted cells by field; None is a blank, a `Flaw` a cell that is refused already,
-            and a field without a column is blank in every row.
-
-    Yields:
-        Index of the row, the field that is shown with it, and the reason.
-    """
-    count = max(map(len, values.values()), default=0)
-    for rule in declared.rules:
-        wanted = [value_of(declared.fields[n], text) for n, text in (rule.when or {}).items()]
-        columns = [values.get(name) or (None,) * count for name in rule.names]
-        for row, cells in enumerate(zip(*columns, strict=True)):
-            if any(isinstance(cell, Flaw) for cell in cells):
-                continue
-            if (wrong := _broken(rule, cells, wanted)) is not None:
-                name, reason = wrong
-                yield row, name, rule.says or reason
-
-
-def broken_period(
-    period: tuple[str, str], values: Mapping[str, Sequence[Any]], title: str
-) -> Iterator[tuple[int, str, str]]:
-    """What is wrong with rows whose period ends before it begins; as `broken_rules`.
-
-    Args:
-        period: Fields of the first and the last day.
-        values: Converted cells by field.
-        title: What people call the first one.
-    """
-    begin, end = (values.get(name) or () for name in period)
-    for row, (start, stop) in enumerate(zip(begin, end, strict=False)):
-        if isinstance(start, Flaw | None) or isinstance(stop, Flaw | None):
-            continue
-        if stop < start:
-            yield row, period[1], f"is before {title} {start.isoformat()}"
-
-
 def standing_keys(rows: Iterable[tuple[str, Collection[str]]]) -> frozenset[str]:
     """Return the keys of the rows of a file that stand, however long a chain of references is.
 
@@ -576,66 +518,6 @@ def standing_keys(rows: Iterable[tuple[str, Collection[str]]]) -> frozenset[str]
                 if not count[key] and key in needed_by:
                     absent.append(key)
     return frozenset(key for key, number in count.items() if number > 0)
-
-
-def failed_checks(
-    declared: DeclaredType,
-    checks: Sequence[RowCheck],
-    values: Mapping[str, Sequence[Any]],
-    scope: Mapping[str, str],
-    aside: Collection[int],
-) -> Iterator[tuple[int, str, str]]:
-    """What checks say is wrong with rows.
-
-    A check sees the scope and every field of its row, None for a blank, and no other row.
-
-    Args:
-        declared: The type.
-        checks: What it checks rows with.
-        values: As for `broken_rules`; a row with a `Flaw` is not checked.
-        scope: What all rows share.
-        aside: Rows that are not checked.
-
-    Yields:
-        Index of the row, the field that is shown with it, and the reason.
-    """
-    if not checks:
-        return
-    count = max(map(len, values.values()), default=0)
-    columns = [values.get(name) or (None,) * count for name in declared.fields]
-    for row, cells in enumerate(zip(*columns, strict=True)):
-        if row in aside or any(isinstance(cell, Flaw) for cell in cells):
-            continue
-        seen = MappingProxyType({**scope, **dict(zip(declared.fields, cells, strict=True))})
-        for check in checks:
-            for name, reason in check(seen):
-                yield row, name, reason
-
-
-def _broken(
-    rule: DeclaredRule, cells: Sequence[Any], wanted: Sequence[Any]
-) -> tuple[str, str] | None:
-    """The field and the reason, if the cells of a row break a rule."""
-    names = rule.names
-    filled = [cell is not None for cell in cells]
-    if rule.any_of is not None:
-        listed = " or ".join(names)
-        return None if any(filled) else (names[0], f"is missing; fill in one of {listed}")
-    if rule.together is not None:
-        if all(filled) or not any(filled):
-            return None
-        missing, present = names[filled.index(False)], names[filled.index(True)]
-        return missing, f"is missing beside {present}"
-    if rule.compare is not None:
-        holds, said = _HOLDS[rule.compare[1]]
-        if all(filled) and not holds(*cells):
-            return names[0], f"{said} {names[1]} {cells[1]}"
-        return None
-    assert rule.when is not None
-    if filled[0] or list(cells[1:]) != list(wanted):
-        return None
-    reason = " and ".join(f"{name} is {value}" for name, value in rule.when.items())
-    return names[0], f"is missing, and {reason}"
 
 
 def refuse_strategy(declared: DeclaredType, strategy: str) -> None:

@@ -13,7 +13,8 @@ from workflows.shared.cells import Cell
 from workflows.shared.fields import Clock, ColumnKind, FieldSpec, normalise
 from workflows.shared.notations import Unreadable
 
-LONGEST_HOURS: Final = 500
+LONGEST: Final = 500 * 3_600_000
+"""Most milliseconds, unless a field says otherwise: what is longer is rather mistyped."""
 
 TimeUnit = Literal["h", "min", "s", "d"]
 _SCALES: Final[Mapping[TimeUnit, int]] = MappingProxyType(
@@ -120,14 +121,14 @@ def time_units_of(field: FieldSpec) -> tuple[TimeUnit, ...]:
 
 
 _CLOCK: Final = re.compile(
-    r"(?:([0-9]{1,3}):)?([0-9]{1,3}):([0-5]?[0-9])(?:[.,]([0-9]{1,9}))?", re.ASCII
+    r"(?:([0-9]{1,6}):)?([0-9]{1,3}):([0-5]?[0-9])(?:[.,]([0-9]{1,9}))?", re.ASCII
 )
 _DOTTED: Final = re.compile(
-    r"([0-9]{1,3})[.]([0-5]?[0-9])[.]([0-5][0-9])(?:,([0-9]{1,9}))?", re.ASCII
+    r"([0-9]{1,6})[.]([0-5]?[0-9])[.]([0-5][0-9])(?:,([0-9]{1,9}))?", re.ASCII
 )
 """Hours, minutes and seconds with dots, as German timekeepers write them."""
 _UNITS: Final = re.compile(
-    r"(?:PT)?(?:([0-9]{1,3})\s*(?:hours?|hrs?|std\.?|h|\u00b0)\s*)?"
+    r"(?:PT)?(?:([0-9]{1,6})\s*(?:hours?|hrs?|std\.?|h|\u00b0)\s*)?"
     r"(?:([0-9]{1,3})\s*(?:minutes?|mins?\.?|m|'|\u2019|\u2032)\s*)?"
     r"(?:([0-9]{1,5})(?:[.,]([0-9]{1,9}))?\s*(seconds?|sec?\.?|sek\.?|s|''|\"|\u201d|\u2033)?)?",
     re.ASCII | re.IGNORECASE,
@@ -179,7 +180,9 @@ def refuse_unclear(text: str, hours: int | None) -> None:
         )
 
 
-def read_duration(cell: str | int | float | bool | date, units: Sequence[TimeUnit] = ()) -> int:
+def read_duration(
+    cell: str | int | float | bool | date, units: Sequence[TimeUnit] = (), longest: int = LONGEST
+) -> int:
     """A length of time in milliseconds, rounded half up.
 
     Hours:minutes:seconds, minutes:seconds as timekeepers write it, or a number.
@@ -188,9 +191,10 @@ def read_duration(cell: str | int | float | bool | date, units: Sequence[TimeUni
         cell: The cell.
         units: Of a number; the first one counts. If a day is among them, a number below 1 is a
             part of a day, as spreadsheets keep times.
+        longest: Most milliseconds.
 
     Raises:
-        Unreadable: It is none of these, or longer than `LONGEST_HOURS`.
+        Unreadable: It is none of these, or longer.
     """
     match cell:
         case bool():
@@ -203,8 +207,11 @@ def read_duration(cell: str | int | float | bool | date, units: Sequence[TimeUni
             raise Unreadable(_NO_TIME)
         case _:
             milliseconds = _of_text(cell, units)
-    if not 0 <= milliseconds <= LONGEST_HOURS * 3_600_000:
-        raise Unreadable(f"is not between 0 and {LONGEST_HOURS} hours")
+    if not 0 <= milliseconds <= longest:
+        raise Unreadable(
+            f"is not between 0 and {duration_text(longest)}; correct it, or have its type declare "
+            "a 'maximum' that allows it"
+        )
     return int(milliseconds.quantize(Decimal(1), ROUND_HALF_UP))
 
 

@@ -18,6 +18,8 @@ MAIL_CHARACTERS: Final = 254
 """What a mail server takes (RFC 5321, 4.5.3.1.3, without the brackets)."""
 INTEGER_MAX: Final = 2_147_483_647
 """What a 32-bit column of a database holds."""
+YEARS: Final = range(1900, 2200)
+"""Years of days, unless a field says otherwise: a day in another year is rather mistyped."""
 DECIMAL_DIGITS: Final = 14
 """Digits before the decimal point of NUMERIC(20, 6)."""
 DECIMAL_PLACES: Final = 6
@@ -287,6 +289,12 @@ class FieldSpec:
         """Normalised headers, for comparing by likeness."""
         headers = (self.name, self.title, *self.aliases, *self.beside)
         return list(dict.fromkeys(normalise(form) for each in headers for form in written(each)))
+
+    @cached_property
+    def years(self) -> range:
+        """The years in which its days are, unless its bounds allow more."""
+        bounds = [each.year for each in (self.minimum, self.maximum) if isinstance(each, date)]
+        return range(min([YEARS.start, *bounds]), max([YEARS[-1], *bounds]) + 1)
 
     @cached_property
     def choice_of(self) -> Mapping[str, str]:

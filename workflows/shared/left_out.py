@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from workflows.shared.cells import Cell, count_filled, is_filled
+from workflows.shared.conversion import Flaw
 from workflows.shared.currencies import CURRENCIES, LONGEST
 from workflows.shared.fields import normalise
 from workflows.shared.notations import number_readings_of
@@ -249,7 +250,8 @@ class RowSorter:
         used: Positions of all columns in use.
         header: Cells of its rows.
         words: What the keys of the whole table show.
-        numbers: Position to the field of the columns whose numbers are converted.
+        numbers: Position to the field of the columns whose numbers are converted. A number that is
+            refused, for example by a bound, is one all the same.
         renamed: Finds rows that name the columns in other words.
         wrong: Position of the column of a report that says what is wrong.
         is_list: The rows are a list, such as of people, in which one column is enough for a key:
@@ -322,7 +324,8 @@ class RowSorter:
         if not key:
             return self._judge_keyless(i, cells, values)
         if all(isinstance(cell, str) and is_totals_word(cell) for cell in key):
-            other = {*range(len(cells))} - {*self._keys, self._wrong}
+            numbers = self._numbers_of(i, cells, values)
+            other = {*range(len(cells))} - {*self._keys, self._wrong, *filter(numbers.get, numbers)}
             is_alone = not any(is_text(cells[place]) for place in other)
             return Left.TOTAL if is_alone and self._are_sums(i, cells, values) else None
         if isinstance(key[0], str) and self._filled(cells) == 1:
@@ -336,7 +339,7 @@ class RowSorter:
         if len(texts) == 1 and is_totals_word(texts[0].partition(":")[0]):
             return Left.TOTAL
         rows = self._since_total
-        if any(isinstance(cell, str) and likeness_of(cell) is Alike.SURE for cell in cells):
+        if any(isinstance(cell, str) and likeness_of(cell) for cell in cells):
             # A total of subtotals follows the last of them, and says what it is.
             rows = self._rows
         may_be_sums = rows >= _LEAST_SUMMED and not texts
@@ -371,7 +374,8 @@ class RowSorter:
                 continue
             if place in self._numbers:
                 value = values[self._numbers[place]][i]
-                found[place] = (Decimal(value),) if isinstance(value, Decimal | int) else ()
+                readings = number_readings_of(cell) if isinstance(value, Flaw) else ()
+                found[place] = (Decimal(value),) if isinstance(value, Decimal | int) else readings
             elif readings := number_readings_of(cell):
                 found[place] = readings
         return found

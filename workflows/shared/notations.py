@@ -14,6 +14,7 @@ stays open: `workflows.shared.notations` decides that.
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
@@ -39,7 +40,14 @@ from workflows.shared.currencies import (
     is_money,
     same_currency,
 )
-from workflows.shared.fields import DECIMAL_DIGITS, DECIMAL_PLACES, ColumnKind, FieldSpec, normalise
+from workflows.shared.fields import (
+    DECIMAL_DIGITS,
+    DECIMAL_PLACES,
+    YEARS,
+    ColumnKind,
+    FieldSpec,
+    normalise,
+)
 from workflows.shared.timestamps import split_moment
 
 Value = TypeVar("Value", Decimal, date)
@@ -104,7 +112,8 @@ _DATE_REMEDY: Final = (
 _MIDNIGHT: Final = re.compile(r"[T ]00:00(?::00(?:\.0+)?)?Z?$")
 _YEAR_FIRST: Final = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})")
 _YEAR_LAST: Final = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})")
-YEARS: Final = range(1900, 2200)
+EVERY_YEAR: Final = range(1, 10_000)
+"""Years that a date can have."""
 
 _LIMIT: Final = Decimal(10) ** DECIMAL_DIGITS
 _STEP: Final = Decimal(1).scaleb(-DECIMAL_PLACES)
@@ -167,17 +176,18 @@ def read_number(text: str, notation: Notation | None) -> Decimal:
     return _choose(number_readings(text), notation, "is not a number", _NUMBER_REMEDY)
 
 
-def date_readings(text: str) -> dict[Notation, date]:
-    """Every way to read a date that a text allows; empty when it is not one."""
+def date_readings(text: str, years: range = YEARS) -> dict[Notation, date]:
+    """Every way to read a date of some years that a text allows; empty when it is not one."""
     text = _MIDNIGHT.sub("", text)
     if parts := _YEAR_FIRST.fullmatch(text):
-        return _dates({None: (parts[1], parts[3], parts[4])})
+        return _dates({None: (parts[1], parts[3], parts[4])}, years)
     if parts := _YEAR_LAST.fullmatch(text):
         day_first = (parts[4], parts[3], parts[1])
         if parts[2] == ".":
-            return _dates({None: day_first})
+            return _dates({None: day_first}, years)
         return _dates(
-            {Notation.DAY_FIRST: day_first, Notation.MONTH_FIRST: (parts[4], parts[1], parts[3])}
+            {Notation.DAY_FIRST: day_first, Notation.MONTH_FIRST: (parts[4], parts[1], parts[3])},
+            years,
         )
     return {}
 
@@ -198,18 +208,28 @@ def days_of(kind: ColumnKind, cells: Iterable[Cell]) -> list[str]:
     return [text.partition(" ")[0] for text in texts] if kind is ColumnKind.TIMESTAMP else texts
 
 
-def read_date(text: str, notation: Notation | None) -> date:
+def read_date(text: str, notation: Notation | None, years: range = YEARS) -> date:
     """Read a date: 2025-03-04, 04.03.2025, and with slashes where the column defines the order.
 
     Args:
         text: Without surrounding space.
         notation: Order of day and month in its column; None when that is open.
+        years: In which it is.
 
     Raises:
         Unreadable: It is not a date, or open to two readings.
     """
-    return _choose(
-        date_readings(text), notation, "is not a date; write it as 2025-03-04", _DATE_REMEDY
+    readings = date_readings(text, years)
+    if not readings and date_readings(text, EVERY_YEAR):
+        raise Unreadable(beyond_years(years))
+    return _choose(readings, notation, "is not a date; write it as 2025-03-04", _DATE_REMEDY)
+
+
+def beyond_years(years: range) -> str:
+    """Return what is said of a day in none of some years."""
+    return (
+        f"is not in the years {years.start} to {years[-1]}; correct it, or have its type declare "
+        "another 'minimum' or 'maximum'"
     )
 
 
@@ -243,10 +263,12 @@ def single_notation(found: Collection[Notation]) -> Notation | None:
     return notation
 
 
-def _dates(parts: dict[Notation | None, tuple[str, str, str]]) -> dict[Notation, date]:
+def _dates(
+    parts: dict[Notation | None, tuple[str, str, str]], years: range
+) -> dict[Notation, date]:
     readings: dict[Notation, date] = {}
     for notation, (year, month, day) in parts.items():
-        if int(year) not in YEARS:
+        if int(year) not in years:
             continue
         try:
             found = date(int(year), int(month), int(day))
@@ -305,9 +327,8 @@ _SERIALS: Final = range(10_000, 110_000)
 """Day numbers of the years 1927 to 2201; smaller ones are as likely counts."""
 _EPOCH_1900: Final = date(1899, 12, 30)
 _EPOCH_1904: Final = date(1904, 1, 1)
-_YEARS: Final = range(1900, 2200)
-_OPEN_FROM: Final = 2200
-"""Years from which on a last day means that there is none."""
+_OPEN_YEARS: Final = (2999, 9999)
+"""Years whose first or last day means that there is no last day."""
 _LATEST: Final = 2068
 """Two digits mean a year of the hundred up to this one."""
 
@@ -343,7 +364,7 @@ _PART: Final = re.compile(
 )
 """A month and a year, or a year."""
 _LATE: Final = re.compile(
-    r"([2-9][0-9]{3})[-/.]?(?:12[-/.]?31|01[-/.]?01)|(?:31[-/.]12|12[-/.]31|01[-/.]01)[-/.]([2-9][0-9]{3})"
+    r"(2999|9999)[-/.]?(?:12[-/.]?31|01[-/.]?01)|(?:31[-/.]12|12[-/.]31|01[-/.]01)[-/.](2999|9999)"
 )
 _NO_DATE: Final = re.compile(r"0{4}([-/.]?)0{2}\1?0{2}|0{1,2}([-/.])0{1,2}\2(?:0{2}|0{4}|1900)")
 
@@ -561,8 +582,8 @@ def date_readings_of(field: FieldSpec, cell: str) -> Sequence[date]:
     """Return every day that a text may mean by itself; empty if it is no date."""
     (plain,) = plain_cells(field, [cell])
     if isinstance(plain, str):
-        return tuple(dict.fromkeys(date_readings(plain.strip()).values()))
-    return (plain,) if isinstance(plain, date) else ()
+        return tuple(dict.fromkeys(date_readings(plain.strip(), field.years).values()))
+    return (plain,) if isinstance(plain, date) and plain.year in field.years else ()
 
 
 def part_of_date(field: FieldSpec, cell: Cell) -> date | None:
@@ -578,11 +599,12 @@ def part_of_date(field: FieldSpec, cell: Cell) -> date | None:
     named = _MONTHS.get(normalise(found["name"])) if found["name"] else None
     month = named or int(found["m1"] or found["m2"] or 0)
     if field.part == "first":
-        return _day(year, 1 if is_year else month, 1)
+        return _day(year, 1 if is_year else month, 1, field.years)
     if is_year:
-        return _day(year, 12, 31)
-    next_month = _day(year + month // 12, month % 12 + 1, 1) if 1 <= month <= 12 else None
-    return next_month and next_month - timedelta(days=1)
+        return _day(year, 12, 31, field.years)
+    if not 1 <= month <= 12:
+        return None
+    return _day(year, month, monthrange(year, month)[1], field.years) if year else None
 
 
 class _Dates:
@@ -609,12 +631,14 @@ class _Dates:
             case bool() | None:
                 return cell
             case int() | float():
-                return self._of_number(cell)
+                found = self._of_number(cell)
             case _:
-                return self._of_text(cell)
+                found = self._of_text(cell)
+        return self._bounded(found, found) if isinstance(found, date) else found
 
     def _bounded(self, day: date, cell: Cell) -> Cell:
-        if day.year >= _OPEN_FROM and self._open_ended:
+        is_open = day.year in _OPEN_YEARS and (day.month, day.day) in ((1, 1), (12, 31))
+        if is_open and self._open_ended and day.year not in self._field.years:
             return None
         return day if day is not cell else cell
 
@@ -640,7 +664,7 @@ class _Dates:
         if weekday := _WEEKDAY.match(bare):
             bare = bare[weekday.end() :]
         late = _LATE.fullmatch(bare) if self._open_ended else None
-        if late and int(late[1] or late[2]) >= _OPEN_FROM:
+        if late and int(late[1] or late[2]) not in self._field.years:
             return None
         if bare.isdecimal():
             return _compact(bare) or self._of_serial(int(bare))
@@ -704,8 +728,8 @@ def _compact(text: str) -> date | None:
     return _day(int(text[:4]), int(text[4:6]), int(text[6:]))
 
 
-def _day(year: int, month: int, day: int) -> date | None:
-    if year not in _YEARS:
+def _day(year: int, month: int, day: int, years: range = EVERY_YEAR) -> date | None:
+    if year not in years:
         return None
     try:
         return date(year, month, day)

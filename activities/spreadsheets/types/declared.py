@@ -1,6 +1,6 @@
 """Import types of declared tables: docflow's own, and those of teams."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -24,10 +24,9 @@ from workflows.shared.declared_types import (
     ORGANISATION,
     OTHER,
     DeclaredType,
-    broken_period,
-    broken_rules,
 )
 from workflows.shared.fields import ColumnKind, FieldSpec
+from workflows.shared.row_rules import KEPT, broken_rules, keeps_stored
 from workflows.shared.sections import SECTION, SEQUENCE
 
 CONTEXTS: Final[Mapping[str, ContextSpec]] = MappingProxyType(
@@ -143,12 +142,12 @@ def _of_rows(name: str, blank: Any) -> Maker:
 
 
 def faults(declared: DeclaredType, rows: SheetRows) -> Iterator[Fault]:
-    """What is wrong with rows by the rules and the period of a type."""
-    values = {name: rows[name] for name in declared.fields}
-    for row, name, reason in broken_rules(declared, values):
+    """What is wrong with rows by the rules and the period of a type, whatever is stored."""
+    blank = KEPT if keeps_stored(declared, declared.strategy) else None
+    values = {n: [blank if v is None else v for v in rows[n]] for n in declared.fields}
+    for row, name, reason in broken_rules(declared, values, title=_title_in(declared)):
         yield Fault(row, name, reason)
-    if declared.period is not None:
-        first, _ = declared.period
-        title = declared.fields[first].title or first
-        for row, name, reason in broken_period(declared.period, values, title):
-            yield Fault(row, name, reason)
+
+
+def _title_in(declared: DeclaredType) -> Callable[[str], str]:
+    return lambda name: declared.fields[name].title or name

@@ -53,6 +53,19 @@ def test_a_line_set_by_a_person_overrides_the_search() -> None:
         line_of(rows, header_line=9)
 
 
+@pytest.mark.parametrize("header_line", [None, 1, 2, 3])
+def test_the_rows_of_a_header_are_found_from_any_of_them(header_line: int | None) -> None:
+    rows: list[list[Cell]] = [
+        ["First", "Last", "Email", None],
+        ["name", "name", None, "Gender"],
+        [1, 2, 3, 4],
+        *PEOPLE,
+    ]
+    found = find_header(list(enumerate(rows, 1)), FIELDS, header_line=header_line)
+    assert (found.first, found.line) == (1, 3)
+    assert found.cells == ["First name", "Last name", "Email", "Gender"]
+
+
 def test_an_empty_sheet_has_none() -> None:
     with pytest.raises(InvalidDocument, match="the sheet holds no rows; choose another"):
         line_of([])

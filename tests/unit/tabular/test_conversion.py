@@ -126,7 +126,7 @@ def test_whole_numbers() -> None:
         14,
         14,
         "is not a whole number",
-        "is larger than 2147483647",
+        "is more than 2147483647; correct it, or have its type declare a 'maximum' that allows it",
         "is not a finite number",
     ]
 

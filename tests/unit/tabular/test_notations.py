@@ -161,7 +161,7 @@ def test_a_date_with_slashes_is_read_only_when_one_reading_is_left(day: date) ->
 
 @pytest.mark.parametrize(
     "text",
-    ["2025-02-30", "31.02.2025", "2025-13-01", "1.1.25", "1899-12-31", "2025-03-04 08:15", "45292"],
+    ["2025-02-30", "31.02.2025", "2025-13-01", "1.1.25", "2025-03-04 08:15", "45292"],
 )
 def test_what_is_no_date(text: str) -> None:
     with pytest.raises(Unreadable, match="is not a date"):

@@ -72,7 +72,7 @@ def test_what_stands_before_a_value_is_not_dropped(field: FieldSpec, cell: str) 
         ("-1:00:00", "is not a time"),
         ("\u0661:\u0662\u0663:\u0664\u0665", "is not a time"),
         ("=1+1", "is not a time"),
-        ("501:00:00", "is not between 0 and 500 hours"),
+        ("501:00:00", "is not between 0 and 500:00:00"),
         (-5, "is not between"),
         (1e300, "is not between"),
         (float("nan"), "is not a time"),
