@@ -101,7 +101,7 @@ class Reader:
             assert done.returncode == 0, f"{line}\n{output}"
             self.outputs[" ".join(line.split()[1:3])] = output
             # The page says that an import takes some seconds.
-            return not line.startswith("docflow show ") or "COMPLETED" in output
+            return not line.startswith("docflow spreadsheets show ") or "COMPLETED" in output
 
         await eventually(is_done)
 
@@ -137,7 +137,7 @@ async def test_the_tutorial_leads_to_rows_in_a_table_of_yours(tmp_path: Path) ->
     assert "docflow_progress" in reader.outputs["types plan"]
     assert "is in force now" in reader.outputs["types apply"]
     assert "violates check constraint" in reader.outputs["submit imports"]
-    [shown] = [text for line, text in reader.outputs.items() if line.startswith("show ")]
+    shown = reader.outputs["spreadsheets show"]
     assert "9 created, 0 updated, 0 skipped, 1 error" in shown
     for name in ("to-correct.xlsx", "stored.xlsx"):
         assert (reader.folder / name).exists()
