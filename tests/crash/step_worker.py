@@ -33,7 +33,17 @@ READS: Final = frozenset(
     {
         "open_rows",
         *("mark", "remembered", "zero_led_lengths", "known_codes", "rejects", "schedule_names"),
-        *("schedules_holding", "referred", "staged", "stat", "download", "read", "list", "probe"),
+        *(
+            "schedules_holding",
+            "referred",
+            "staged",
+            "stored_rows",
+            "stat",
+            "download",
+            "read",
+            "list",
+            "probe",
+        ),
     }
 )
 """The other calls."""

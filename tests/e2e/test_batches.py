@@ -5,7 +5,7 @@ import random
 import signal
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +31,8 @@ from workers.batches.settings import BatchSettings
 from workers.shared.cli.context import CliContext
 from workers.shared.connect import connect
 from workers.shared.resources import open_resources
+from workers.shared.services.errors import TemporalUnavailable
+from workers.shared.services.runs import TemporalRuns
 from workflows.batches.events import JobFinished, JobStarted
 from workflows.batches.loads import DocumentState
 from workflows.batches.names import BatchKey, LoaderStatus, Phase, Timings, names_of
@@ -86,12 +88,9 @@ class StackUser:
 
     async def status(self, key: BatchKey) -> BatchStatus | None:
         """Where the run of a batch stands; None: not known."""
-        shown = await run_docflow_in_thread(
-            *("batches", "show", str(key.case_id), str(key.batch_id), "--json"),
-            context=CliContext(self.stack.settings),
-        )
-        run = json.loads(shown.stdout)["run"] if shown.exit_code == 0 else None
-        return None if run is None else BatchStatus.model_validate(run)
+        with suppress(TemporalUnavailable):
+            return await TemporalRuns(self.client, {}).query(key.workflow_id, "status", BatchStatus)
+        return None
 
     async def reach(self, key: BatchKey, phase: Phase) -> None:
         """Wait until the run of a batch is there."""
@@ -101,7 +100,6 @@ class StackUser:
             assert status is None or status.phase is not Phase.PARKED, status
             return status is not None and status.phase is phase
 
-        # Every look is a command.
         await eventually(reached, seconds=PATIENCE, pause=0.25)
 
     async def result(self, key: BatchKey) -> BatchResult:
@@ -258,7 +256,7 @@ async def test_what_could_not_be_loaded_is_tried_again_by_a_person(
         whole.write_text(f"The whole text, {number}.")
         name = f"batches/incoming/3/{document.path.name}"
         await site.outside.blobs.upload(whole, name)
-    await site.docflow("retry-failed", "3", "1")
+    await site.docflow("redrive", "3", "1", "--with-failed")
 
     async def none_failed() -> bool:
         return not await failed_documents(site.database, key)

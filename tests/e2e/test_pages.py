@@ -283,13 +283,14 @@ async def test_a_file_is_read_from_another_line_on(site: PagesSetup) -> None:
     async with site.visit() as page:
         rows: Sequence[Sequence[object]] = [
             ("First name", "Last name"),
-            ("Vorname", "Nachname"),
             ("Ada", "Lovelace"),
+            ("Vorname", "Nachname"),
+            ("Bea", "Lin"),
         ]
         await site.upload(page, site.file("layout.csv", rows))
         await expect(page.get_by_label("Field for First name")).to_be_visible()
         await page.get_by_text("Not read as it should be?").click()
-        await page.get_by_label("Line of the headers").fill("2")
+        await page.get_by_label("Line of the headers").fill("3")
         await page.get_by_role("button", name="Read the file again").click()
         await expect(page.get_by_label("Field for Vorname")).to_have_value("FIRST_NAME")
 

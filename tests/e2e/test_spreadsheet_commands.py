@@ -15,6 +15,7 @@ from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.fresh_database import fresh_url
+from tests.support.gateway import build_app, served, token
 from tests.support.waiting import eventually
 from workers.shared.cli.context import CliContext
 from workers.shared.plugin import docflow_plugin
@@ -82,8 +83,14 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
             patch.setenv("TEMPORAL_ADDRESS", environment.client.service_client.config.target_host)
             sheets = spreadsheet_resources(resources.database)
             club = await sample_club(resources.database)
-            async with build_worker(environment.client, SPREADSHEETS, resources, sheets):
-                yield Person(settings, club)
+            gateway, _ = build_app(environment.client, resources, allowed_hosts=("127.0.0.1",))
+            bearer = token("ada", club.organisation_id, "operator")
+            async with (
+                build_worker(environment.client, SPREADSHEETS, resources, sheets),
+                served(gateway) as address,
+            ):
+                at = {"DOCFLOW_ADDRESS": address, "DOCFLOW_TOKEN": bearer}
+                yield Person(settings | at, club)
 
 
 async def test_from_the_file_over_both_pauses_to_rows_and_back(
@@ -128,14 +135,13 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     again = tmp_path / "again.xlsx"
     by_id = await run_docflow_in_thread("report", uuid, "--out", str(again), context=context)
     assert by_id.exit_code == 0 and again.read_bytes() == report.read_bytes()
-    rows = await run_docflow_in_thread(
-        "list", "--pipeline", "spreadsheets", "--json", context=context
-    )
-    assert uuid in {row["key"] for row in json.loads(rows.stdout)}
-    shown = await run_docflow_in_thread("show", f"spreadsheet/{uuid}", "--json", context=context)
-    assert json.loads(shown.stdout)["import"]["uuid"] == uuid
+    listed = ("list", "--pipeline", "spreadsheets", "-o", "name")
+    rows = await run_docflow_in_thread(*listed, context=context)
+    assert f"spreadsheet/{uuid}" in rows.stdout.split()
+    shown = await run_docflow_in_thread("show", uuid, "-o", "json", context=context)
+    assert json.loads(shown.stdout)["details"]["uuid"] == uuid
     over = await run_docflow_in_thread("cancel", uuid, context=context)
-    assert over.exit_code == 1 and "accepts no further answers" in over.stderr
+    assert over.exit_code == 1 and "has ended" in over.stderr
 
     preview = await terminal.json("undo", uuid, "--preview")
     assert (preview["left_alone"], preview["conflicts"]) == (0, [])

@@ -1,13 +1,17 @@
 """A process that imports rows by message or upload, and dies behind one of its steps.
 
 `python -m tests.types.dying_writer DATABASE_URL ERP_URL HOOK_URL FOLDER KIND STEP NUMBER`
+
+If the folder holds `work.json`, that is what is imported.
 """
 
 import asyncio
+import json
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from unittest import mock
@@ -62,6 +66,47 @@ UPLOADS: Final = ("upload", "own", "handed")
 Kept = TypeVar("Kept", bound=Contract)
 
 
+@dataclass(frozen=True)
+class Work:
+    """What is imported.
+
+    Attributes:
+        declared: The type.
+        content: The file.
+        scope: What all rows share, beside the project.
+        given: Further fields of the message.
+        chunk_rows: Rows of a chunk.
+    """
+
+    declared: DeclaredType
+    content: bytes
+    scope: dict[str, str] = field(default_factory=dict[str, str])
+    given: dict[str, Any] = field(default_factory=dict[str, Any])
+    chunk_rows: int = ROWS
+
+    def put(self, folder: Path) -> None:
+        """Leave it in a folder for processes that work there."""
+        given = {
+            "declared": self.declared.model_dump(mode="json"),
+            "content": self.content.hex(),
+            "scope": self.scope,
+            "chunk_rows": self.chunk_rows,
+        }
+        (folder / "work.json").write_text(json.dumps(given))
+
+    @classmethod
+    def of(cls, folder: Path, kind: str) -> "Work":
+        """That of a folder, or of a kind."""
+        if not (path := folder / "work.json").exists():
+            strategy = "merge" if kind == "file" else kind
+            return cls(stock(kind), content(kind), given={"strategy": strategy})
+        found = json.loads(path.read_text())
+        declared = DeclaredType.model_validate(found["declared"])
+        file = bytes.fromhex(found["content"])
+        given = {"strategy": "merge", **({"scope": found["scope"]} if found["scope"] else {})}
+        return cls(declared, file, found["scope"], given, found["chunk_rows"])
+
+
 def stock(kind: str) -> DeclaredType:
     """The type, whose rows go into a file or by a strategy into a table."""
     file = "target: {file: jsonl, webhook: loader}\n"
@@ -88,21 +133,21 @@ async def imported(
     store: SqlImportStore, folder: Path, kind: str, hook: str
 ) -> tuple[HandlerOutcome, FolderBlobs]:
     """Import what is left, as a step of a run does it."""
-    blobs = FolderBlobs(folder / "blobs")
+    blobs, asked = FolderBlobs(folder / "blobs"), Work.of(folder, kind)
     if not (folder / "source").exists():
         # Another upload would be another document.
         (folder / "blobs").mkdir()
-        (folder / "source").write_bytes(content(kind))
+        (folder / "source").write_bytes(asked.content)
         await blobs.upload(folder / "source", "in/file")
     source = await blobs.stat("in/file")
-    strategy = "merge" if kind == "file" else kind
-    message = message_of("stock", blob_name="in/file", strategy=strategy, idempotency_key="K")
+    given = {"blob_name": "in/file", "idempotency_key": "K", **asked.given}
+    message = message_of(asked.declared.name, **given)
     # A person who looks at many refused rows is none of this.
     message = message.model_copy(update={"max_rejected_share": 1.0})
     facts = await store.types.facts(message)
     rows = RowImports(
         *(store, blobs, FileDocuments(), XlsxReportWriter(), folder / "scratch"),
-        chunk_rows=ROWS,
+        chunk_rows=asked.chunk_rows,
         receivers={"loader": SignedWebhook(hook, (_SECRET,))},
     )
     work = HandlerInput(message=message, plan=ImportPlan(facts=facts, path="remote", source=source))
@@ -114,21 +159,22 @@ async def staged(
 ) -> StagedSpreadsheet:
     """Return the upload, whose rows are put aside once."""
     (folder / "blobs").mkdir(exist_ok=True)
+    asked = Work.of(folder, kind)
     setup = SpreadsheetSetup(
         *(folder, database, SqlSpreadsheetStore(database, targets), FolderBlobs(folder / "blobs")),
         types=SheetTypes(database),
-        chunk_rows=ROWS,
+        chunk_rows=asked.chunk_rows,
     )
-    declared = stock(kind)
+    declared, scope = asked.declared, {"project_id": "P1", **asked.scope}
 
     def upload() -> Awaitable[SpreadsheetInput]:
         return setup.upload(
-            content(kind),
+            asked.content,
             import_type=declared.name,
             type_digest=declared.digest,
-            scope={"project_id": "P1"},
+            scope={name: scope[name] for name in declared.scope},
             context_id=None,
-            filename="rows.csv",
+            filename="rows",
         )
 
     order = await _once(folder / "order.json", SpreadsheetInput, upload)
@@ -160,9 +206,9 @@ async def handed_over(sheet: StagedSpreadsheet, counts: RowCounts, hook: str) ->
 
 
 async def _die(url: str, erp: str, hook: str, folder: str, kind: str, step: str, last: int) -> None:
-    # An upload into docflow's own table, or a file, has one commit a chunk.
-    is_own = step == "write" and kind in ("own", "handed")
-    owner = SqlSpreadsheetStore if is_own else STEPS[step]
+    # An import into docflow's own table, and an upload into a file, have one commit a chunk.
+    one = {"own": SqlSpreadsheetStore, "handed": SqlSpreadsheetStore, "sent": SqlImportStore}
+    owner = one.get(kind, STEPS[step]) if step == "write" else STEPS[step]
     method, calls = getattr(owner, step), 0
 
     async def dying(*arguments: Any, **named: Any) -> Any:
@@ -181,8 +227,10 @@ async def _die(url: str, erp: str, hook: str, folder: str, kind: str, step: str,
             return
         sheet = await staged(database, targets, Path(folder), kind)
         done = await sheet.process()
-        if kind == "handed":
+        if done.hands_over:
             await handed_over(sheet, done.counts, hook)
+        if (Path(folder) / "work.json").exists():
+            return
         await sheet.finish()
         await undone(sheet)
 

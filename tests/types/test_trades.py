@@ -1,5 +1,8 @@
 """Files as other trades write them become the same rows by every door and in every target."""
 
+import asyncio
+import signal
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -14,14 +17,16 @@ import xlsxwriter
 from activities.spreadsheets.rows import SpreadsheetFiles
 from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
+from adapters.files.blobs import FolderBlobs
+from adapters.ports.blobs import Blobs
 from tests.support.imports.activities import environment
-from tests.support.memory.blobs import MemoryBlobs
 from tests.support.spreadsheets.activities import SpreadsheetSetup
 from tests.types.conftest import FILES, Erp
+from tests.types.dying_writer import Work
 from workflows.imports.runs import TaskKey
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import DeclaredType
-from workflows.spreadsheets.runs import HandOverInput
+from workflows.spreadsheets.runs import HandOverInput, SpreadsheetInput
 
 Outcome = tuple[list[str], list[Problem]]
 
@@ -199,7 +204,7 @@ async def placed(erp: Erp, declared: DeclaredType, target: str) -> DeclaredType:
     return found
 
 
-async def rows_of(erp: Erp, declared: DeclaredType, blobs: MemoryBlobs) -> list[str]:
+async def rows_of(erp: Erp, declared: DeclaredType, blobs: Blobs) -> list[str]:
     """The rows in the target of a type."""
     names = (*declared.scope, *declared.fields)
     if declared.target is None:
@@ -274,6 +279,65 @@ async def test_a_file_becomes_the_same_rows_everywhere(
     assert refused.keys() == trade.refused.keys(), refused
     for place, reason in trade.refused.items():
         assert refused[place].startswith(reason), refused
+
+
+DIES: Final = {
+    ("queue", "own"): ("sent", "write"),
+    ("queue", "yours"): ("merge", "write"),
+    ("queue", "file"): ("file", "stage"),
+    ("upload", "own"): ("own", "write"),
+    ("upload", "yours"): ("upload", "write"),
+    ("upload", "file"): ("handed", "write"),
+}
+"""Doors and targets to the kind of work, and to what a process dies behind."""
+
+
+async def _killed(erp: Erp, folder: Path, kind: str, step: str, last: int) -> bool:
+    """Import in a process of its own; whether it has died behind so many commits."""
+    url = erp.installation.database.engine.url.render_as_string(hide_password=False)
+    hook = "http://127.0.0.1:1"
+    command = ("-m", "tests.types.dying_writer", url, erp.url, hook, str(folder), kind, step)
+    dying = await asyncio.create_subprocess_exec(sys.executable, *command, str(last))
+    code = await dying.wait()
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(("door", "target"), CELLS)
+@pytest.mark.parametrize("name", TRADES)
+async def test_a_file_becomes_the_same_rows_if_each_chunk_kills_its_process(
+    erp: Erp,
+    trades: dict[str, DeclaredType],
+    tmp_path: Path,
+    name: str,
+    door: str,
+    target: str,
+) -> None:
+    declared, trade = await placed(erp, trades[name], target), TRADES[name]
+    folder = tmp_path / "work"
+    folder.mkdir()
+    scope = dict(trade.scope or {})
+    Work(declared, content_of(name, tmp_path), scope, chunk_rows=2).put(folder)
+    kills = 0
+    kind, step = DIES[door, target]
+    # Rows with a period are seen by nobody before all are.
+    step = "stage" if door == "queue" and declared.period else step
+    # Their commit comes before that of docflow: the chunk of a process that died is done again.
+    last = 2 if target == "yours" and step == "write" else 1
+    while await _killed(erp, folder, kind, step, last):
+        kills += 1
+        assert kills < 20
+    assert kills > 1
+    assert await rows_of(erp, declared, FolderBlobs(folder / "blobs")) == sorted(trade.rows)
+    if door == "queue":
+        pages = erp.installation.store.rejects(TaskKey("P1", "T1"))
+        problems = [each async for page in pages for row in page for each in row.problems]
+    else:
+        order = SpreadsheetInput.model_validate_json((folder / "order.json").read_text())
+        errors = SqlSpreadsheetStore(erp.installation.database, erp.targets).errors(order.uuid)
+        problems = [each async for page in errors for _, row in page for each in row]
+    assert {(each.line, each.value) for each in problems if each.line} == trade.refused.keys()
 
 
 @pytest.mark.parametrize("name", TRADES)
