@@ -20,7 +20,7 @@ from adapters.database.runs import AcceptedRows, SqlRuns, old_unbegun
 from workflows.batches.names import LoaderStatus
 from workflows.imports.runs import ImportState
 from workflows.jobs.records import JobStatus
-from workflows.shared.runs import ACCEPTED, RunFilter, RunRecord, RunState
+from workflows.shared.runs import ACCEPTED, RunFilter, RunRecord, RunState, Visible
 from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.transfers.events import TransferStatus
 
@@ -238,13 +238,15 @@ async def test_runs_are_found_by_what_people_call_them(database: Database) -> No
     table = SqlRuns(database)
 
     async def found(text: str) -> set[str]:
-        return {run.id for run in await table.find(text)}
+        return {run.id for run in await table.find(text, Visible((), (), others=True))}
 
     assert await found("T1") == await found("P%201/T1") == {"import/P%201/T1"}
     assert await found("batch/7/1") == {"batch/7/1"}
     assert await found(UUID) == {f"spreadsheet/{UUID}"}
     assert await found(DIGEST[:8].upper()) == {f"job/{DIGEST}", f"transfer/{DIGEST}"}
     assert await found(DIGEST[:7]) == await found("P_201/T1") == await found("%") == set()
+    nobody = Visible((), ("imports",), others=True)
+    assert [run.id for run in await table.find("T1", nobody)] == []
 
 
 async def test_lists_are_filtered_and_continue_where_a_page_ended(database: Database) -> None:
