@@ -309,12 +309,10 @@ async def test_an_event_is_submitted_and_followed(
     assert parked.exit_code == 4 and "no such folder" in parked.output
     id = head_of(file.read_text()).transfer_id
     context = CliContext({"DATABASE_URL": database_url})
-    shown = await run_docflow_in_thread("show", id[:12], context=context)
+    shown = await run_docflow_in_thread("transfers", "show", id[:12], context=context)
     assert shown.exit_code == 0 and "WriteFile" in shown.output and "States" in shown.output
     status = await run_docflow_in_thread("status", context=context)
     assert f" {id[:12]} " in status.output and "no such folder" in status.output
-    listed = await run_docflow_in_thread("list", "--pipeline", "transfers", context=context)
-    assert f" {id[:12]} " in listed.output and "no such folder" in listed.output
 
 
 async def test_a_failed_transfer_is_redriven_from_the_action_that_failed(
