@@ -12,12 +12,15 @@ from typing import Any, cast
 import asyncpg
 import pytest
 import pytest_asyncio
+from azure.servicebus import ServiceBusMessage
 from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database.engine import Database
 from adapters.http import signature
 from adapters.types.store import SqlDeclaredTypes
+from emulators.service_bus import QueueSettings as EmulatedQueue
+from emulators.service_bus import ServiceBusEmulator
+from emulators.tests.clients import quick_client
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import run_docflow_in_thread
 from tests.support.dev_server import started
@@ -26,12 +29,13 @@ from tests.support.gateway import build_app, served, token
 from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
+from workers.imports.bridge import receive
 from workers.imports.intake import ImportIntake
 from workers.imports.register import IMPORTS
 from workers.shared.cli.context import CliContext
 from workers.shared.plugin import docflow_plugin
 from workers.shared.register import Context
-from workers.shared.resources import open_resources
+from workers.shared.resources import Resources, open_resources
 from workers.shared.services.bodies import Settle
 from workers.shared.worker_factory import build_worker
 from workflows.imports.document_import import DocumentImport
@@ -82,7 +86,7 @@ class Site:
 
     settings: dict[str, str]
     client: Client
-    database: Database
+    resources: Resources
     receiver: Receiver
     folder: Path
 
@@ -109,7 +113,7 @@ class Site:
         intake = ImportIntake(
             *(self.client, MemoryRejectedMessages()),
             queue="import-queue",
-            types=SqlDeclaredTypes(self.database),
+            types=SqlDeclaredTypes(self.resources.database),
         )
         verdict = await intake.accept(body.encode(), 0, None)
         assert isinstance(verdict, Settle), verdict
@@ -149,7 +153,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
                 ):
                     settings["DOCFLOW_ADDRESS"] = address
                     settings["DOCFLOW_TOKEN"] = token("ada", 1, "operator")
-                    yield Site(settings, client, resources.database, receiver, folder)
+                    yield Site(settings, client, resources, receiver, folder)
 
 
 async def test_a_message_fills_a_table_of_a_team_and_a_file(site: Site) -> None:
@@ -179,6 +183,29 @@ async def test_a_message_fills_a_table_of_a_team_and_a_file(site: Site) -> None:
     file = Path(site.settings["DOCFLOW_BLOB_FOLDER"], "imports", told["file"]["name"])
     row = {"project_id": "P1", "meter": "M-1", "value": "1.5"}
     assert [json.loads(line) for line in file.read_text().splitlines()] == [row]
+
+
+async def test_a_message_on_the_queue_names_a_type_of_a_team(site: Site) -> None:
+    await site.apply(SUPPLIERS)
+    blob = Path(site.settings["DOCFLOW_BLOB_FOLDER"], "imports", "uploads", "Q1")
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    blob.write_bytes(b"number\nS-7\n")
+    fields = {"project_id": "P1", "task_id": "Q1", "blob_name": "uploads/Q1"}
+    async with ServiceBusEmulator([EmulatedQueue("import-queue", 5, 10)]) as emulator:
+        client = quick_client(emulator.connection_string)
+        async with client, client.get_queue_sender("import-queue") as sender:
+            for kind in ("suppliers", "nowhere"):
+                body = json.dumps({**fields, "document_type": kind})
+                await sender.send_messages(ServiceBusMessage(body, message_id=kind))
+        queue = {"AZURE_SERVICE_BUS_CONNECTION_STRING": emulator.connection_string}
+        settings = site.settings | queue | {"MAX_WAIT_TIME_SECONDS": "1"}
+        [bridge] = IMPORTS.bridges
+        given = bridge.settings(settings)
+        context = Context(settings, site.client, site.resources)
+        totals = await receive(context, given, asyncio.Event(), True)
+    assert (totals.settled, totals.dead_lettered) == (1, 1)
+    done = await site.client.get_workflow_handle_for(DocumentImport.run, "import/P1/Q1").result()
+    assert done.counts == Counts(created=1)
 
 
 async def test_open_runs_keep_the_version_of_a_changed_type(site: Site) -> None:

@@ -19,14 +19,16 @@ from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from adapters.files.blobs import FolderBlobs
 from adapters.ports.blobs import Blobs
+from adapters.types.files import own_types
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import SpreadsheetSetup
 from tests.types.conftest import FILES, Erp
 from tests.types.dying_writer import Work
+from tests.types.test_uploads import undone
 from workflows.imports.runs import TaskKey
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import DeclaredType
-from workflows.spreadsheets.runs import HandOverInput, SpreadsheetInput
+from workflows.spreadsheets.runs import HandOverInput, RowCounts, SpreadsheetInput
 
 Outcome = tuple[list[str], list[Problem]]
 
@@ -354,3 +356,42 @@ async def test_both_doors_say_the_same_of_a_row(
         for door in DOORS.values()
     ]
     assert by_message == by_upload
+
+
+OWN: Final = {
+    "equipment": "code,description,rate\nE-1,Crane,450\nE-2,Welder,12.5\n",
+    "material": "code,description,unit,price\nM-1,Pipe,m,12.5\n",
+    "crew": "code,name,output_per_hour\nC-1,Pipe crew,1.5\n",
+    "crew_trade": "code,name,straight_rate\nT-1,Fitter,45\n",
+    "mto": "drawing,commodity_code,size,quantity\nISO-1,P-100,2,12\nISO-1,P-100,2,3\n",
+    "estimation_master": "item_code,description,quantity,unit_rate\nI-1,Pipe,3,12\n",
+}
+"""docflow's own types that come in by both doors, and a file of each."""
+
+
+@pytest.mark.parametrize("name", OWN)
+async def test_an_upload_of_a_type_of_docflow_makes_the_rows_of_a_message(
+    erp: Erp, tmp_path: Path, name: str
+) -> None:
+    declared, content = own_types()[name], OWN[name].encode()
+    scope = {"project_id": "P1", "service_id": "S1"}
+    more = {each: scope[each] for each in declared.scope if each != "project_id"}
+    rows = (await erp.installation.imported(name, content, **more)).counts.created
+    assert rows == len(content.splitlines()) - 1
+    database = erp.installation.database
+    store = SqlSpreadsheetStore(database, erp.targets)
+    sheets = SpreadsheetSetup(tmp_path / "sheets", database, store, types=SheetTypes(database))
+    sheets.folder.mkdir()
+    for project, counts in (("P1", RowCounts(skipped=rows)), ("P2", RowCounts(created=rows))):
+        sheet = await sheets.prepare(
+            content,
+            import_type=name,
+            type_digest=declared.digest,
+            scope={each: {**scope, "project_id": project}[each] for each in declared.scope},
+            context_id=None,
+            filename="rows.csv",
+        )
+        assert (await sheet.collect()).open == 0
+        assert (await sheet.process()).counts == counts
+        await sheet.finish()
+    assert (await undone(sheet)).counts.deleted == rows
