@@ -1,5 +1,7 @@
 """Uploads of declared types through the gateway: a type is there at once, without a restart."""
 
+import re
+
 import httpx
 import pytest
 from sqlalchemy import text
@@ -7,6 +9,7 @@ from sqlalchemy import text
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
 from tests.support.gateway import Stack, eventually, import_in, token, until, upload
+from workers.shared.gateway.http.requests import csrf_token
 from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -142,6 +145,14 @@ async def test_what_rows_belong_to_is_made_where_it_is_missing(stack: Stack) -> 
             {"table": "events", "name": "No day"},
         ):
             assert (await liz.post(CONTEXTS, json=body)).status_code == 422, body
-        liz.cookies.set(COOKIE, token("liz"))
+        session = token("liz")
+        liz.cookies.set(COOKIE, session)
         page = (await liz.get("/imports/new")).text
         assert 'value="races"' in page and 'value="custom_lists"' in page
+        form = {"csrf": csrf_token(session), "table": "events", "name": "Lake Run"}
+        made = await liz.post("/imports/contexts", data={**form, "startsOn": "2027-06-01"})
+        assert made.status_code == 303, made.text
+        page = (await liz.get(made.headers["location"])).text
+        assert re.search(r"<option[^>]* selected[^>]*>[^<]*Lake Run", page), page
+        wrong = await liz.post("/imports/contexts", data={**form, "startsOn": "soon"})
+        assert wrong.status_code == 422 and 'role="alert"' in wrong.text
