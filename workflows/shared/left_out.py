@@ -345,7 +345,9 @@ class RowSorter:
         may_be_sums = rows >= _LEAST_SUMMED and not texts
         if may_be_sums and self._are_sums(i, cells, values):
             return Left.TOTAL
-        if self._filled(cells) > 1 or self._numbers_of(i, cells, values):
+        numbers = self._numbers_of(i, cells, values)
+        # In a list, a text in a column of numbers may be a note below it.
+        if self._filled(cells) > 1 or (any(numbers.values()) if self._is_list else numbers):
             return None
         # A word alone may be one column of a person.
         return None if self._is_list and len("".join(texts).split()) < 2 else Left.HEADING
