@@ -132,7 +132,10 @@ async def test_what_is_no_gateway_is_not_taken_for_one() -> None:
 
 
 async def test_the_synchronous_client_does_the_same() -> None:
-    async with scripted(AWAY, ok({**RUN, "answers": [], "has_report": False})) as (script, _):
+    async with scripted(AWAY, ok({**RUN, "answers": [], "has_report": False, "details": {}})) as (
+        script,
+        _,
+    ):
         with Client(script.address, "t") as client:
             run = await asyncio.to_thread(client.get_run, "import/P1/T 1")
     assert (run.answers, run.title) == ([], None)
