@@ -5,7 +5,7 @@ The values are those of the database's own form, as JSON: see `bulk.parsed`.
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
@@ -69,6 +69,20 @@ def of_new(incoming: Incoming) -> tuple[tuple[str, ...], Row]:
     more = defaults_of(table, incoming.columns) if is_stamped(table) else {}
     [values] = bulk.stored(table, tuple(more), [tuple(more.values())])
     return tuple(more), values
+
+
+def with_stored_words(incoming: Incoming, found: Mapping[Row, Any]) -> Incoming:
+    """The rows, with what a column of JSON holds already: later files add to it."""
+    places = bulk.json_places(incoming.table, incoming.columns)
+    if not places:
+        return incoming
+    rows = [list(row) for row in incoming.rows]
+    for key, row in zip(incoming.keys, rows, strict=True):
+        there = found.get(key)
+        for n in places:
+            if row[n] is not None and there is not None and there[1][n] is not None:
+                row[n] = bulk.canonical_json({**from_json(there[1][n]), **from_json(row[n])})
+    return replace(incoming, rows=list(map(tuple, rows)))
 
 
 class UpdatedImage(NamedTuple):

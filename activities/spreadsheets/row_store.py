@@ -16,7 +16,6 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final
 
-from pydantic_core import from_json
 from sqlalchemy import Table, Text, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -44,6 +43,7 @@ from activities.spreadsheets.row_images import (
     of_new,
     pack,
     parts_of,
+    with_stored_words,
 )
 from activities.spreadsheets.standing_rules import broken_in, own_type
 from adapters.database.bulk import engine as bulk
@@ -252,7 +252,7 @@ async def meet(
     known = _perhaps_known(incoming, fresh)
     found = await _find(connection, incoming.take(known), lock=False) if known else {}
     given = incoming
-    incoming = _with_stored_words(given, found)
+    incoming = with_stored_words(given, found)
     sorted_ = _compare(incoming, lines, found)
     kept = {incoming.origins[place] for place, _ in sorted_.changes} if creates_only else set[int]()
     if creates_only:
@@ -262,7 +262,7 @@ async def meet(
         again = [place for place, _ in sorted_.changes]
         found |= dict.fromkeys((incoming.keys[place] for place in again), None)
         found |= await _find(connection, incoming.take(again), lock=True)
-        incoming = _with_stored_words(given, found)
+        incoming = with_stored_words(given, found)
         sorted_ = _compare(incoming, lines, found)
     if dry_run:
         return replace(sorted_.met(incoming, [None] * len(sorted_.new), lines), kept=kept)
@@ -431,20 +431,6 @@ async def _find(
         lock=lock,
     )
     return {incoming.keys[int(place)]: identity_from(incoming.table, row) for place, *row in found}
-
-
-def _with_stored_words(incoming: Incoming, found: Mapping[Row, Any]) -> Incoming:
-    """The rows, with what a column of JSON holds already: later files add to it."""
-    places = bulk.json_places(incoming.table, incoming.columns)
-    if not places:
-        return incoming
-    rows = [list(row) for row in incoming.rows]
-    for key, row in zip(incoming.keys, rows, strict=True):
-        there = found.get(key)
-        for n in places:
-            if row[n] is not None and there is not None and there[1][n] is not None:
-                row[n] = bulk.canonical_json({**from_json(there[1][n]), **from_json(row[n])})
-    return replace(incoming, rows=list(map(tuple, rows)))
 
 
 def _compare(
