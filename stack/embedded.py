@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from getpass import getuser
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,7 +28,7 @@ from stack.sample_club import SampleClub, sample_club
 from stack.supervision import Keeper, supervised
 from stack.temporal import TemporalServer, server_at, temporal_part
 from workers.shared.gateway.http.auth import mint_token
-from workers.shared.services.identity import ADMIN
+from workers.shared.services.identity import ADMIN, acting_user
 from workers.shared.settings.gateway import TokenSettings
 
 QUEUE = "import-queue"
@@ -248,7 +247,7 @@ async def embedded_stack(
         )
         # Commands that source the settings are logged in.
         pointers["DOCFLOW_ADDRESS"] = running.gateway_url
-        pointers["DOCFLOW_TOKEN"] = running.token(getuser())
+        pointers["DOCFLOW_TOKEN"] = running.token(acting_user(os.environ))
         yield running
 
 

@@ -200,6 +200,8 @@ def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
         conditions.append(or_(runs.c.title.icontains(wanted.text, autoescape=True), *named))
     if wanted.id is not None:
         conditions.append(or_(runs.c.id == wanted.id, runs.c.answers_at == wanted.id))
+    if wanted.ids is not None:
+        conditions.append(runs.c.id.in_(list(wanted.ids)))
     if wanted.since is not None:
         conditions.append(runs.c.changed_at >= wanted.since)
     if wanted.kind is not None:

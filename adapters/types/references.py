@@ -111,7 +111,7 @@ def row_made(referred: Referred, scope: Mapping[str, Any], value: str) -> tuple[
 
 
 def key_meant(referred: Referred, value: str) -> str:
-    """Return the key that a value is another way to write; the value, if it is none.
+    """Return the key that a value is another spelling of, or the value itself.
 
     These are the other ways to write a choice, and the names of a country.
     """

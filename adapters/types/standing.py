@@ -29,7 +29,7 @@ _PARSED: Final = frozenset(
 ReadStored = Callable[
     [Sequence[tuple[Any, ...]], Sequence[str]], Awaitable[Sequence[StoredRow | None]]
 ]
-"""Takes natural keys and fields; gives the stored row of each key, None if there is none."""
+"""Takes natural keys and fields; gives the stored row of each key, None for a new one."""
 
 
 class BrokenRow(NamedTuple):

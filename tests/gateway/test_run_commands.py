@@ -2,40 +2,23 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from adapters.database.runs import SqlRuns
+from tests.gateway.test_client import address as address
 from tests.gateway.test_commands import ADMIN, OPERATOR, Terminal
 from tests.gateway.test_documents import ROWS, parked
 from tests.support.cli import run_docflow
-from tests.support.gateway import Stack, served, token
+from tests.support.gateway import Stack, token
 from tests.support.waiting import eventually
-from workers.imports.register import IMPORTS
-from workers.imports.resources import import_resources
-from workers.imports.settings import RunSettings
 from workers.shared.cli import answers
 from workers.shared.cli.context import CliContext
-from workers.shared.worker_factory import build_worker
 from workflows.shared.runs import RunRecord, RunState
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-@pytest_asyncio.fixture(loop_scope="session", scope="module")
-async def address(stack: Stack) -> AsyncIterator[str]:
-    """A gateway that listens, with a worker for imports."""
-    own = import_resources(stack.resources.database, stack.client, RunSettings.read({}))
-    gateway = stack.gateway(allowed_hosts=("127.0.0.1",))
-    async with (
-        build_worker(stack.client, IMPORTS, stack.resources, own),
-        served(gateway) as address,
-    ):
-        yield address
 
 
 @pytest.fixture

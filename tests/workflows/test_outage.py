@@ -41,6 +41,7 @@ from workflows.shared.dependencies import (
     WaitInput,
     outage_id,
 )
+from workflows.shared.runs import RunFilter
 from workflows.shared.waiting import CHANGES_SHOWN, Outage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -303,9 +304,10 @@ async def _shown(client: Client, settings: Mapping[str, str]) -> Mapping[str, An
     """What an operator sees of the outage of the database."""
     async with open_database(settings["DATABASE_URL"]) as database:
         service = RunService(SqlRuns(database), client, {}, {})
-        return (
-            await service.get(Identity("olga", (1,), frozenset({"operator"})), "outage/database")
-        ).details
+        who = Identity("olga", (1,), frozenset({"operator"}))
+        listed = await service.list(who, RunFilter(10, pipelines=["outages"]))
+        assert "outage/database" in [each.id for each in listed]
+        return (await service.get(who, "outage/database")).details
 
 
 async def _inbox_of(client: Client, *roles: str) -> Sequence[OutageView]:

@@ -24,6 +24,7 @@ from workers.shared.cli.remote import (
     show_one,
 )
 from workers.shared.cli.runs import words
+from workers.shared.text import one_line
 from workflows.batches.events import CancelMode
 from workflows.batches.loads import DocumentState
 from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, LoaderStatus
@@ -107,7 +108,7 @@ def show(
     with gateway(context) as connection:
         found = ask(connection, "GET", _ONE, case, batch)
     if output is Output.TABLE and found["problem"]:
-        typer.echo(f"docflow: {found['problem']}", err=True)
+        typer.echo(one_line(f"docflow: {found['problem']}"), err=True)
     rows: Mapping[str, Column] = {
         "batch": "id",
         "status": "status",
@@ -443,7 +444,7 @@ def resources(
     }
     if there["resources"]:
         show_list(there["resources"], output, columns, name="name", nothing="")
-    typer.echo(there["sentence"])
+    typer.echo(one_line(there["sentence"]))
 
 
 def _age(made: str | None, now: str) -> str | None:

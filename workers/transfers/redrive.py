@@ -26,11 +26,12 @@ from workers.shared.services.errors import (
 from workers.shared.services.identity import Identity
 from workers.shared.services.inbox import gather_bounded
 from workers.shared.services.runs import started_with, temporal_errors
-from workers.transfers.parked import SHOWN, parked_reason, run_of
 from workers.transfers.service import (
     Offer,
     TransferService,
     offers,
+    parked_reason,
+    run_of,
 )
 from workers.transfers.starts import StartedTransfer
 from workflows.shared.notifications import cause_key, failure_fingerprint
@@ -50,6 +51,8 @@ from workflows.transfers.runs import (
     step_destination,
 )
 
+SHOWN: Final = 12
+"""Characters of an id, for people."""
 REDRIVES: Final = 100
 _EFFECTS: Final = frozenset({"WriteFile", "FireEvent", "CallHttp"})
 """Actions that others see; the rest only makes the files, which are removed with a failed run."""

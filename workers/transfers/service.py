@@ -30,7 +30,6 @@ from workers.shared.services.lists import Cursor
 from workers.shared.services.run_actions import DefaultServedRuns
 from workers.shared.services.runs import TemporalRuns, started_with, temporal_errors
 from workers.shared.services.runs import standing as standing_of
-from workers.transfers.parked import WAITING, parked_reason, run_of
 from workers.transfers.starts import StartedTransfer, TransferStarts
 from workflows.shared.contracts import Answer, Contract, Retry
 from workflows.shared.parking import Decision
@@ -48,6 +47,32 @@ from workflows.transfers.runs import (
     status_label,
     transfer_workflow_id,
 )
+
+_PARKED: Final = "parked: "
+"""Begins the reason of a row whose run is parked."""
+WAITING: Final[Mapping[TransferStatus, str | None]] = {
+    TransferStatus.NO_ASSIGNED: None,
+    TransferStatus.READ_MESSAGE: _PARKED,
+}
+"""States of transfers that may wait for a person, and how the reason of those that do begins."""
+_EVENTS: Final = (TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED)
+
+
+def run_of(row: Transfer) -> str:
+    """The workflow id of the run that a row is about."""
+    if row.run is not None:
+        return row.run
+    is_event = row.status in _EVENTS
+    return (transfer_workflow_id if is_event else file_job_id)(row.transfer_id)
+
+
+def parked_reason(row: Transfer) -> str | None:
+    """Why a transfer waits for a person; None: it does not."""
+    reason = row.reason or ""
+    if row.status is TransferStatus.NO_ASSIGNED:
+        return reason
+    is_parked = row.status in WAITING and reason.startswith(_PARKED)
+    return reason.removeprefix(_PARKED) if is_parked else None
 
 
 async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | None:

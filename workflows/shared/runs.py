@@ -115,6 +115,8 @@ class RunFilter:
     people know."""
     id: str | None = None
     """Only the run of this workflow id."""
+    ids: Collection[str] | None = None
+    """Only the runs of these workflow ids; None: all."""
     since: datetime | None = None
     """Only those that changed then or later, UTC."""
     before: datetime | None = None

@@ -339,7 +339,7 @@ def _retry_all(
     """Count the parked runs, ask, and try each of them again."""
     if not (yes or dry_run):
         _require_questions(output)
-    order = {"answer": "retry", "runs": runs}
+    order: dict[str, Any] = {"answer": "retry", "runs": runs}
     with gateway(context) as connection:
         path = "/api/v1/runs/answers"
         found = ask(connection, "POST", path, body={**order, "dry_run": True})
@@ -347,14 +347,18 @@ def _retry_all(
         if output is Output.TABLE:
             typer.echo(count)
             for id in found["found"] if dry_run else ():
-                typer.echo(id)
+                typer.echo(one_line(id))
             for id in found["left_out"]:
                 typer.echo(one_line(f"{id} does not fit, or takes no retry: left out"), err=True)
         if not dry_run and found["found"]:
             if not yes:
                 typer.confirm(f"Retry {count}?", abort=True)
             require_standard_output()
+            # Nothing is retried that was not counted.
+            order["runs"] = {**runs, "ids": found["found"]}
+            more = found["more"]
             found = ask(connection, "POST", path, body={**order, "dry_run": False})
+            found["more"] = more
     _show_all(found, output)
     if found["failed"]:
         raise typer.Exit(ExitCode.FAILED)

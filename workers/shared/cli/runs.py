@@ -151,9 +151,9 @@ def show(context: typer.Context, id: IdArgument, output: OutputOption = Output.T
 
 def _own_facts(run: Item) -> Iterator[str]:
     """What the details say in words beyond the run itself."""
-    told = {*run, "workflow_id", "problems", "problem_count", "updated_at", "status"}
+    shown = {*run, "workflow_id", "problems", "problem_count", "updated_at", "status"}
     for name, value in run["details"].items():
-        if name not in told and value not in (run["reason"], run["title"]) and words(value):
+        if name not in shown and value not in (run["reason"], run["title"]) and words(value):
             yield name
 
 

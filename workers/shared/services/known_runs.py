@@ -134,8 +134,9 @@ async def in_temporal(
     """
     from workers.shared.services.runs import is_in, quoted
 
-    if wanted.owner is not None or wanted.text is not None or wanted.since is not None:
-        return ()  # Temporal alone can say nothing of these.
+    # Of these, Temporal alone can say nothing.
+    if any(each is not None for each in (wanted.owner, wanted.text, wanted.since)):
+        return ()
     named = {"Pipeline": group.name, "DocumentType": wanted.kind, "ProjectId": wanted.project}
     scope = [f"{name} = {quoted(each)}" for name, each in named.items() if each is not None]
     if wanted.state is not None:

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.database.runs import SqlRuns
@@ -111,12 +111,15 @@ class RunService:
         wanted = _seen_by(who, wanted)
         if (wanted.state or "").lower() in _AWAITING:
             wanted = replace(wanted, state=None, needs_attention=True)
-        return _newest(
-            [*await self._in_rows(who, wanted), *await self._beside(who, wanted)], wanted
-        )
+        rows = await self._in_rows(who, wanted)
+        if not (others := await self._without_rows(who, wanted)):
+            return rows
+        # Rows of the same moment keep the order of the database, by which a page continues.
+        found = sorted([*rows, *others], key=lambda each: each.changed_at, reverse=True)
+        return found[: wanted.limit]
 
-    async def _beside(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
-        """Runs of pipelines without rows, which Temporal alone knows."""
+    async def _without_rows(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
+        """Runs of this page that Temporal alone knows."""
         named = wanted.pipelines
         groups: Sequence[RunGroup] = (
             catalogue.PIPELINES if named is None else catalogue.run_groups()
@@ -125,29 +128,37 @@ class RunService:
         for group in groups if who.is_operator else ():
             if not group.has_rows and (named is None or group.name in named):
                 found += await known_runs.in_temporal(self._runs, group, wanted, MOST_ANSWERED)
-        return found
+        ids = wanted.ids
+        chosen = [each for each in found if ids is None or each.id in ids]
+        return [each for each in chosen if _is_behind(each, wanted)]
 
     async def _in_rows(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
         if not wanted.needs_attention:
             return await self._rows.list(wanted)
         waiting = await self._waiting(who)
-        rows = await self._rows.list(replace(wanted, attention_of=waiting))
+        rows = await self._rows.list(replace(wanted, attention_of=frozenset(waiting)))
         found = {each.id: _needing_attention(each) for each in rows}
         for pipeline in catalogue.PIPELINES:
-            own = [each for each in found.values() if each.pipeline == pipeline.name]
+            silent = [
+                each
+                for each in found.values()
+                if each.pipeline == pipeline.name
+                and each.reason is None
+                and known_runs.is_parked(waiting.get(each.answers_at))
+            ]
             with suppress(TemporalUnavailable):
-                told = await known_runs.explained(self._runs, pipeline, own)
-                found |= {each.id: each for each in told}
+                explained = await known_runs.explained(self._runs, pipeline, silent)
+                found |= {each.id: each for each in explained}
         return list(found.values())
 
-    async def _waiting(self, who: Identity) -> frozenset[str]:
-        """Ids of runs that wait as Temporal knows them; none while it does not answer."""
+    async def _waiting(self, who: Identity) -> Mapping[str, WorkflowExecution]:
+        """Runs that wait as Temporal knows them, by id; none while it does not answer."""
         scope = inbox_scope(who)
         if scope is None:
-            return frozenset()
+            return {}
         with suppress(TemporalUnavailable), temporal_errors():
-            return frozenset(run.id for run in await needing_attention(self._client, scope, MOST))
-        return frozenset()
+            return {run.id: run for run in await needing_attention(self._client, scope, MOST)}
+        return {}
 
     async def get(self, who: Identity, id: str) -> RunDetails:
         """One run, with what its pipeline knows of it.
@@ -371,17 +382,11 @@ class RunService:
         return self._served.get(run.pipeline.name) or DefaultServedRuns(self._runs)
 
 
-def _newest(found: Sequence[RunRecord], wanted: RunFilter) -> Sequence[RunRecord]:
-    """Those of a page; rows are already cut behind the page before it."""
-    at, id = wanted.before, wanted.behind or ""
-    rest = [
-        each for each in found if at is None or (-_since(each), each.id) > (-at.timestamp(), id)
-    ]
-    return sorted(rest, key=lambda each: (-_since(each), each.id))[: wanted.limit]
-
-
-def _since(run: RunRecord) -> float:
-    return run.changed_at.timestamp()
+def _is_behind(run: RunRecord, wanted: RunFilter) -> bool:
+    """Whether a run comes behind the page before."""
+    if wanted.before is None or run.changed_at < wanted.before:
+        return True
+    return run.changed_at == wanted.before and run.id > (wanted.behind or run.id)
 
 
 def _recognised(row: RunRecord) -> Run:

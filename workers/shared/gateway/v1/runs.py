@@ -99,6 +99,8 @@ class Selection(Body):
     text: str | None = Field(default=None, max_length=200)
     reason: str | None = Field(default=None, max_length=200)
     """A part of the reason for which they are parked, in upper or lower case."""
+    ids: list[str] | None = Field(default=None, max_length=MOST_ANSWERED)
+    """Only these, for example those that a dry run has found."""
 
 
 class AnswerAllBody(Body):
@@ -228,6 +230,7 @@ async def answer_runs(
         project=chosen.project,
         owner=chosen.owner,
         text=chosen.text,
+        ids=chosen.ids,
     )
     request = AnswerRequest(body.answer, reason=body.reason)
     done = await service.answer_all(
