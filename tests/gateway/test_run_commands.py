@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.database.runs import SqlRuns
+from docflow.client import Client
 from tests.gateway.test_client import address as address
 from tests.gateway.test_commands import ADMIN, OPERATOR, Terminal
 from tests.gateway.test_documents import ROWS, parked
@@ -114,6 +115,12 @@ async def test_many_are_counted_asked_about_and_retried(
     done = await olga.json(*mine, "--yes", "--reason", one.rpartition("/")[2].upper())
     assert (done["found"], done["failed"]) == ([one], {})
     assert "3 retried, 0 failed" in await olga.says(*mine, "--yes", "--type", "equipment")
+    one, *others = sorted(ids)
+    with Client(olga.environment["DOCFLOW_ADDRESS"], OPERATOR) as client:
+        chosen = {"project": project, "ids": [one, "import/P1/nobody"]}
+        given = {"answer": "retry", "runs": chosen, "dry_run": True}
+        found = await asyncio.to_thread(lambda: client.answer_runs(**given).found)
+    assert found == [one] and others
     nothing = await olga.says(*mine, "--yes", "--pipeline", "batches")
     assert nothing.splitlines()[0] == "0 parked runs"
     for id in ids:
