@@ -36,7 +36,7 @@ class TimingSettings(Settings):
     """[Times](../batches.md#times) of every batch that has none of its own."""
 
     title: ClassVar[str] = "Times of batches"
-    used_by: ClassVar[str] = "bridges and commands of batches"
+    used_by: ClassVar[str] = "bridges of batches, `docflow gateway`"
 
     settle: Seconds = Field(
         60,
@@ -140,7 +140,7 @@ class BatchSettings(CloudSettings, TimingSettings):
     """Where batches are built, and from what."""
 
     title: ClassVar[str] = "Infrastructure of batches"
-    used_by: ClassVar[str] = "workers, bridges and commands of batches"
+    used_by: ClassVar[str] = "workers and bridges of batches, `docflow setup`"
 
     topic_arn: Annotated[
         str,
