@@ -101,11 +101,6 @@ class Load:
     token: str | None = None
 
 
-def turn_name(table: str, project_id: str) -> str:
-    """What writers of a project's rows in one table take turns on."""
-    return f"{table}/{project_id}"
-
-
 async def open_load(
     connection: AsyncConnection,
     key: TaskKey,

@@ -643,7 +643,7 @@ class SqlImportStore:
     ) -> AsyncGenerator[tuple[AsyncConnection, Load | None]]:
         """A transaction that holds the task's load and, for a table, its turn on that."""
         async with self._database.transaction() as connection:
-            turn = None if table is None else status_store.turn_name(table, key.project_id)
+            turn = None if table is None else bulk.turn_name(table, key.project_id)
             load = await status_store.open_load(
                 connection, key, now or _now(), turn=turn, alone=alone
             )

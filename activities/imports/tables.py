@@ -8,7 +8,7 @@ from types import MappingProxyType
 from adapters.database.engine import Database
 from adapters.types.checks import checks_of
 from adapters.types.countries import country_names
-from adapters.types.files import builtin_types, only_door
+from adapters.types.files import builtin_types, own_types
 from adapters.types.references import Referred, referred_by
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.tables import SCHEMA, declared_of, register_table
@@ -141,8 +141,10 @@ class TableTypes:
             return found
         known = await self._types.in_force()
         if name not in known:
-            if (reason := only_door(name)) is not None:
-                raise RuleViolation(reason)
+            if name in own_types():
+                raise RuleViolation(
+                    f"rows of {name} belong to an organisation: upload the file as a dry run"
+                )
             names = ", ".join(known) or "no declared types"
             raise RuleViolation(
                 f"there is no type {name}; there are {names}. Put it in force with "

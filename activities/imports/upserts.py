@@ -28,7 +28,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from activities.imports.hooks import hook_of
 from activities.imports.status_store import Load, add_rejects
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.appending import is_numbered, known_keys, renumbered
@@ -43,6 +42,7 @@ from adapters.database.models.imports import (
     schedule_activities,
 )
 from adapters.database.records import dump_cells, load_cells
+from adapters.types.hooks import hook_of
 from adapters.types.references import Referred
 from adapters.types.tables import as_found, declared_in
 from workflows.imports.messages import Strategy
@@ -254,7 +254,9 @@ async def _put(
         return Counts()
     beside = 0
     if (hook := hook_of(batch.table)) is not None:
-        batch, beside = await hook.before(connection, batch, stamp)
+        batch, changed = await hook.before(connection, batch)
+        if changed:
+            _, beside = await bulk.merge(connection, changed, stamp)
     with writing_typed():
         if strategy is Strategy.CREATE_ONLY:
             created, updated = await bulk.insert_new(connection, batch, stamp), 0
@@ -354,7 +356,7 @@ async def swap_in(
         await bulk.expect_many(connection)
     if strategy is Strategy.REPLACE:
         if hook is not None:
-            gone = await hook.absent(connection, load.id, scope, as_of, stamp)
+            gone = Counts(updated=await hook.absent(connection, load.id, scope, as_of, stamp))
         else:
             gone = Counts(deleted=await _delete_absent(connection, load, table_name, scope))
     if not load.staged_columns:

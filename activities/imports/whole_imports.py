@@ -30,10 +30,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.imports import status_store, upserts
 from activities.imports.ports import WholeImport
-from activities.imports.status_store import turn_name
 from activities.imports.upserts import batch_of, needs_table_alone, write_batch
 from adapters.database.bulk import engine as bulk
-from adapters.database.bulk.engine import advisory_lock_key
+from adapters.database.bulk.engine import advisory_lock_key, turn_name
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.models.every import DOMAIN

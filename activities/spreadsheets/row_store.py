@@ -11,15 +11,15 @@ import operator
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import compress, count, islice
-from operator import itemgetter
+from itertools import compress, count
 from types import MappingProxyType
 from typing import Any, Final
 
-from sqlalchemy import Table, Text, bindparam, delete, func, select
+from sqlalchemy import Table, Text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from activities.spreadsheets import elsewhere, replacing, value_store
+from activities.spreadsheets.chunk_records import Done, keep_differences, keep_results, park
 from activities.spreadsheets.import_rows import (
     LockedImport,
     acquire_organisation_lock,
@@ -54,20 +54,15 @@ from adapters.database.errors import unstorable
 from adapters.database.models.base import is_stamped
 from adapters.database.models.spreadsheets import (
     COUNTS,
-    PERSON_LOOKUPS,
-    spreadsheet_differences,
     spreadsheet_journal,
-    spreadsheet_parked,
-    spreadsheet_results,
 )
-from adapters.database.records import clean, dump_problems
+from adapters.types.hooks import hook_of
 from adapters.types.store import known_table
 from adapters.types.targets import TargetTables
 from workflows.shared.contracts import Problem
 from workflows.shared.declared_types import DeclaredType
 from workflows.spreadsheets.decisions import column_title
 from workflows.spreadsheets.fields import SheetChunk, SheetMark, TargetRows
-from workflows.spreadsheets.mappings import Outcome
 from workflows.spreadsheets.runs import RowCounts
 
 UNKNOWN_ROW: Final = "is not in the table, and this type only changes rows that are there"
@@ -123,6 +118,22 @@ async def _turned_away(
 
 def _batch_of(incoming: Incoming, lines: Sequence[int]) -> RowBatch:
     return RowBatch(incoming.table, incoming.columns, incoming.rows, lines, incoming.origins)
+
+
+async def _hooked(
+    connection: AsyncConnection, incoming: Incoming, lines: Sequence[int]
+) -> tuple[Incoming, Incoming | None]:
+    """The rows as the hook of their table has them, and stored rows that change with them."""
+    hook = hook_of(incoming.table)
+    if hook is None:
+        return incoming, None
+    batch = _batch_of(incoming, [lines[origin] for origin in incoming.origins])
+    for project in sorted(set(batch.column("project_id"))):
+        turn = bulk.turn_name(incoming.table.name, project)
+        await bulk.acquire_advisory_lock(connection, turn)
+    batch, changed = await hook.before(connection, batch)
+    beside = Incoming(incoming.table, changed.columns, changed.rows, changed.origin, changed.keys())
+    return replace(incoming, columns=batch.columns, rows=batch.rows), beside
 
 
 async def _appended(
@@ -485,14 +496,6 @@ async def _update(
     await bulk.update(connection, incoming.table, columns, rows)
 
 
-DIFFERENCES: Final = 100
-"""Differences to rows that were there before that are kept for people."""
-UP_TO_DATE: Final = "already up to date"
-KEPT: Final = "not changed: the row is there already, and this type only adds rows"
-_MESSAGE: Final = 500
-_SHOWN: Final = 200
-
-
 async def write_chunk(
     connection: AsyncConnection,
     uuid: str,
@@ -520,11 +523,11 @@ async def write_chunk(
         done = await _write_elsewhere(targets, declared, chunk, faults, uuid, dry_run=dry_run)
     else:
         done = await _write_targets(connection, chunk, faults, now, run, dry_run=dry_run)
-    await _keep_differences(connection, opened, done.images)
+    await keep_differences(connection, opened, done.images)
     kept = replacing.noted(declared, chunk, done.images, dry_run=dry_run)
     await _keep_images(connection, opened, chunk, kept)
-    counts = await _keep_results(connection, opened, chunk, faults, done)
-    parked = await _park(connection, opened, chunk)
+    counts = await keep_results(connection, opened, chunk, faults, done)
+    parked = await park(connection, opened, chunk)
     more: dict[str, Any] = {"parked": parked}
     if chunk.found:
         count = "add" if chunk.round == 0 else "keep"
@@ -552,16 +555,6 @@ def _is_next(chunk: SheetChunk, mark: SheetMark) -> bool:
     return True
 
 
-@dataclass
-class _Done:
-    """What a chunk has done: places of its source rows by their outcome."""
-
-    created: set[int] = field(default_factory=set[int])
-    touched: set[int] = field(default_factory=set[int])
-    kept: set[int] = field(default_factory=set[int])
-    images: list[TableImages] = field(default_factory=list[TableImages])
-
-
 async def _write_targets(
     connection: AsyncConnection,
     chunk: SheetChunk,
@@ -570,8 +563,8 @@ async def _write_targets(
     run: str,
     *,
     dry_run: bool,
-) -> _Done:
-    done = _Done()
+) -> Done:
+    done = Done()
     ids: dict[str, dict[int, Identity | None]] = {}
     fresh: dict[str, set[Identity | None]] = {}
     for target in chunk.targets:
@@ -580,6 +573,11 @@ async def _write_targets(
         if incoming.rows:
             if target.strategy == "append":
                 incoming = await _appended(connection, incoming, chunk.lines)
+            incoming, beside = await _hooked(connection, incoming, chunk.lines)
+            if beside is not None and beside.rows:
+                first = await meet(connection, beside, chunk.lines, {}, run, dry_run=dry_run)
+                done.images.append(first.images)
+                done.touched |= first.changed
             new = {name: fresh[table] for name, table in target.references.items()}
             met = await meet(
                 *(connection, incoming, chunk.lines, new, run),
@@ -605,12 +603,12 @@ async def _write_elsewhere(
     uuid: str,
     *,
     dry_run: bool,
-) -> _Done:
+) -> Done:
     """Write rows where their type says; those that a table of a team refuses are faults."""
     (target,) = chunk.targets
     incoming = incoming_rows(target, faults, {})
     if not incoming.rows:
-        return _Done()
+        return Done()
     if declared.target is None or declared.target.table is None:
         met = elsewhere.put_aside(incoming, chunk.lines)
     else:
@@ -624,7 +622,7 @@ async def _write_elsewhere(
         met.images.append(TableImages(target.table, (), held=incoming.keys))
     for origin, problem in met.refused.items():
         faults[origin] = (_in_words(problem),)
-    return _Done(met.created, met.created | met.changed, met.kept, met.images)
+    return Done(met.created, met.created | met.changed, met.kept, met.images)
 
 
 async def _keep_images(
@@ -639,123 +637,6 @@ async def _keep_images(
     columns = ("import_id", "round", "chunk", "images", "undone")
     row = (opened.id, chunk.round, chunk.number, packed, False)
     await bulk.insert(connection, spreadsheet_journal, columns, [row])
-
-
-async def _keep_differences(
-    connection: AsyncConnection, opened: LockedImport, changed: Sequence[TableImages]
-) -> None:
-    """Keep the first differences to rows that are there."""
-    if not any(each.updated for each in changed):
-        return
-    mine = spreadsheet_differences.c.import_id == opened.id
-    count = select(func.count()).select_from(spreadsheet_differences).where(mine)
-    kept = (await connection.execute(count)).scalar_one()
-    if kept >= DIFFERENCES:
-        return
-    found = (
-        (row.line, each.table, each.columns[column], before, after)
-        for each in changed
-        for row in each.updated
-        for column, before, after in zip(row.columns, row.before, row.after, strict=True)
-        if each.columns[column] not in PERSON_LOOKUPS
-    )
-    rows = [
-        {
-            "import_id": opened.id,
-            "place": place,
-            "line": line,
-            "table_name": target_table(table).name,
-            "column_name": column,
-            "before": _shown(before),
-            "after": _shown(after),
-        }
-        for place, (line, table, column, before, after) in enumerate(
-            islice(found, DIFFERENCES - kept), start=kept
-        )
-    ]
-    if rows:
-        await connection.execute(spreadsheet_differences.insert(), rows)
-
-
-def _shown(value: Any) -> str | None:
-    return None if value is None else str(value)[:_SHOWN]
-
-
-async def _keep_results(
-    connection: AsyncConnection,
-    opened: LockedImport,
-    chunk: SheetChunk,
-    faults: Mapping[int, Sequence[Problem]],
-    done: _Done,
-) -> RowCounts:
-    """An outcome for every row of the chunk that does not wait; how many there are of each."""
-    created, updated, skipped, error = (outcome.value for outcome in Outcome)
-    rows: list[tuple[Any, ...]] = []
-    for place, line in enumerate(chunk.lines):
-        if place in done.created:
-            rows.append((opened.id, line, created, None, None))
-        elif place in faults:
-            rows.append((opened.id, line, error, *_row_error(faults[place])))
-        elif place in done.touched:
-            rows.append((opened.id, line, updated, None, None))
-        else:
-            message = KEPT if place in done.kept else UP_TO_DATE
-            rows.append((opened.id, line, skipped, message, None))
-    rows += [(opened.id, line, error, *_row_error(problems)) for line, problems in chunk.errors]
-    rows += [
-        (opened.id, line, skipped, clean(reason)[:_MESSAGE], None) for line, reason in chunk.skipped
-    ]
-    rows.sort(key=itemgetter(1))
-    columns = ("import_id", "line", "outcome", "message", "problems")
-    if rows:
-        await bulk.insert(connection, spreadsheet_results, columns, rows)
-    outcomes = [row[2] for row in rows]
-    return RowCounts(**{name: outcomes.count(name.upper()) for name in COUNTS})
-
-
-def _row_error(problems: Sequence[Problem]) -> tuple[str, str]:
-    """What is wrong with a row as a sentence, and as it stands in the report."""
-    cleaned = [
-        problem.model_copy(
-            update={
-                name: clean(text)
-                for name in ("column", "value", "reason")
-                if (text := getattr(problem, name)) is not None
-            }
-        )
-        for problem in problems
-    ]
-    parts = [
-        problem.reason if problem.column is None else f"{problem.column}: {problem.reason}"
-        for problem in cleaned
-    ]
-    return "; ".join(parts)[:_MESSAGE], dump_problems(cleaned)
-
-
-async def _park(connection: AsyncConnection, opened: LockedImport, chunk: SheetChunk) -> int:
-    """Put rows aside that wait for a value, take out those that waited; how many wait now."""
-    parked = spreadsheet_parked
-    mine = parked.c.import_id == opened.id
-    if chunk.round == 0:
-        rows = [
-            (opened.id, row.line, row.offset, _kept(row.person), _kept(row.person_key))
-            for row in sorted(chunk.parked, key=lambda row: row.line)
-        ]
-        if rows:
-            columns = ("import_id", "line", "offset", "person", "person_key")
-            await bulk.insert(connection, parked, columns, rows)
-        return opened.row.parked + len(rows)
-    handled = [*chunk.lines, *(line for line, _ in (*chunk.errors, *chunk.skipped))]
-    if handled:
-        gone = delete(parked).where(mine, parked.c.line == bindparam("handled"))
-        await connection.execute(gone, [{"handled": line} for line in handled])
-    return (
-        await connection.execute(select(func.count()).select_from(parked).where(mine))
-    ).scalar_one()
-
-
-def _kept(text: str | None) -> str | None:
-    return None if text is None else clean(text)
 
 
 async def _advance(

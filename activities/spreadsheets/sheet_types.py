@@ -11,7 +11,6 @@ from adapters.database.engine import Database
 from adapters.types.files import (
     builtin_types,
     club_types,
-    only_door,
     own_types,
     people_types,
 )
@@ -58,8 +57,7 @@ class SheetTypes:
         found = dict(self._types)
         if self._declared is not None:
             found |= {name: _club(declared) for name, declared in club_types().items()}
-            own = {k: v for k, v in builtin_types().items() if v.hook is None}
-            for name, declared in (own | dict(known)).items():
+            for name, declared in {**builtin_types(), **known}.items():
                 found[name] = _sheet(declared, known)
         return sorted(found.values(), key=lambda each: each.name)
 
@@ -86,8 +84,6 @@ class SheetTypes:
         known = {each.name: each for each in await self.every()}
         if name in known:
             return known[name]
-        if name in builtin_types() and (reason := only_door(name)) is not None:
-            raise RuleViolation(reason)
         raise RuleViolation(f"there is no import type {name}; there are {', '.join(known)}")
 
     async def written_by(self, name: str, digest: str | None = None) -> Sequence[DeclaredType]:

@@ -278,25 +278,6 @@ def own_types() -> Mapping[str, DeclaredType]:
     return MappingProxyType({**builtin_types(), **club_types(), **people_types()})
 
 
-def only_door(name: str) -> str | None:
-    """Why files of one of docflow's own types come in one way alone; None: both are open."""
-    own = builtin_types().get(name)
-    if own is not None and own.hook is not None:
-        return (
-            f"files of type {name} are imported by messages alone: a row changes other rows, which "
-            "the undo of an upload could not restore"
-        )
-    about = people_types().get(name)
-    if about is not None and about.hook is None:
-        return f"no files are of type {name}: the other types about people have its fields"
-    if about is not None or name in club_types():
-        return (
-            f"files of type {name} are uploaded alone: rows belong to an organisation, and a "
-            "message has none"
-        )
-    return None
-
-
 def type_text(declared: DeclaredType) -> str:
     """A declaration as a file."""
     content = json.loads(declared.canonical)

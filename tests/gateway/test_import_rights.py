@@ -128,6 +128,22 @@ async def test_an_upload_needs_a_role_of_every_type_whose_rows_it_writes(
     assert not is_refused(made) or "need the role" in made.json()["detail"]
 
 
+@pytest.mark.parametrize(("organisation", "status"), [(1, 422), (2, 403)])
+async def test_a_document_about_people_needs_a_role_in_their_organisation(
+    people: Mapping[str, httpx.AsyncClient], organisation: int, status: int
+) -> None:
+    message = {
+        "document_type": "events",
+        "project_id": "P1",
+        "blob_name": "uploads/none.csv",
+        "scope": {"organisation_id": organisation},
+    }
+    answer = await people["operator"].post("/api/v1/documents", json=message)
+    assert answer.status_code == status, answer.text
+    told = "there is no uploads/none.csv" if status == 422 else "in organisation 2"
+    assert told in answer.json()["detail"]
+
+
 @pytest.mark.parametrize("role", PEOPLE)
 @pytest.mark.parametrize(("kind", "least"), DOCUMENTS.items())
 async def test_a_document_needs_a_role_of_every_type_whose_rows_it_writes(

@@ -19,7 +19,7 @@ from adapters.database.engine import Database, open_database
 from adapters.database.foreign import ForeignDatabases
 from adapters.database.models.base import DOMAIN
 from adapters.signed_webhook import SignedWebhook
-from adapters.types.files import read_type, types_in
+from adapters.types.files import own_types, read_type, types_in
 from adapters.types.store import SqlDeclaredTypes
 from adapters.types.tables import SCHEMA, register_table
 from adapters.types.targets import TargetTables
@@ -73,7 +73,8 @@ class Installation:
 
     async def rows(self, declared: DeclaredType, *columns: str) -> list[tuple[Any, ...]]:
         """The rows of a type by natural key."""
-        table = DOMAIN[register_table(declared)]
+        is_own = declared.name in own_types()
+        table = DOMAIN[declared.table_name if is_own else register_table(declared)]
         query = select(*(table.c[name] for name in columns)).order_by(*table.primary_key.columns)
         async with self.database.reading() as connection:
             return [tuple(row) for row in await connection.execute(query)]

@@ -85,9 +85,7 @@ def test_every_type_of_docflow_is_listed_and_shown(tmp_path: Path) -> None:
         shown = run_docflow("types", "show", name, context=context).output
         assert read_own_type(shown, "again.yaml", PeopleType) == people_types()[name]
     for name, door in (
-        ("crew_member", "# files of type crew_member are imported by messages alone: "),
-        ("events", "# files of type events are uploaded alone: "),
-        ("PERSON", "# no files are of type PERSON: "),
+        ("PERSON", "# no files are of this type: "),
         ("equipment", "name: equipment"),
     ):
         assert run_docflow("types", "show", name, context=context).output.startswith(door)

@@ -32,13 +32,6 @@ async def test_a_type_that_is_not_declared_is_a_dead_letter_with_those_that_are(
     assert verdict.reason == UNKNOWN_DOCUMENT_TYPE
     known = (*DocumentType, "invoice_lines", "parts")
     assert verdict.description == f"document_type 'part' is not known; known are {', '.join(known)}"
-    for name in ("events", "RESULT"):
-        verdict = await intake(installation.types).accept(body(name), 0, "m-1")
-        assert isinstance(verdict, DeadLetter)
-        assert verdict.description == (
-            f"files of type {name} are uploaded alone: rows belong to an organisation, and a "
-            "message has none"
-        )
 
 
 async def test_a_message_is_given_back_while_types_cannot_be_looked_up() -> None:

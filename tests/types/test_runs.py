@@ -17,7 +17,6 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.http import signature
-from adapters.types.store import SqlDeclaredTypes
 from emulators.service_bus import QueueSettings as EmulatedQueue
 from emulators.service_bus import ServiceBusEmulator
 from emulators.tests.clients import quick_client
@@ -26,21 +25,25 @@ from tests.support.cli import run_docflow_in_thread
 from tests.support.dev_server import started
 from tests.support.fresh_database import DATABASES, fresh_url
 from tests.support.gateway import build_app, served, token
-from tests.support.memory.rejected import MemoryRejectedMessages
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
-from workers.imports.bridge import receive
-from workers.imports.intake import ImportIntake
+from workers.imports.bridge import intake_of, receive
 from workers.imports.register import IMPORTS
+from workers.imports.settings import RunSettings
 from workers.shared.cli.context import CliContext
 from workers.shared.plugin import docflow_plugin
 from workers.shared.register import Context
 from workers.shared.resources import Resources, open_resources
-from workers.shared.services.bodies import Settle
+from workers.shared.services.bodies import DeadLetter, Settle, Verdict
 from workers.shared.worker_factory import build_worker
+from workers.spreadsheets.register import SPREADSHEETS
+from workers.spreadsheets.resources import spreadsheet_resources
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.runs import Counts, ImportResult, ImportState
 from workflows.shared import attributes
+from workflows.spreadsheets.mappings import SpreadsheetState
+from workflows.spreadsheets.runs import Answer, RowCounts, SpreadsheetResult
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -103,19 +106,25 @@ class Site:
             (self.folder / f"{number}.yaml").write_text(text, encoding="utf-8")
         await self.docflow("types", "apply", "--folder", str(self.folder))
 
-    async def sent(self, kind: str, task: str, content: bytes) -> WorkflowHandle[Any, ImportResult]:
-        """The run of a message."""
-        blob = Path(self.settings["DOCFLOW_BLOB_FOLDER"], "imports", "uploads", task)
+    def stored(self, name: str, content: bytes) -> Path:
+        """A document in the blob store."""
+        blob = Path(self.settings["DOCFLOW_BLOB_FOLDER"], "imports", "uploads", name)
         blob.parent.mkdir(parents=True, exist_ok=True)
         blob.write_bytes(content)
+        return blob
+
+    async def accepted(self, kind: str, task: str, **fields: Any) -> Verdict:
+        """What becomes of a message."""
+        context = Context(self.settings, self.client, self.resources)
+        intake = intake_of(context, "import-queue", RunSettings.read(self.settings))
         message = {"document_type": kind, "project_id": "P1", "task_id": task}
-        body = json.dumps({**message, "blob_name": f"uploads/{task}", "filename": f"{task}.csv"})
-        intake = ImportIntake(
-            *(self.client, MemoryRejectedMessages()),
-            queue="import-queue",
-            types=SqlDeclaredTypes(self.resources.database),
-        )
-        verdict = await intake.accept(body.encode(), 0, None)
+        given = {"blob_name": f"uploads/{task}", "filename": f"{task}.csv", **fields}
+        return await intake.accept(json.dumps(message | given).encode(), 0, None)
+
+    async def sent(self, kind: str, task: str, content: bytes) -> WorkflowHandle[Any, ImportResult]:
+        """The run of a message."""
+        self.stored(task, content)
+        verdict = await self.accepted(kind, task)
         assert isinstance(verdict, Settle), verdict
         return self.client.get_workflow_handle_for(DocumentImport.run, f"import/P1/{task}")
 
@@ -144,11 +153,13 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
                 "USER": "ada",
             }
             async with open_resources(settings) as resources:
+                sheets = spreadsheet_resources(resources.database)
                 own = IMPORTS.open(Context(settings, client, resources), IMPORTS.settings(settings))
                 gateway, _ = build_app(client, resources, allowed_hosts=("127.0.0.1",))
                 async with (
                     own as opened,
                     build_worker(client, IMPORTS, resources, opened),
+                    build_worker(client, SPREADSHEETS, resources, sheets),
                     served(gateway) as address,
                 ):
                     settings["DOCFLOW_ADDRESS"] = address
@@ -228,3 +239,59 @@ async def test_open_runs_keep_the_version_of_a_changed_type(site: Site) -> None:
     newest = await site.sent("orders", "O3", b"number,supplier,price\n3,S-1,1.50\n")
     done = await newest.result()
     assert (done.counts, done.reason) == (Counts(created=1), None)
+
+
+async def test_messages_about_people_and_clubs_are_uploads_that_ask(site: Site) -> None:
+    ours = {"organisation_id": 1}
+
+    async def run_of(
+        kind: str, task: str, **scope: Any
+    ) -> WorkflowHandle[SpreadsheetImport, SpreadsheetResult]:
+        verdict = await site.accepted(kind, task, scope=ours | scope)
+        assert isinstance(verdict, Settle), verdict
+        return site.client.get_workflow_handle_for(SpreadsheetImport.run, verdict.workflow_id)
+
+    site.stored("E1", b"name,starts_on\nRun,2026-05-01\n")
+    first = await run_of("events", "E1")
+    async with asyncio.timeout(60):
+        done = await first.result()
+    assert (done.state, done.counts) == (SpreadsheetState.COMPLETED, RowCounts(created=1))
+    assert await site.accepted("events", "E1", scope=ours) == Settle(first.id, duplicate=True)
+    other = await site.accepted("events", "E1", scope={"organisation_id": 2})
+    assert isinstance(other, DeadLetter)
+    assert "was started by a message with other content" in other.description
+
+    blob = site.stored("P1", b"first name,last name,category\nAda,Byron,Seniors\n")
+    asking = await run_of("EVENT_PARTICIPANT", "P1", event_id=1)
+
+    async def asked() -> bool:
+        state = (await asking.query(SpreadsheetImport.status)).state
+        return state is SpreadsheetState.CELL_MAPPING
+
+    await eventually(asked, seconds=60, pause=0.1)
+    listed = await site.docflow("list", "--output", "name")
+    assert asking.id in listed
+    await site.client.get_workflow_handle(asking.id).terminate()
+    again = await run_of("EVENT_PARTICIPANT", "P1", event_id=1)
+    assert again.id != asking.id
+    assert blob.exists()
+    await again.execute_update(SpreadsheetImport.cancel, Answer(by="ada"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"scope": {"event_id": 1}}, "scope.organisation_id: rows of races need it"),
+        ({"scope": {"organisation_id": 1}}, "scope.event_id: rows of races need it"),
+        ({"scope": {"organisation_id": 1, "event_id": "x"}}, "scope.event_id: 'x' is no id"),
+        ({"scope": {"organisation_id": 1, "event_id": 1, "day": "1"}}, "scope.day: rows of races"),
+        ({"date_order": "dmy"}, "date_order: files of type races are read as uploads are"),
+        ({"scope": {"organisation_id": 1, "event_id": 1}}, "blob_name: there is no uploads/none"),
+    ],
+)
+async def test_a_message_about_clubs_says_what_it_lacks(
+    site: Site, fields: dict[str, Any], reason: str
+) -> None:
+    verdict = await site.accepted("races", "none", **fields)
+    assert isinstance(verdict, DeadLetter)
+    assert verdict.description.startswith(reason)

@@ -362,6 +362,7 @@ OWN: Final = {
     "equipment": "code,description,rate\nE-1,Crane,450\nE-2,Welder,12.5\n",
     "material": "code,description,unit,price\nM-1,Pipe,m,12.5\n",
     "crew": "code,name,output_per_hour\nC-1,Pipe crew,1.5\n",
+    "crew_member": "employee_no,valid_from,crew\nE-1,2024-01-01,C-1\nE-1,2025-01-01,C-2\n",
     "crew_trade": "code,name,straight_rate\nT-1,Fitter,45\n",
     "mto": "drawing,commodity_code,size,quantity\nISO-1,P-100,2,12\nISO-1,P-100,2,3\n",
     "estimation_master": "item_code,description,quantity,unit_rate\nI-1,Pipe,3,12\n",

@@ -14,9 +14,10 @@ import pytest
 import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.row_store import KEPT, KNOWN_ROW, UNKNOWN_ROW, UP_TO_DATE
+from activities.spreadsheets.chunk_records import KEPT, UP_TO_DATE
+from activities.spreadsheets.row_store import KNOWN_ROW, UNKNOWN_ROW
 from activities.spreadsheets.validation import KEY_ALONE, SUSPECT
-from adapters.types.files import only_door, read_type
+from adapters.types.files import own_types, read_type
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     NOW,
@@ -27,7 +28,7 @@ from tests.support.spreadsheets.activities import (
 from tests.types.conftest import Installation
 from tests.unit.spreadsheets.test_review import Reviewed
 from workflows.shared.declared_types import DeclaredType
-from workflows.shared.errors import INVALID_DECISION, RuleViolation
+from workflows.shared.errors import INVALID_DECISION
 from workflows.spreadsheets.mappings import CellRule, MappingStatus
 from workflows.spreadsheets.runs import RowCounts, UndoInput, UndoResult
 
@@ -734,14 +735,32 @@ async def test_a_dry_run_says_how_many_rows_a_file_lacks(
     assert await installation.rows(declared, "item") == [("A",), ("B",), ("C",)]
 
 
-@pytest.mark.parametrize("name", ["crew_member", "events"])
-async def test_a_door_that_is_closed_says_why(
-    installation: Installation, sheets: SpreadsheetSetup, name: str
+async def test_an_uploaded_assignment_ends_the_earlier_one_until_it_is_taken_back(
+    installation: Installation, sheets: SpreadsheetSetup
 ) -> None:
-    reason = only_door(name)
-    assert reason is not None
-    with pytest.raises((RuleViolation, ApplicationError), match=reason):
-        if name == "crew_member":
-            await sheets.types.get(name)
-        else:
-            await installation.imported(name, b"Veranstaltung\nLauf\n")
+    crew = own_types()["crew_member"]
+    await installation.imported("crew_member", b"employee_no,valid_from,crew\nE-1,2024-01-01,C-1\n")
+    later = "employee_no,valid_from,crew\nE-1,2025-01-01,C-2\n"
+    before = [("E-1", date(2024, 1, 1), None)]
+    columns = ("employee_no", "valid_from", "valid_to")
+    for dry_run in (True, False):
+        sheet = await sheets.prepare(
+            later.encode(),
+            import_type=crew.name,
+            type_digest=crew.digest,
+            scope={"project_id": "P1"},
+            context_id=None,
+            filename="rows.csv",
+            dry_run=dry_run,
+        )
+        assert (await sheet.collect()).open == 0
+        assert await installation.rows(crew, *columns) == before
+        assert (await sheet.process()).counts == RowCounts(created=1)
+    assert await installation.rows(crew, *columns) == [
+        ("E-1", date(2024, 1, 1), date(2024, 12, 31)),
+        ("E-1", date(2025, 1, 1), None),
+    ]
+    await sheet.finish()
+    taken_back = (await undone(sheet)).counts
+    assert (taken_back.deleted, taken_back.restored) == (1, 1)
+    assert await installation.rows(crew, *columns) == before

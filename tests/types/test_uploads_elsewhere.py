@@ -172,7 +172,7 @@ async def test_an_attempt_with_other_rows_replaces_the_one_that_was_killed(
     sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
     other = "tool_no,name,price,amount\nT-9,Saw,1,\nT-2,Stand,38,4\n"
     with monkeypatch.context() as patched:
-        patched.setattr(row_store, "_keep_differences", AsyncMock(side_effect=Killed))
+        patched.setattr(row_store, "keep_differences", AsyncMock(side_effect=Killed))
         with pytest.raises(Killed):
             await sheet.process()
     assert [row[0] for row in await stored(erp)] == ["T-1", "T-2"]
@@ -187,7 +187,7 @@ async def test_an_undo_takes_back_what_docflow_could_not_note(
 ) -> None:
     sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
     with monkeypatch.context() as patched:
-        patched.setattr(row_store, "_keep_differences", AsyncMock(side_effect=Killed))
+        patched.setattr(row_store, "keep_differences", AsyncMock(side_effect=Killed))
         with pytest.raises(Killed):
             await sheet.process()
     await sheet.finish(SpreadsheetState.CANCELLED)

@@ -1,15 +1,27 @@
 """The committed OpenAPI document, and what would break its readers."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.openapi import COMMITTED, breaking, document, text_of
+from tests.openapi import COMMITTED, PROBLEMS, breaking, document, problems_of, text_of
+from workers.shared.services.errors import ServiceError
 
 
 async def test_the_committed_document_is_what_the_gateway_serves() -> None:
     said = "run `python -m tests.openapi`"
-    assert text_of(await document()) == COMMITTED.read_text(), said
+    served = await document()
+    assert text_of(served) == COMMITTED.read_text(), said
+    assert problems_of(served) == PROBLEMS.read_text(), said
+    for kind in _below(ServiceError):
+        assert f"| {kind.status} | `{kind.kind}` |" in PROBLEMS.read_text()
+
+
+def _below(kind: type[ServiceError]) -> Iterator[type[ServiceError]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
 
 
 def _of(

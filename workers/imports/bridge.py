@@ -7,13 +7,14 @@ from functools import partial
 from typing import Final
 
 from adapters.types.store import SqlDeclaredTypes
+from workers import catalogue
 from workers.imports.intake import ImportIntake
 from workers.imports.messages import read_message
 from workers.imports.settings import BridgeSettings, QueueSettings, RunSettings
 from workers.shared.bridges.consumer import BridgeTotals
 from workers.shared.bridges.service_bus import ServiceBusBridge
 from workers.shared.connect import connect, read_config
-from workers.shared.register import Context
+from workers.shared.register import Context, DocumentRuns, load
 from workers.shared.resources import RESOURCE_SETTINGS, open_resources
 from workers.shared.services.accepted import noting_starts
 from workers.shared.services.bodies import Verdict
@@ -32,18 +33,37 @@ async def receive(
     context: Context, settings: BridgeSettings, stop: asyncio.Event, drain: bool
 ) -> BridgeTotals:
     """Receive import messages and start their runs; the entry point of the register."""
-    intake = ImportIntake(
-        context.client,
-        context.resources.rejected,
-        types=SqlDeclaredTypes(context.resources.database),
-        queue=settings.queue.queue_name,
-        park_for_days=settings.runs.park_for_days,
-        prefixes=settings.runs.blob_prefixes,
-    )
+    intake = intake_of(context, settings.queue.queue_name, settings.runs)
     bridge = ServiceBusBridge(
         settings.queue, intake.accept, ready=intake.ready, health=context.health
     )
     return await bridge.run(stop, drain=drain)
+
+
+def intake_of(context: Context, queue: str, runs: RunSettings) -> ImportIntake:
+    """The intake of messages over what a process has opened.
+
+    Args:
+        context: Client and common resources.
+        queue: Where messages come from.
+        runs: Settings of their runs.
+
+    Raises:
+        SettingsError: A setting of a pipeline that takes documents of its own types is wrong.
+    """
+    others: dict[str, DocumentRuns] = {}
+    for pipeline in catalogue.PIPELINES:
+        if pipeline.documents is not None:
+            others |= load(pipeline.documents)(context)
+    return ImportIntake(
+        context.client,
+        context.resources.rejected,
+        queue=queue,
+        types=SqlDeclaredTypes(context.resources.database),
+        others=others,
+        park_for_days=runs.park_for_days,
+        prefixes=runs.blob_prefixes,
+    )
 
 
 class LazyHandler:
@@ -84,14 +104,9 @@ class LazyHandler:
         runs = RunSettings.read(self._environment)
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(open_resources(self._environment))
-            intake = ImportIntake(
-                noting_starts(await connect(), resources.database),
-                resources.rejected,
-                types=SqlDeclaredTypes(resources.database),
-                queue=queue.queue_name,
-                park_for_days=runs.park_for_days,
-                prefixes=runs.blob_prefixes,
-            )
+            client = noting_starts(await connect(), resources.database)
+            context = Context(self._environment, client, resources)
+            intake = intake_of(context, queue.queue_name, runs)
             self._opened = stack.pop_all()
         return intake
 

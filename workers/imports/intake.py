@@ -1,7 +1,9 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Final
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -12,6 +14,7 @@ from adapters.ports.errors import PortError
 from adapters.ports.records import RejectedMessages
 from adapters.types.store import SqlDeclaredTypes
 from workers.imports.messages import is_of_another_type, read_message
+from workers.shared.register import DocumentRuns, MessagedDocument
 from workers.shared.services.bodies import (
     INVALID_MESSAGE,
     Abandon,
@@ -61,12 +64,25 @@ class ImportIntake:
         *,
         queue: str,
         types: SqlDeclaredTypes | None = None,
+        others: Mapping[str, DocumentRuns] | None = None,
         park_for_days: int = 14,
         prefixes: Sequence[str] = (),
     ) -> None:
+        """Set up.
+
+        Args:
+            client: Of the namespace.
+            rejected: Record of messages that can never be accepted.
+            queue: Where messages come from.
+            types: Those of teams.
+            others: Who takes documents of the types that other pipelines have, by type.
+            park_for_days: How long runs wait for an answer.
+            prefixes: Where documents may be; none: anywhere but in docflow's own places.
+        """
         self._client = client
         self._rejected = rejected
         self._types = types
+        self._others = others or {}
         self._queue = queue
         self._prefixes = prefixes
         self._park_for_seconds = park_for_days * 24 * 3600
@@ -99,7 +115,7 @@ class ImportIntake:
         except PortError as error:
             logger.warning("message %r: its type cannot be looked up: %s", message_id, error)
             return Abandon(f"its type cannot be looked up: {error}")
-        message = read_message(raw, types)
+        message = read_message(raw, {**types, **self._others})
         if (refused := foreign_blob(message, self._prefixes)) is not None:
             raise RefusedMessage(INVALID_MESSAGE, refused)
         return await self._start(message, message_id, types)
@@ -117,28 +133,46 @@ class ImportIntake:
     async def _start(
         self, message: ImportMessage, message_id: str | None, types: Mapping[str, DeclaredType]
     ) -> Settle | Abandon:
-        workflow_id = message.workflow_id
         # Of the message as it was sent, whatever version of its type is in force.
         origin = Origin(queue=self._queue, message_id=message_id, digest=digest_of(message))
         message = _with_version(message, types)
         try:
-            if await self._is_started(message, origin, WorkflowIDReusePolicy.REJECT_DUPLICATE):
-                return Settle(workflow_id)
-            earlier = await earlier_run(self._client, workflow_id)
-            if not earlier.terminated:
+            async for workflow_id, is_started in self._tries(message, origin):
+                if is_started:
+                    return Settle(workflow_id)
+                earlier = await earlier_run(self._client, workflow_id)
+                if earlier.terminated:
+                    continue
                 earlier.refuse_other(origin.digest)
                 logger.info(
                     "message %r: %s was started before by the same message", message_id, workflow_id
                 )
                 return Settle(workflow_id, duplicate=True)
-            again = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
-            if await self._is_started(message, origin, again):
-                return Settle(workflow_id)
         except RPCError as error:
             verdict = given_back(error)
-            logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
+            logger.warning("message %r: not started: %s", message_id, error)
             return verdict
-        return Abandon(f"{workflow_id} was started by another message at the same moment")
+        except PortError as error:
+            logger.warning("message %r: its document cannot be looked at: %s", message_id, error)
+            return Abandon(f"its document cannot be looked at: {error}")
+        return Abandon("its run was started and terminated again at the same moment")
+
+    async def _tries(
+        self, message: ImportMessage, origin: Origin
+    ) -> AsyncGenerator[tuple[str, bool]]:
+        """Start the run of a message, and another one after each that was terminated.
+
+        Yields:
+            Workflow id, and whether the run of this id was started now.
+        """
+        if isinstance(message, DeclaredMessage) and message.document_type in self._others:
+            others, document = self._others[message.document_type], _sent(message, origin.digest)
+            for id in others.ids(document):
+                yield id, await others.start(id, document)
+            return
+        again = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
+        for reuse in (WorkflowIDReusePolicy.REJECT_DUPLICATE, again):
+            yield message.workflow_id, await self._is_started(message, origin, reuse)
 
     async def _is_started(
         self, message: ImportMessage, origin: Origin, reuse: WorkflowIDReusePolicy
@@ -171,6 +205,36 @@ class ImportIntake:
         except WorkflowAlreadyStartedError:
             return False
         return True
+
+
+_OF_ANY_DOCUMENT: Final = {
+    *("document_type", "project_id", "task_id", "blob_name", "filename", "unknown_fields"),
+    *("scope", "sheet", "encoding"),
+}
+
+
+def _sent(message: DeclaredMessage, digest: str) -> MessagedDocument:
+    """A document for another pipeline.
+
+    Raises:
+        RefusedMessage: The message has a field that counts for imports alone.
+    """
+    if unused := sorted(message.model_fields_set - _OF_ANY_DOCUMENT):
+        raise RefusedMessage(
+            INVALID_MESSAGE,
+            f"{', '.join(unused)}: files of type {message.document_type} are read as uploads are; "
+            "leave this out. What is not clear is asked in the inbox",
+        )
+    return MessagedDocument(
+        type=message.document_type,
+        key=json.dumps([message.project_id, message.task_id]),
+        digest=digest,
+        blob_name=message.blob_name,
+        filename=message.document_name,
+        scope=message.scope,
+        sheet=message.sheet,
+        encoding=message.encoding,
+    )
 
 
 def _with_version(message: ImportMessage, types: Mapping[str, DeclaredType]) -> ImportMessage:

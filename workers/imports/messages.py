@@ -59,12 +59,6 @@ def read_message(raw: bytes, declared: Collection[str] | None = ()) -> ImportMes
     is_declared = declared is None and is_of_another_type(raw)
     if not is_declared:
         known = (*_KNOWN, *sorted(declared or ()))
-        kind = body.get("document_type")
-        if isinstance(kind, str) and kind not in known:
-            from adapters.types.files import only_door
-
-            if (reason := only_door(kind)) is not None:
-                raise RefusedMessage(UNKNOWN_DOCUMENT_TYPE, reason)
         is_declared = kind_of(body, "document_type", known, UNKNOWN_DOCUMENT_TYPE) not in _KNOWN
     try:
         if is_declared:

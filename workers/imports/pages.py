@@ -12,7 +12,7 @@ from activities.imports.views import SqlImportTasks
 from adapters.types.store import SqlDeclaredTypes
 from workers.imports import api
 from workers.imports.api import any_file, changes_of, take_file
-from workers.imports.intake import ImportIntake
+from workers.imports.bridge import intake_of
 from workers.imports.run_actions import ServedImports, name_of
 from workers.imports.runs import ImportRuns
 from workers.imports.service import LARGEST_FILE, ImportService, RunAnswer
@@ -115,14 +115,7 @@ def open_part(context: Context, settings: None) -> GatewayPart:
     """
     resources, runs = context.resources, RunSettings.read(context.environment)
     types = SqlDeclaredTypes(resources.database)
-    intake = ImportIntake(
-        context.client,
-        resources.rejected,
-        types=types,
-        queue=WAY_IN,
-        park_for_days=runs.park_for_days,
-        prefixes=runs.blob_prefixes,
-    )
+    intake = intake_of(context, WAY_IN, runs)
     service = ImportService(
         ImportRuns(context.client, context.environment),
         SqlImportTasks(resources.database),

@@ -5,7 +5,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from adapters.ports.blobs import Blobs
 from adapters.types.store import SqlDeclaredTypes
@@ -18,7 +18,14 @@ from workers.shared.services.errors import (
     ServiceUnavailable,
     WrongState,
 )
-from workers.shared.services.identity import Identity, require_import, require_operator
+from workers.shared.services.identity import (
+    MAPPER,
+    Identity,
+    require_import,
+    require_operator,
+    require_role,
+)
+from workflows.shared.declared_types import ORGANISATION
 
 WAY_IN: Final = "http"
 """Stands in the place of a queue's name in what is known of where a document came from."""
@@ -85,6 +92,8 @@ class DocumentSubmission:
         given = dict(message)
         kind, digest = (given.get(each) for each in ("document_type", "type_digest"))
         require_import(who, None, await self._types.written_by(f"{kind}", digest and f"{digest}"))
+        if (organisation := _organisation(given)) is not None:
+            require_role(who, MAPPER, organisation)
         part = _named(key) if key is not None else secrets.token_hex(_KEY // 2)
         given.setdefault("task_id", f"{given.get('document_type', 'document')}-{part}")
         stored = None
@@ -122,6 +131,14 @@ class DocumentSubmission:
         if not isinstance(verdict, Settle):
             raise ServiceUnavailable(verdict.reason)
         return Submitted(verdict.workflow_id, not verdict.duplicate)
+
+
+def _organisation(given: Mapping[str, Any]) -> int | None:
+    """Whose rows a message brings; None: it does not say."""
+    scope = given.get("scope")
+    named = cast("dict[str, Any]", scope).get(ORGANISATION) if isinstance(scope, dict) else None
+    text = str(named)
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _named(key: str) -> str:

@@ -107,11 +107,11 @@ def show(context: typer.Context, name: Annotated[str, typer.Argument(metavar="TY
 
 
 async def _show(cli: CliContext, name: str) -> None:
-    from adapters.types.files import only_door, type_text
+    from adapters.types.files import people_types, type_text
 
     declared = await type_named(cli, name)
-    if (reason := only_door(name)) is not None:
-        typer.echo(f"# {reason}")
+    if name in people_types() and people_types()[name].hook is None:
+        typer.echo("# no files are of this type: the other types about people have its fields")
     typer.echo(type_text(declared), nl=False)
 
 

@@ -22,7 +22,7 @@ from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.answers import event_stream
 from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
 from workers.shared.gateway.http.requests import Before, Who, cursor_of
-from workers.shared.services.errors import NotFound, Refused, WrongState
+from workers.shared.services.errors import NotFound, WrongState
 from workflows.jobs.definitions import STAGES
 from workflows.jobs.records import (
     LARGEST_INTEGER,
@@ -37,7 +37,9 @@ from workflows.shared.parking import Decision
 _DESCRIPTIONS = {
     404: ProblemDescription(NotFound.kind, "no such job"),
     409: ProblemDescription(WrongState.kind, "not in this state of the job"),
-    422: ProblemDescription(Refused.kind, "fields of the request are wrong; `errors` names them"),
+    422: ProblemDescription(
+        InvalidJob.kind, "fields of the request are wrong; `errors` names them"
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from workers.shared.health import Health
 from workflows.shared.contracts import Contract
@@ -214,6 +214,41 @@ class Lane:
     """Activities that all of its workers together begin in a second; None: no limit."""
 
 
+@dataclass(frozen=True)
+class MessagedDocument:
+    """A document that a message has brought, whatever pipeline takes it."""
+
+    type: str
+    key: str
+    """Names the work: the same for every message about it."""
+    digest: str
+    """Of the message."""
+    blob_name: str
+    filename: str
+    scope: Mapping[str, str]
+    """What its rows belong to."""
+    sheet: str | None = None
+    encoding: str | None = None
+
+
+class DocumentRuns(Protocol):
+    """Starts runs for documents whose types another pipeline than that of the message has."""
+
+    def ids(self, document: MessagedDocument) -> Iterable[str]:
+        """Workflow ids of a document: the next one counts after a run that was terminated."""
+        ...
+
+    async def start(self, workflow_id: str, document: MessagedDocument) -> bool:
+        """Start a run; False: there is one of this id.
+
+        Raises:
+            RefusedMessage: It can never be started.
+            PortError: The document cannot be looked at.
+            RPCError: Temporal does not take it.
+        """
+        ...
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunGroup:
     """Runs that people list, show and answer under one name."""
@@ -325,6 +360,9 @@ class Pipeline(RunGroup):
     """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
     submit: str | None = None
     """Entry point of the typer app with its command in `docflow submit`; None: it has none."""
+    documents: str | None = None
+    """Entry point of a function that yields `DocumentRuns` by the name of a type, from a `Context`:
+    for documents that messages of another pipeline bring. None: it takes none."""
     requirements: str | None = None
     """Entry point of a function that opens what its workers need (`Requirement`), from the
     environment, as an asynchronous context; None: nothing beyond what all pipelines need."""

@@ -176,6 +176,7 @@ SPREADSHEETS = Pipeline(
     schedules=_schedules,
     audience=Audience.ORGANISATION,
     naming="the UUID of a spreadsheet",
+    documents="workers.spreadsheets.messages:documents",
     commands={NAME: "workers.spreadsheets.commands:app"},
     gateway="workers.spreadsheets.part:open_part",
     gateway_settings="workers.spreadsheets.settings:SpreadsheetSettings",

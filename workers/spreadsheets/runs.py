@@ -1,6 +1,7 @@
 """Runs of spreadsheets in Temporal: start, undo and answer them."""
 
 import logging
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final, TypeVar, overload
 
@@ -102,37 +103,45 @@ class SpreadsheetRuns:
             StartedBefore: There is a run of this import.
             TemporalUnavailable: Temporal does not take it; whether it was started is not known.
         """
-        found = attributes.at_start("spreadsheets", order.import_type, str(order.organisation_id))
-        organisation = SearchAttributePair(attributes.ORGANISATION_ID, str(order.organisation_id))
         with temporal_errors():
-            try:
-                await self._client.start_workflow(
-                    SpreadsheetImport.run,
-                    args=[order, None],
-                    id=workflow_id(order.uuid),
-                    task_queue=TASK_QUEUE,
-                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                    # A repeated call of the client library carries its request id, which the
-                    # server knows: only another request meets a run here.
-                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                    memo={
-                        "filename": order.filename,
-                        "fingerprint": order.fingerprint or "",
-                    },
-                    search_attributes=TypedSearchAttributes(
-                        [*found.search_attributes, organisation]
-                    ),
-                    static_summary=short(
-                        f"Spreadsheet {order.filename} as "
-                        f"{order.import_type.replace('_', ' ').lower()}"
-                    ),
-                    rpc_timeout=RPC_TIMEOUT,
-                )
-            except WorkflowAlreadyStartedError:
+            if not await self.start_once(order, {"fingerprint": order.fingerprint or ""}):
                 handle = self._client.get_workflow_handle(workflow_id(order.uuid))
                 found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
                 memo = await found.memo()
-                raise StartedBefore(str(memo.get("fingerprint"))) from None
+                raise StartedBefore(str(memo.get("fingerprint")))
+
+    async def start_once(self, order: SpreadsheetInput, memo: Mapping[str, str]) -> bool:
+        """Start an import; False: there is a run of it already.
+
+        Args:
+            order: Its input.
+            memo: What its run keeps beside the file name.
+
+        Raises:
+            RPCError: Temporal does not take it; whether it was started is not known.
+        """
+        found = attributes.at_start("spreadsheets", order.import_type, str(order.organisation_id))
+        organisation = SearchAttributePair(attributes.ORGANISATION_ID, str(order.organisation_id))
+        try:
+            await self._client.start_workflow(
+                SpreadsheetImport.run,
+                args=[order, None],
+                id=workflow_id(order.uuid),
+                task_queue=TASK_QUEUE,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                # A repeated call of the client library carries its request id, which the
+                # server knows: only another request meets a run here.
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                memo={"filename": order.filename, **memo},
+                search_attributes=TypedSearchAttributes([*found.search_attributes, organisation]),
+                static_summary=short(
+                    f"Spreadsheet {order.filename} as {order.import_type.replace('_', ' ').lower()}"
+                ),
+                rpc_timeout=RPC_TIMEOUT,
+            )
+        except WorkflowAlreadyStartedError:
+            return False
+        return True
 
     @overload
     async def update(self, row: SpreadsheetRow, name: str, answer: Contract) -> MappingsAnswer: ...

@@ -29,7 +29,7 @@ from activities.spreadsheets.records import (
 from activities.spreadsheets.value_store import ValueFilter
 from workers.shared.gateway.http.answers import event_stream
 from workers.shared.gateway.http.etags import etag
-from workers.shared.gateway.http.problems import problem_of
+from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
 from workers.shared.gateway.http.requests import PageCursor, PageLimit, Who, cursor_of
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.services.errors import NotFound, WrongState
@@ -408,7 +408,19 @@ async def import_upload_values(
 @one.post(
     "/confirm",
     status_code=202,
-    responses={**answers_with(202, VERSIONED), **import_problems(409, 410, 412)},
+    responses={
+        **answers_with(202, VERSIONED),
+        **import_problems(410, 412),
+        **problem_responses(
+            409,
+            further={
+                409: ProblemDescription(
+                    StillOpen.kind,
+                    "something required is open, or the state does not allow it (`wrong-state`)",
+                )
+            },
+        ),
+    },
 )
 async def confirm_upload(
     service: TheService,

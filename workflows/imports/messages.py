@@ -313,7 +313,9 @@ TypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_le
 class DeclaredMessage(TableMessage):
     """Rows of a type that a team has declared."""
 
-    document_type: TypeName
+    document_type: Annotated[
+        str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=40)
+    ]
     strategy: Strategy = Strategy.TYPE
     left_out: Literal["type", "note", "ask", "keep"] = "type"
     scope: dict[TypeName, Key] = Field(default_factory=dict, max_length=8)
@@ -328,7 +330,7 @@ class DeclaredMessage(TableMessage):
             return given
         values = cast("dict[str, Any]", given)
         return {
-            name: scope_value(value) if isinstance(value, str) else value
+            name: scope_value(str(value)) if type(value) in (str, int) else value
             for name, value in values.items()
         }
 

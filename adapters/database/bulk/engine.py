@@ -72,6 +72,11 @@ def turn(*, alone: bool) -> ColumnElement[Any]:
     return lock(bindparam("turn", type_=BigInteger), type_=Text).label("turn")
 
 
+def turn_name(table: str, project_id: str) -> str:
+    """What writers of a project's rows in one table take turns on."""
+    return f"{table}/{project_id}"
+
+
 async def expect_many(connection: AsyncConnection) -> None:
     """Plan the rest of the transaction for many rows, whatever the statistics are.
 

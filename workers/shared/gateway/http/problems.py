@@ -283,7 +283,7 @@ def problem_responses(
 
 def _response(status: int, description: ProblemDescription) -> dict[str, Any]:
     return {
-        "description": description.detail.capitalize(),
+        "description": description.detail[0].upper() + description.detail[1:],
         "content": {
             "application/problem+json": {
                 "schema": {"$ref": "#/components/schemas/Problem"},

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -13,29 +13,29 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.bulk import engine as bulk
 from adapters.database.bulk.rows import RowBatch, Stamp
 from adapters.database.models.every import DOMAIN, STAGED
-from adapters.database.models.imports import crew_members
 from adapters.types.files import builtin_types
-from workflows.imports.runs import Counts
-from workflows.imports.validation import Assignments, Term, end_before_next
+from workflows.shared.assignments import Assignments, end_before_next
 
+_MEMBERS: Final = DOMAIN["crew_members"]
 _PERSON: Final = ("project_id", "employee_no")
 
 
 @dataclass(frozen=True)
 class RowHook:
-    """What a hook does at the steps of an import; it has the table alone meanwhile.
+    """What a hook does as rows are written; it has the table alone meanwhile.
 
     Attributes:
         together: Column; rows with one value of it are written together.
-        before: Takes a batch before it is written. Returns the batch to write, and how many
-            stored rows the hook has changed.
+        before: Takes a batch before it is written. Returns the batch to write, and the stored rows
+            that change with it: their keys and new values, with the lines that change them.
         absent: Acts on the rows that a staged file lacks, in the place of their removal. Takes the
-            id of the load, the values of the scope, and the day of the import.
+            id of the load, the values of the scope, and the day of the import; returns how many
+            rows it has changed.
     """
 
     together: str
-    before: Callable[[AsyncConnection, RowBatch, Stamp], Awaitable[tuple[RowBatch, int]]]
-    absent: Callable[[AsyncConnection, int, Mapping[str, Any], date, Stamp], Awaitable[Counts]]
+    before: Callable[[AsyncConnection, RowBatch], Awaitable[tuple[RowBatch, RowBatch]]]
+    absent: Callable[[AsyncConnection, int, Mapping[str, Any], date, Stamp], Awaitable[int]]
 
 
 def hook_of(table: Table) -> RowHook | None:
@@ -52,50 +52,52 @@ def _by_table() -> Mapping[Table, RowHook]:
 
 
 async def _end_before_next(
-    connection: AsyncConnection, batch: RowBatch, stamp: Stamp
-) -> tuple[RowBatch, int]:
-    batch, closed = without_overlaps(batch, await _stored_assignments(connection, batch))
-    for (project, person, start), last in closed.items():
-        await connection.execute(
-            update(crew_members)
-            .where(
-                crew_members.c.project_id == project,
-                crew_members.c.employee_no == person,
-                crew_members.c.valid_from == start,
-            )
-            .values(valid_to=last, **_changed(stamp))
-        )
-    return batch, len(closed)
+    connection: AsyncConnection, batch: RowBatch
+) -> tuple[RowBatch, RowBatch]:
+    return without_overlaps(batch, await _stored_assignments(connection, batch))
 
 
 async def _stored_assignments(connection: AsyncConnection, batch: RowBatch) -> Assignments:
     """Read the assignments of the batch's employees."""
     people = sorted(set(batch.keys(_PERSON)))
-    sent = bulk.keys(crew_members, _PERSON, people)
-    members = crew_members.c
+    sent = bulk.keys(_MEMBERS, _PERSON, people)
+    members = _MEMBERS.c
     query = (
         select(members.project_id, members.employee_no, members.valid_from, members.valid_to)
-        .select_from(crew_members, sent.source)
+        .select_from(_MEMBERS, sent.source)
         .where(*(members[name] == sent.columns[name] for name in _PERSON))
     )
     rows = await connection.execute(query, sent.parameters)
     return Assignments({(row[0], row[1], row[2]): row[3] for row in rows})
 
 
-def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, dict[Term, date]]:
+def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, RowBatch]:
     """End each assignment before the next.
 
     Returns:
-        The batch with the last days it may have, and the new last days of stored rows that
-        are not in the batch.
+        The batch with the last days it may have, and the stored rows that are not in the batch
+        with their new last days.
     """
-    keys: list[Term] = batch.keys()
+    keys = batch.keys((*_PERSON, "valid_from"))
     if "valid_to" in batch.columns:
         ends: list[date | None] = batch.column("valid_to")
     else:
         ends = [stored.ends.get(key) for key in keys]
     bounded, closed = end_before_next(keys, ends, stored)
-    return batch.with_column("valid_to", bounded), closed
+    by_person = {key[:2]: place for place, key in reversed([*enumerate(keys)])}
+    by_term = {key: place for place, key in enumerate(keys)}
+    places = [
+        by_term.get((*term[:2], last + timedelta(days=1)), by_person[term[:2]])
+        for term, last in closed.items()
+    ]
+    beside = RowBatch(
+        batch.table,
+        (*_PERSON, "valid_from", "valid_to"),
+        [(*term, last) for term, last in closed.items()],
+        [batch.lines[place] for place in places],
+        [batch.origin[place] for place in places],
+    )
+    return batch.with_column("valid_to", bounded), beside
 
 
 async def _end_absent(
@@ -104,13 +106,13 @@ async def _end_absent(
     scope: Mapping[str, Any],
     as_of: date,
     stamp: Stamp,
-) -> Counts:
-    """End the assignments that the staged file does not hold.
+) -> int:
+    """End the assignments that the staged file does not hold; how many.
 
     Those that a later assignment of the file ends are left to it. One that was to begin after
     `as_of` ends before it begins, which means that it never was.
     """
-    members, staged = crew_members, STAGED[crew_members.name]
+    members, staged = _MEMBERS, STAGED[_MEMBERS.name]
     person = and_(
         staged.c.load_id == load_id, *(staged.c[name] == members.c[name] for name in _PERSON)
     )
@@ -123,17 +125,14 @@ async def _end_absent(
             or_(members.c.valid_to.is_(None), members.c.valid_to >= members.c.valid_from),
             ~held,
         )
-        .values(valid_to=as_of, **_changed(stamp))
+        .values(
+            valid_to=as_of,
+            version=members.c.version + 1,
+            source_task=stamp.task,
+            updated_at=stamp.now,
+        )
     )
-    return Counts(updated=result.rowcount)
-
-
-def _changed(stamp: Stamp) -> dict[str, Any]:
-    return {
-        "version": crew_members.c.version + 1,
-        "source_task": stamp.task,
-        "updated_at": stamp.now,
-    }
+    return result.rowcount
 
 
 HOOKS: Final[Mapping[str, RowHook]] = MappingProxyType(
