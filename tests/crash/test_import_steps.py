@@ -28,6 +28,8 @@ from adapters.database.models.imports import import_progress
 from adapters.database.models.runs import runs
 from adapters.files.tables.source import open_table
 from adapters.ports.blobs import Blobs
+from adapters.types.files import read_type
+from adapters.types.store import SqlDeclaredTypes
 from stack.temporal import temporal_server
 from tests.crash import step_worker
 from tests.crash.step_worker import READS, STEPS, Steps
@@ -36,6 +38,7 @@ from tests.support.fresh_database import DATABASES, fresh_url
 from workers.shared.connect import connect
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.messages import (
+    DECLARED_MESSAGE,
     IMPORT_MESSAGE,
     DocumentType,
     ImportMessage,
@@ -172,6 +175,53 @@ def cases() -> Sequence[Case]:
 
 
 CASES: Final = cases()
+SUPPLIERS: Final = """
+name: suppliers
+title: Suppliers
+key: [number]
+fields:
+  number: {kind: code, required: true}
+"""
+ORDERS: Final = """
+name: orders
+title: Orders
+key: [number]
+unmapped: keep
+strategy: replace
+fields:
+  number: {kind: code, required: true}
+  supplier: {kind: reference, to: suppliers, unknown: create}
+"""
+READINGS: Final = """
+name: readings
+title: Readings
+key: [meter]
+target: {file: jsonl}
+fields:
+  meter: {kind: code, required: true}
+  value: {kind: decimal}
+"""
+DECLARED: Final = {
+    "orders": b"number,supplier,Colour\n1,S-1,red\n2,S-2,\n,S-1,\n",
+    "readings": b"meter,value\nM-1,1.5\nM-2,x\n",
+}
+"""Types of a team, and a file of each."""
+
+
+async def declared_cases(place: Place, folder: Path) -> Sequence[Case]:
+    """Put the types of a team in force; a message about each."""
+    types = [read_type(text, "types.yaml") for text in (SUPPLIERS, ORDERS, READINGS)]
+    async with open_database(place.database_url) as database:
+        await SqlDeclaredTypes(database).apply(*types)
+    found: list[Case] = []
+    for each in types:
+        if each.name in DECLARED:
+            file = folder / f"{each.name}.csv"
+            file.write_bytes(DECLARED[each.name])
+            task = {"task_id": each.name, "project_id": "P1", "blob_name": f"uploads/{file.name}"}
+            fields = {**task, "document_type": each.name, "type_digest": each.digest}
+            found.append(Case(DECLARED_MESSAGE.validate_python(fields), file))
+    return found
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -195,11 +245,11 @@ async def test_a_worker_killed_after_any_step_changes_nothing(address: str, tmp_
     place = Place(tmp_path / "begin", address, fresh_url())
     (place.folder / "blobs").mkdir(parents=True)
     turns = asyncio.Semaphore(AT_ONCE)
-    seen: set[DocumentType] = set()
+    seen: set[str] = set()
     tried: list[Sequence[str]] = []
     runs: list[asyncio.Task[bool]] = []
     async with asyncio.TaskGroup() as group:
-        for number, case in enumerate(CASES):
+        for number, case in enumerate((*CASES, *await declared_cases(place, tmp_path))):
             document_type = case.message.document_type
             place.put(case)
             calm = place.copy(tmp_path / f"calm{number}")
