@@ -388,19 +388,6 @@ def _box(value: Any) -> Sequence[float]:
             raise RuleViolation("filter: a bbox has four numbers")
 
 
-def whole_days(text: str) -> str:
-    """Dates in an interval as their first and last moments: `2024-05-01` is the whole of that day.
-
-    What is not a date stays as it is.
-    """
-    first, slash, last = text.partition("/")
-    if not slash:
-        last = first
-    begins = f"{first}T00:00:00Z" if _DATE.fullmatch(first) else first
-    ends = f"{last}T23:59:59.999999Z" if _DATE.fullmatch(last) else last
-    return begins if begins == ends else f"{begins}/{ends}"
-
-
 def order_of_text(text: str) -> Sequence[tuple[str, bool]]:
     """`+datetime,-id` as names and whether each falls; an address turns a plus into a blank."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
