@@ -1,6 +1,7 @@
 """`docflow job` at a gateway with workers of jobs."""
 
 import hashlib
+import json
 from asyncio import to_thread as in_thread
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.gateway.test_commands import OPERATOR, Terminal
 from tests.support.jobs.gateway import JobStack
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.waiting import eventually
+from workflows.jobs.runs import JobRetentionResult
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -123,3 +125,26 @@ async def test_a_file_is_stored_under_its_content_alone(
         assert not list((jobs.resources.scratch.parent / "blobs").rglob("a&b.txt"))
         for _ in range(2):
             assert await in_thread(store, digest.upper()) == f"uploads/{digest}/a&b.txt"
+
+
+async def test_what_is_no_longer_kept_is_removed_by_a_worker(jobs: JobStack) -> None:
+    folder = jobs.resources.scratch.parent / "blobs" / "silver"
+    (folder / "superseded").mkdir(exist_ok=True)
+    (folder / "old.tif").write_bytes(b"old")
+    note = {"collection": "c", "item": "i", "due": "2020-01-01T00:00:00Z"}
+    text = json.dumps({**note, "uris": ["silver://old.tif"]})
+    (folder / "superseded" / "2020-01-01T000000-1.json").write_text(text)
+
+    async def removed(name: str, **order: bool) -> JobRetentionResult:
+        return await jobs.client.execute_workflow(
+            "JobRetention",
+            order,
+            id=f"schedule/job-retention-{name}",
+            task_queue="jobs",
+            result_type=JobRetentionResult,
+        )
+
+    dry = await removed("dry", dry_run=True)
+    assert dry.named == ("silver://old.tif",) and (folder / "old.tif").exists()
+    assert (await removed("real")).files == 1
+    assert not (folder / "old.tif").exists()
