@@ -218,7 +218,6 @@ _GEOMETRIES: Final = (
     "GeometryCollection",
 )
 _COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "between", "like"})
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Interval = tuple[datetime | None, datetime | None]
 
