@@ -148,3 +148,28 @@ async def test_what_is_no_longer_kept_is_removed_by_a_worker(jobs: JobStack) -> 
     assert dry.named == ("silver://old.tif",) and (folder / "old.tif").exists()
     assert (await removed("real")).files == 1
     assert not (folder / "old.tif").exists()
+
+
+async def test_programs_read_lists_to_their_ends_and_say_a_parameter_once(olga: Terminal) -> None:
+    with Client(olga.environment["DOCFLOW_ADDRESS"], OPERATOR) as client:
+
+        def lists() -> tuple[list[str], list[str]]:
+            typed = {"bad": "1", "taken": "7"}
+            job = client.start_job(job_type="survey", typed=typed, alias="pages").job_id
+            client.wait(f"job/{job}")
+            tasks = client.pages(client.list_job_tasks, "pages", limit=2)
+            found = client.pages(client.find_jobs, job_type="survey", limit=1)
+            assert client.show_job(job).parameters["taken"] == "7"
+            return [each.task_index for each in tasks], [each.job_id for each in found]
+
+        tasks, found = await in_thread(lists)
+        assert tasks == ["tile-x0", "tile-x1", "tile-x2", "tile-x3", "tile-x0"]
+        assert len(found) == len(set(found)) > 0
+        with pytest.raises(Problem, match=r"typed\.n: stands in parameters as well"):
+            await in_thread(
+                lambda: client.start_job(
+                    job_type="hello_world", parameters={"n": 1}, typed={"n": "1"}
+                )
+            )
+        with pytest.raises(Problem, match=r"cursor"):
+            await in_thread(lambda: client.find_jobs(cursor="x"))
