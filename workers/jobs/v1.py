@@ -7,9 +7,9 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import Field
 
 from activities.jobs.catalogue import Catalogue
-from workers.jobs.api import RestartBody, fields_once, job_problems
+from workers.jobs.api import RestartBody, TheService, fields_once, job_problems
 from workers.jobs.runs import JobDocument, StartedJob
-from workers.jobs.service import JobService, JobTypeList, StoredFile
+from workers.jobs.service import JobTypeList, StoredFile
 from workers.jobs.submission import FieldError, InvalidJob
 from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.problems import problem_responses
@@ -23,32 +23,22 @@ from workflows.shared.contracts import PlainRecord, served
 
 LARGEST_FILE: Final = 50_000_000_000
 _SHA256: Final = 64
-_FILE_FIELDS: Final = ("job_type", "sha256")
+_FILE_FIELDS: Final = {"job_type": "Whose jobs read it", "sha256": "Of the file, in hexadecimal"}
 _PROBLEMS: Final = (401, 403, 422, 503)
 _ONE: Final = job_problems(404)
-_FORM: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": [*_FILE_FIELDS, "file"],
-                    "properties": {
-                        "job_type": {
-                            "type": "string",
-                            "description": "Whose jobs read it; before the file",
-                        },
-                        "sha256": {
-                            "type": "string",
-                            "description": "Of the file, in hexadecimal; before the file",
-                        },
-                        "file": {"type": "string", "format": "binary"},
-                    },
-                },
-            },
+_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": [*_FILE_FIELDS, "file"],
+    "properties": {
+        **{
+            name: {"type": "string", "description": f"{words}; before the file"}
+            for name, words in _FILE_FIELDS.items()
         },
-    }
+        "file": {"type": "string", "format": "binary"},
+    },
+}
+_FORM: Final[dict[str, Any]] = {
+    "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _SCHEMA}}}
 }
 jobs = APIRouter(
     prefix="/api/v1/jobs",
@@ -59,7 +49,6 @@ jobs = APIRouter(
 catalogue = APIRouter(
     prefix="/api/v1/catalogue", tags=["catalogue"], responses=problem_responses(*_PROBLEMS)
 )
-Jobs = Annotated[JobService, the(JobService)]
 Id = Annotated[
     str,
     Path(
@@ -92,13 +81,15 @@ class JobOrder(JobRequest):
 
 
 @jobs.get("/types")
-async def list_job_types(service: Jobs, who: Who) -> JobTypeList:
+async def list_job_types(service: TheService, who: Who) -> JobTypeList:
     """List the job types that are installed, with the JSON schema of their parameters."""
     return service.queries.job_types(who)
 
 
 @jobs.post("/files", status_code=201, openapi_extra=_FORM, responses=job_problems(400, 413, 415))
-async def store_job_file(service: Jobs, who: Who, act: TheAct, request: Request) -> StoredFile:
+async def store_job_file(
+    service: TheService, who: Who, act: TheAct, request: Request
+) -> StoredFile:
     """Store a file that a job reads; give its name as the parameter that the answer says.
 
     It is stored under a name that is made of its content: if you store it again, it is the same
@@ -107,7 +98,7 @@ async def store_job_file(service: Jobs, who: Who, act: TheAct, request: Request)
     upload = Upload(request, LARGEST_FILE, any_file)
     await upload.open()
     job_type, sha256 = (upload.fields.get(each, "") for each in _FILE_FIELDS)
-    if unknown := sorted(upload.fields.keys() - {*_FILE_FIELDS}):
+    if unknown := sorted(upload.fields.keys() - _FILE_FIELDS.keys()):
         raise Refused(f"{unknown[0]}: is not a field of this form")
     if len(sha256) != _SHA256 or not sha256.isalnum():
         raise Refused("sha256: give the 64 hexadecimal digits, before the file")
@@ -126,7 +117,9 @@ async def store_job_file(service: Jobs, who: Who, act: TheAct, request: Request)
         **job_problems(400, 413),
     },
 )
-async def start_job(service: Jobs, who: Who, response: Response, body: JobOrder) -> StartedJob:
+async def start_job(
+    service: TheService, who: Who, response: Response, body: JobOrder
+) -> StartedJob:
     """Start a job; the same request over the same files is the same job.
 
     Parameters of webhooks stand beside those of the job.
@@ -143,7 +136,7 @@ async def start_job(service: Jobs, who: Who, response: Response, body: JobOrder)
 
 @jobs.get("")
 async def find_jobs(
-    service: Jobs,
+    service: TheService,
     who: Who,
     status: JobStatus | None = None,
     job_type: Annotated[str | None, Query(max_length=64)] = None,
@@ -164,14 +157,14 @@ async def find_jobs(
 
 
 @jobs.get("/{id}", responses=_ONE)
-async def show_job(service: Jobs, who: Who, id: Id) -> JobDocument:
+async def show_job(service: TheService, who: Who, id: Id) -> JobDocument:
     """Show a job, with how far each of its stages is and what it asks for."""
     return await service.queries.get(who, id)
 
 
 @jobs.get("/{id}/tasks", responses=_ONE)
 async def list_job_tasks(
-    service: Jobs,
+    service: TheService,
     who: Who,
     id: Id,
     status: TaskStatus | None = None,
@@ -191,7 +184,7 @@ async def list_job_tasks(
 
 @jobs.post("/{id}/restart", status_code=202, responses={**_ONE, **job_problems(400, 409, 413)})
 async def continue_job(
-    service: Jobs, who: Who, act: TheAct, id: Id, body: RestartBody | None = None
+    service: TheService, who: Who, act: TheAct, id: Id, body: RestartBody | None = None
 ) -> StartedJob:
     """Begin another attempt at the stage that failed, or at another one; good tasks are kept."""
     done = await service.restart(who, id, body.from_stage if body else None)
