@@ -19,7 +19,7 @@ from tests.openapi import COMMITTED
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGE: Final = ROOT / "docflow" / "client"
-_SERVED: Final = ("/api/v1/", "/api/jobs")
+_SERVED: Final = ("/api/v1/", "/api/jobs/{job}/webhooks")
 _STREAMS: Final = ("/api/v1/events", "/api/v1/runs/{id}/events")
 """Those whose events are runs."""
 _METHODS: Final = ("get", "post", "put", "patch", "delete")

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
@@ -36,7 +36,6 @@ from activities.jobs.stac_queries import (
 )
 from adapters.database.engine import Database
 from adapters.files.footprints import read
-from adapters.ports.errors import Denied
 from workflows.jobs.datasets import box_geometry, split_box, widened
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
@@ -121,6 +120,8 @@ class Catalogue:
 
     async def delete_item(self, collection: str, item: str) -> bool:
         """Delete an item; False when there was none."""
+        if _NUL in collection + item:
+            return False
         asked = text("DELETE FROM stac_items WHERE collection = :collection AND id = :id")
         async with self._database.transaction() as connection:
             deleted = await connection.execute(asked, {"collection": collection, "id": item})
@@ -149,19 +150,6 @@ class Catalogue:
             found = await connection.execute(asked, {"collection": collection, "id": id})
             content = found.scalar()
             return None if content is None else _loaded(content)
-
-    async def items(self, collection: str) -> AsyncGenerator[Sequence[JsonObject]]:
-        """All items of a collection by id, some hundred at a time."""
-        asked = text(
-            "SELECT CAST(content AS text) FROM stac_items WHERE collection = :collection"
-            " ORDER BY id"
-        )
-        async with self._database.streaming() as connection:
-            found = await connection.stream(
-                asked, {"collection": collection}, execution_options={"yield_per": _CHUNK}
-            )
-            async for part in found.scalars().partitions():
-                yield [_loaded(each) for each in part]
 
     async def search(self, query: CatalogueQuery) -> CataloguePage:
         """A page of items in the order that is asked for.
@@ -551,53 +539,3 @@ class _Order:
 def _token(direction: str, place: Sequence[str]) -> str:
     known = json.dumps([direction, *place]).encode()
     return base64.urlsafe_b64encode(known).decode().rstrip("=")
-
-
-_INTO_PGSTAC: Final = text(
-    "SELECT pg_advisory_xact_lock(hashtext(:collection)), "
-    "set_config('search_path', 'pgstac, public', true)"
-)
-"""Concurrent upserts into one collection of pgstac deadlock without the lock."""
-
-
-async def export_to_pgstac(
-    catalogue: Catalogue, target: Database, ids: Sequence[str] | None = None
-) -> Mapping[str, int]:
-    """Write collections and their items to a database with pgstac; what else it has stays.
-
-    Args:
-        catalogue: What is exported.
-        target: A database with the schema `pgstac`.
-        ids: Of the collections; None: all.
-
-    Returns:
-        How many items of each collection were written.
-
-    Raises:
-        Denied: The database has no pgstac.
-        RuleViolation: There is no such collection.
-        Unavailable: One of the databases does not answer.
-    """
-    known = {str(each["id"]): each for each in await catalogue.collections()}
-    for id in ids or ():
-        if id not in known:
-            raise RuleViolation(f"there is no collection {id}")
-    async with target.reading() as connection:
-        asked = text("SELECT to_regclass('pgstac.items') IS NOT NULL")
-        if not (await connection.execute(asked)).scalar():
-            raise Denied(f"{target.place} has no pgstac: run `pypgstac migrate` for it")
-    counts: dict[str, int] = {}
-    for id in known if ids is None else ids:
-        await _into_pgstac(target, id, "upsert_collection", known[id])
-        counts[id] = 0
-        async for items in catalogue.items(id):
-            await _into_pgstac(target, id, "upsert_items", items)
-            counts[id] += len(items)
-    return counts
-
-
-async def _into_pgstac(target: Database, collection: str, function: str, body: object) -> None:
-    written = text(f"SELECT {function}(CAST(CAST(:body AS text) AS jsonb))")
-    async with target.transaction() as connection:
-        await connection.execute(_INTO_PGSTAC, {"collection": collection})
-        await connection.execute(written, {"body": json.dumps(body)})

@@ -218,7 +218,6 @@ _GEOMETRIES: Final = (
     "GeometryCollection",
 )
 _COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "between", "like"})
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Interval = tuple[datetime | None, datetime | None]
 
@@ -386,19 +385,6 @@ def _box(value: Any) -> Sequence[float]:
             return cast(Sequence[float], value)
         case _:
             raise RuleViolation("filter: a bbox has four numbers")
-
-
-def whole_days(text: str) -> str:
-    """Dates in an interval as their first and last moments: `2024-05-01` is the whole of that day.
-
-    What is not a date stays as it is.
-    """
-    first, slash, last = text.partition("/")
-    if not slash:
-        last = first
-    begins = f"{first}T00:00:00Z" if _DATE.fullmatch(first) else first
-    ends = f"{last}T23:59:59.999999Z" if _DATE.fullmatch(last) else last
-    return begins if begins == ends else f"{begins}/{ends}"
 
 
 def order_of_text(text: str) -> Sequence[tuple[str, bool]]:

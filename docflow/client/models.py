@@ -8,156 +8,6 @@ from typing import Any
 from docflow.client.base import Model
 
 
-class FailedTask(Model):
-    """A task that a job names as failed."""
-
-    reason: str
-    stage: int
-    task_id: str
-    task_index: str
-
-
-class JobRecord(Model):
-    """One job, at its newest attempt."""
-
-    alias: str | None = None
-    attempt: int | None = None
-    created_at: datetime
-    error_details: str | None = None
-    failed_count: int | None = None
-    failed_tasks: list[FailedTask] | None = None
-    job_id: str
-    job_type: str
-    parameters: dict[str, Any]
-    project: str | None = None
-    result_data: dict[str, Any] | None = None
-    stage: int | None = None
-    stage_results: dict[str, dict[str, Any]] | None = None
-    status: str
-    total_stages: int
-    updated_at: datetime
-    version: int | None = None
-
-
-class JobPage(Model):
-    """Some of the jobs, the newest change first."""
-
-    jobs: list[JobRecord]
-    next: str | None
-
-
-class StartedJob(Model):
-    """A job that runs, or has run."""
-
-    attempt: int
-    created: bool
-    job_id: str
-    notes: list[str] | None = None
-
-
-class JobWait(Model):
-    """A wait that ends by itself."""
-
-    outage: str | None = None
-    since: datetime
-    what: str
-
-
-class workflows__jobs__runs__Question(Model):
-    """A parameter that a person has to give."""
-
-    parameter: str
-    question: str
-
-
-class TaskCounts(Model):
-    """What became of tasks."""
-
-    cancelled: int | None = None
-    completed: int | None = None
-    failed: int | None = None
-    total: int | None = None
-
-
-class StageRef(Model):
-    """A stage as it was run: names the folder of its plan and results."""
-
-    attempt: int
-    round: int | None = None
-    stage: int
-
-
-class StageView(Model):
-    """How far a stage is."""
-
-    began_at: datetime | None = None
-    counts: TaskCounts | None = None
-    ended_at: datetime | None = None
-    estimated_end: datetime | None = None
-    name: str
-    rate: float | None = None
-    ref: StageRef | None = None
-    stage: int
-    state: str | None = None
-
-
-class JobDocument(Model):
-    """The record of a job, with its stages."""
-
-    alias: str | None = None
-    attempt: int | None = None
-    awaits: JobWait | None = None
-    created_at: datetime
-    error_details: str | None = None
-    failed_count: int | None = None
-    failed_tasks: list[FailedTask] | None = None
-    job_id: str
-    job_type: str
-    next_steps: str | None = None
-    parameters: dict[str, Any]
-    project: str | None = None
-    questions: list[workflows__jobs__runs__Question] | None = None
-    result_data: dict[str, Any] | None = None
-    stage: int | None = None
-    stage_results: dict[str, dict[str, Any]] | None = None
-    stages: list[StageView] | None = None
-    status: str
-    total_stages: int
-    updated_at: datetime
-    version: int | None = None
-    waiting_since: datetime | None = None
-
-
-class TaskRecord(Model):
-    """One task of one attempt."""
-
-    attempt: int | None = None
-    created_at: datetime
-    error_details: str | None = None
-    heartbeat: datetime | None = None
-    kept: bool | None = None
-    large_metadata_path: str | None = None
-    next_stage_params: dict[str, Any] | None = None
-    ordinal: int
-    parameters: dict[str, Any]
-    parent_job_id: str
-    result_data: dict[str, Any] | None = None
-    retry_count: int | None = None
-    stage: int
-    status: str
-    task_id: str
-    task_index: str
-    task_type: str
-    updated_at: datetime
-
-
-class TaskPage(Model):
-    """Some of the tasks of a job."""
-
-    next: str | None
-    tasks: list[TaskRecord]
-
-
 class WebhookDelivery(Model):
     """An entry of the log: one attempt to deliver one message to one receiver."""
 
@@ -580,6 +430,183 @@ class ExpectedDetail(Model):
     days: list[ExpectedDay]
     expected: Expectation
     schedule: str
+
+
+class FailedTask(Model):
+    """A task that a job names as failed."""
+
+    reason: str
+    stage: int
+    task_id: str
+    task_index: str
+
+
+class JobRecord(Model):
+    """One job, at its newest attempt."""
+
+    alias: str | None = None
+    attempt: int | None = None
+    created_at: datetime
+    error_details: str | None = None
+    failed_count: int | None = None
+    failed_tasks: list[FailedTask] | None = None
+    job_id: str
+    job_type: str
+    parameters: dict[str, Any]
+    project: str | None = None
+    result_data: dict[str, Any] | None = None
+    stage: int | None = None
+    stage_results: dict[str, dict[str, Any]] | None = None
+    status: str
+    total_stages: int
+    updated_at: datetime
+    version: int | None = None
+
+
+class JobList(Model):
+    """Some jobs, the newest change first."""
+
+    items: list[JobRecord]
+    next: str | None
+
+
+class StartedJob(Model):
+    """A job that runs, or has run."""
+
+    attempt: int
+    created: bool
+    job_id: str
+    notes: list[str] | None = None
+
+
+class StoredFile(Model):
+    """A file that jobs read."""
+
+    beside: list[str]
+    name: str
+    parameter: str
+
+
+class JobTypeHead(Model):
+    """A job type that is installed."""
+
+    description: str
+    file_parameter: str | None
+    job_type: str
+    package: str | None
+    parameters: dict[str, Any]
+    stages: list[str]
+    version: int
+
+
+class JobTypeList(Model):
+    """The job types that are installed."""
+
+    items: list[JobTypeHead]
+    problems: list[str]
+
+
+class JobWait(Model):
+    """A wait that ends by itself."""
+
+    outage: str | None = None
+    since: datetime
+    what: str
+
+
+class workflows__jobs__runs__Question(Model):
+    """A parameter that a person has to give."""
+
+    parameter: str
+    question: str
+
+
+class TaskCounts(Model):
+    """What became of tasks."""
+
+    cancelled: int | None = None
+    completed: int | None = None
+    failed: int | None = None
+    total: int | None = None
+
+
+class StageRef(Model):
+    """A stage as it was run: names the folder of its plan and results."""
+
+    attempt: int
+    round: int | None = None
+    stage: int
+
+
+class StageView(Model):
+    """How far a stage is."""
+
+    began_at: datetime | None = None
+    counts: TaskCounts | None = None
+    ended_at: datetime | None = None
+    estimated_end: datetime | None = None
+    name: str
+    rate: float | None = None
+    ref: StageRef | None = None
+    stage: int
+    state: str | None = None
+
+
+class JobDocument(Model):
+    """The record of a job, with its stages."""
+
+    alias: str | None = None
+    attempt: int | None = None
+    awaits: JobWait | None = None
+    created_at: datetime
+    error_details: str | None = None
+    failed_count: int | None = None
+    failed_tasks: list[FailedTask] | None = None
+    job_id: str
+    job_type: str
+    next_steps: str | None = None
+    parameters: dict[str, Any]
+    project: str | None = None
+    questions: list[workflows__jobs__runs__Question] | None = None
+    result_data: dict[str, Any] | None = None
+    stage: int | None = None
+    stage_results: dict[str, dict[str, Any]] | None = None
+    stages: list[StageView] | None = None
+    status: str
+    total_stages: int
+    updated_at: datetime
+    version: int | None = None
+    waiting_since: datetime | None = None
+
+
+class TaskRecord(Model):
+    """One task of one attempt."""
+
+    attempt: int | None = None
+    created_at: datetime
+    error_details: str | None = None
+    heartbeat: datetime | None = None
+    kept: bool | None = None
+    large_metadata_path: str | None = None
+    next_stage_params: dict[str, Any] | None = None
+    ordinal: int
+    parameters: dict[str, Any]
+    parent_job_id: str
+    result_data: dict[str, Any] | None = None
+    retry_count: int | None = None
+    stage: int
+    status: str
+    task_id: str
+    task_index: str
+    task_type: str
+    updated_at: datetime
+
+
+class TaskList(Model):
+    """Some tasks of a job, by stage and place in it."""
+
+    items: list[TaskRecord]
+    next: str | None
 
 
 class OutageRecord(Model):

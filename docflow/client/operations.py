@@ -32,7 +32,8 @@ from docflow.client.models import (
     FailedMessages,
     ImportTaskRow,
     JobDocument,
-    JobPage,
+    JobList,
+    JobTypeList,
     LearntChangePage,
     LearntColumn,
     LearntColumnPage,
@@ -65,9 +66,10 @@ from docflow.client.models import (
     SpreadsheetRow,
     StartedJob,
     StatusRecord,
+    StoredFile,
     SuggestionList,
     SummaryView,
-    TaskPage,
+    TaskList,
     Timeline,
     TokenPage,
     TransferPage,
@@ -93,127 +95,6 @@ class Operations:
     Every operation raises `Problem` if the gateway refuses, and `GatewayUnreachable` if
     it does not answer.
     """
-
-    @answers(JobPage)
-    @staticmethod
-    def list_jobs(
-        *,
-        status: str | None = None,
-        job_type: str | None = None,
-        project: str | None = None,
-        before: str | None = None,
-        limit: int | None = None,
-    ) -> Request:
-        """Jobs, the newest change first."""
-        return Request(
-            "GET",
-            "/api/jobs",
-            query={
-                "status": status,
-                "job_type": job_type,
-                "project": project,
-                "before": before,
-                "limit": limit,
-            },
-        )
-
-    @answers(StartedJob)
-    @staticmethod
-    def submit_job(
-        *,
-        job_type: str,
-        alias: str | None = None,
-        limit: int | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        project: str | None = None,
-        rerun: bool | None = None,
-    ) -> Request:
-        """Start a job.
-
-        The same request over the same bytes is the same job: it is answered from its result,
-        with 200.
-        Parameters of webhooks (`webhook_url`, `webhook_secret`, `webhook_secret_name`,
-        `webhook_retry_count`, `webhook_timeout_seconds`) stand beside those of the job; the
-        secret is
-        kept encrypted and shown nowhere.
-        """
-        return Request(
-            "POST",
-            "/api/jobs",
-            body={
-                "alias": alias,
-                "job_type": job_type,
-                "limit": limit,
-                "parameters": parameters,
-                "project": project,
-                "rerun": rerun,
-            },
-        )
-
-    @answers(JobDocument)
-    @staticmethod
-    def cancel_job(job: str, *, reason: str | None = None) -> Request:
-        """Begin no more tasks and end the job; tasks that run clean up."""
-        return Request("DELETE", place("/api/jobs/{job}", job=job), query={"reason": reason})
-
-    @answers(JobDocument)
-    @staticmethod
-    def get_job(job: str) -> Request:
-        """A job, with how far each of its stages is."""
-        return Request("GET", place("/api/jobs/{job}", job=job))
-
-    @answers(JobDocument)
-    @staticmethod
-    def answer_job(
-        job: str,
-        *,
-        decision: str | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        reason: str | None = None,
-    ) -> Request:
-        """Answer a job that is parked: give the parameters that it asks for, or decide what
-        follows.
-
-        Parameters are checked as those of a new job are. Those that name inputs cannot be
-        changed.
-        """
-        return Request(
-            "POST",
-            place("/api/jobs/{job}/answer", job=job),
-            body={"decision": decision, "parameters": parameters, "reason": reason},
-        )
-
-    @answers(StartedJob)
-    @staticmethod
-    def restart_job(job: str, *, from_stage: int | None = None) -> Request:
-        """Begin another attempt at the stage that failed; good tasks are kept."""
-        return Request(
-            "POST", place("/api/jobs/{job}/restart", job=job), body={"from_stage": from_stage}
-        )
-
-    @answers(TaskPage)
-    @staticmethod
-    def list_tasks(
-        job: str,
-        *,
-        status: str | None = None,
-        stage: int | None = None,
-        attempt: int | None = None,
-        token: str | None = None,
-        limit: int | None = None,
-    ) -> Request:
-        """Tasks of a job, by stage and place in it."""
-        return Request(
-            "GET",
-            place("/api/jobs/{job}/tasks", job=job),
-            query={
-                "status": status,
-                "stage": stage,
-                "attempt": attempt,
-                "token": token,
-                "limit": limit,
-            },
-        )
 
     @plain
     @staticmethod
@@ -389,6 +270,15 @@ class Operations:
             body={"batches": batches},
         )
 
+    @plain
+    @staticmethod
+    def remove_item(collection: str, item: str) -> Request:
+        """Take an item out of the catalogue; its files and tables stay."""
+        return Request(
+            "DELETE",
+            place("/api/v1/catalogue/{collection}/{item}", collection=collection, item=item),
+        )
+
     @answers(DeadLetterPage)
     @staticmethod
     def list_dead_letters(
@@ -558,6 +448,121 @@ class Operations:
     def get_expected_files(name: str) -> Request:
         """Show what is expected, and what came for each day."""
         return Request("GET", place("/api/v1/expected-files/{name}", name=name))
+
+    @answers(JobList)
+    @staticmethod
+    def find_jobs(
+        *,
+        status: str | None = None,
+        job_type: str | None = None,
+        project: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Request:
+        """List jobs, the newest change first."""
+        return Request(
+            "GET",
+            "/api/v1/jobs",
+            query={
+                "status": status,
+                "job_type": job_type,
+                "project": project,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+
+    @answers(StartedJob)
+    @staticmethod
+    def start_job(
+        *,
+        job_type: str,
+        alias: str | None = None,
+        limit: int | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        project: str | None = None,
+        rerun: bool | None = None,
+        typed: Mapping[str, str] | None = None,
+    ) -> Request:
+        """Start a job; the same request over the same files is the same job.
+
+        Parameters of webhooks stand beside those of the job.
+        """
+        return Request(
+            "POST",
+            "/api/v1/jobs",
+            body={
+                "alias": alias,
+                "job_type": job_type,
+                "limit": limit,
+                "parameters": parameters,
+                "project": project,
+                "rerun": rerun,
+                "typed": typed,
+            },
+        )
+
+    @answers(StoredFile)
+    @staticmethod
+    def store_job_file(*, job_type: str, sha256: str, file: File) -> Request:
+        """Store a file that a job reads; give its name as the parameter that the answer says.
+
+        It is stored under a name that is made of its content: if you store it again, it is
+        the same
+        input, and a job that reads it is the same job.
+        """
+        return Request(
+            "POST",
+            "/api/v1/jobs/files",
+            body={"job_type": job_type, "sha256": sha256},
+            files={"file": file},
+        )
+
+    @answers(JobTypeList)
+    @staticmethod
+    def list_job_types() -> Request:
+        """List the job types that are installed, with the JSON schema of their parameters."""
+        return Request("GET", "/api/v1/jobs/types")
+
+    @answers(JobDocument)
+    @staticmethod
+    def show_job(id: str) -> Request:
+        """Show a job, with how far each of its stages is and what it asks for."""
+        return Request("GET", place("/api/v1/jobs/{id}", id=id))
+
+    @answers(StartedJob)
+    @staticmethod
+    def continue_job(id: str, *, from_stage: int | None = None) -> Request:
+        """Begin another attempt at the stage that failed, or at another one; good tasks are
+        kept.
+        """
+        return Request(
+            "POST", place("/api/v1/jobs/{id}/restart", id=id), body={"from_stage": from_stage}
+        )
+
+    @answers(TaskList)
+    @staticmethod
+    def list_job_tasks(
+        id: str,
+        *,
+        status: str | None = None,
+        stage: int | None = None,
+        attempt: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Request:
+        """List the tasks of a job, by stage and place in it."""
+        return Request(
+            "GET",
+            place("/api/v1/jobs/{id}/tasks", id=id),
+            query={
+                "status": status,
+                "stage": stage,
+                "attempt": attempt,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
 
     @answers(OutageList)
     @staticmethod

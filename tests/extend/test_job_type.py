@@ -16,6 +16,7 @@ import pytest
 from adapters.database.schema import upgrade
 from stack.temporal import temporal_server
 from tests.support.fresh_database import fresh_url
+from tests.support.gateway import logged_in
 from tests.support.processes import ROOT, says
 
 
@@ -36,7 +37,7 @@ class Docflow:
 
     async def json(self, *arguments: str) -> tuple[Any, str]:
         """What a command prints for programs, and what it says beside."""
-        process = await self.start(*arguments, "--json")
+        process = await self.start(*arguments, "-o", "json")
         out, errors = await process.communicate()
         # Not by exit code: a thread of the SDK can abort an interpreter that is ending.
         return json.loads(out) if out else pytest.fail(errors.decode()), errors.decode()
@@ -62,9 +63,11 @@ async def running(folder: Path, site: Path) -> AsyncGenerator[Docflow]:
         for container in ("documents", "bronze", "silver", "gold"):
             (folder / "blobs" / container).mkdir(parents=True)
         worker = await docflow.start("worker", "jobs")
+        settings = dict(docflow.settings)
         try:
             await says(worker, b"working on jobs")
-            yield docflow
+            async with logged_in(folder, settings):
+                yield Docflow(settings)
         finally:
             worker.terminate()
             await worker.communicate()
@@ -90,19 +93,17 @@ async def test_a_restart_keeps_good_tasks_and_redoes_others(tmp_path: Path, site
     prices.write_text("bolts=2\n")
     async with running(tmp_path, site) as docflow:
         [listed] = [
-            each
-            for each in (await docflow.json("jobs", "types"))[0]
-            if each["package"] != "docflow"
+            each for each in (await docflow.json("job", "types"))[0] if each["package"] != "docflow"
         ]
         assert listed["job_type"] == "count_parts" and listed["package"] == "parts-extension"
         given = ("--param", 'lists=["bolts", "nuts"]', "--param", f"prices={prices}")
-        failed, _ = await docflow.json("submit", "jobs", "count_parts", *given)
+        failed, _ = await docflow.json("job", "submit", "count_parts", *given)
         job = failed["job_id"]
         assert (failed["status"], failed["stage"]) == ("FAILED", 2)
         prices.write_text("bolts=200\nnuts=3\n")
-        await docflow.json("jobs", "restart", job)
-        done, _ = await docflow.json("jobs", "watch", job)
-        tasks, _ = await docflow.json("jobs", "tasks", job)
+        await docflow.json("job", "restart", job)
+        done, _ = await docflow.json("job", "watch", job)
+        tasks, _ = await docflow.json("job", "tasks", job)
     # Bolts keep their price of before.
     assert (done["status"], done["result_data"]) == ("COMPLETED", {"price": 5 * 2 + 4 * 3})
     assert {each["task_id"].partition("-")[2]: each["kept"] for each in tasks} == {
@@ -131,6 +132,14 @@ BROKEN = {
 }
 
 
+INSTALLED = """
+import json
+from activities.jobs.api import JobTypes
+found = JobTypes.installed()
+print(json.dumps([list(found), list(found.problems)]))
+"""
+
+
 @pytest.mark.parametrize("case", BROKEN)
 async def test_a_broken_package_is_named_and_others_work(
     tmp_path: Path, site: Path, case: str
@@ -141,6 +150,12 @@ async def test_a_broken_package_is_named_and_others_work(
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[docflow.jobs]\nbroken = broken:Broken\n")
-    listed, errors = await installed_at(site, tmp_path).json("jobs", "types")
-    assert {"hello_world", "count_parts"} <= {each["job_type"] for each in listed}
-    assert said in errors
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", INSTALLED),
+        cwd=ROOT,
+        env=installed_at(site, tmp_path).settings,
+        stdout=PIPE,
+    )
+    listed, problems = json.loads((await process.communicate())[0])
+    assert {"hello_world", "count_parts"} <= set(listed)
+    assert any(said in each for each in problems)

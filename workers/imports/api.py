@@ -1,7 +1,7 @@
 """Document imports over HTTP: where one stands, and a person's answer to it."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
@@ -12,9 +12,9 @@ from workers.imports.submission import DocumentSubmission, SentDocument
 from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
 from workers.shared.gateway.http.requests import Who, bounded_body, the
-from workers.shared.gateway.http.upload import Upload
+from workers.shared.gateway.http.upload import Upload, any_file, whole_file
 from workers.shared.services.bodies import RefusedMessage, object_of, text_of
-from workers.shared.services.errors import NotFound, Refused, TooLarge, UnsupportedFile, WrongState
+from workers.shared.services.errors import NotFound, Refused, TooLarge, WrongState
 from workflows.imports.messages import MESSAGE_BYTES, DocumentType
 from workflows.shared.contracts import PlainRecord, served
 
@@ -22,7 +22,6 @@ _DESCRIPTIONS: Final = {
     404: ProblemDescription(NotFound.kind, "no such import"),
     409: ProblemDescription(WrongState.kind, "the import is not parked"),
     413: ProblemDescription(TooLarge.kind, "the file is too large"),
-    415: ProblemDescription(UnsupportedFile.kind, "not a form upload"),
     422: ProblemDescription(Refused.kind, "the import does not take this answer"),
 }
 _CHANGES: Final[Mapping[str, str]] = {
@@ -231,20 +230,6 @@ async def take_file(service: ImportService, who: Who, upload: Upload) -> ImportT
         raise Refused(f"id: {error}") from error
 
 
-async def whole_file(upload: Upload) -> AsyncGenerator[bytes]:
-    """The file of a form that has been opened, which has to be its last part.
-
-    Raises:
-        Refused: A field comes after it.
-    """
-    before = dict(upload.fields)
-    async for block in upload.file():
-        yield block
-    after = await upload.finish()
-    if late := sorted(name for name, text in after.items() if before.get(name) != text):
-        raise Refused(f"{late[0]}: comes after the file; send it before")
-
-
 def changes_of(fields: Mapping[str, str]) -> Mapping[str, Any]:
     """What a form changes of the message.
 
@@ -276,9 +261,3 @@ def _read_map(text: str) -> Mapping[str, str]:
     if not all(isinstance(value, str) for value in pairs.values()):
         raise Refused("map has to be an object of headers and fields")
     return pairs
-
-
-def any_file(head: bytes, name: str) -> None:
-    """Accept a file by its beginning: the import says what is wrong with it."""
-    if not head:
-        raise Refused(f"{name} is empty")

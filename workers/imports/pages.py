@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from activities.imports.views import SqlImportTasks
 from adapters.types.store import SqlDeclaredTypes
 from workers.imports import api
-from workers.imports.api import any_file, changes_of, take_file
+from workers.imports.api import changes_of, take_file
 from workers.imports.bridge import intake_of
 from workers.imports.run_actions import ServedImports, name_of
 from workers.imports.runs import ImportRuns
@@ -19,7 +19,7 @@ from workers.imports.service import LARGEST_FILE, ImportService, RunAnswer
 from workers.imports.settings import RunSettings
 from workers.imports.submission import WAY_IN, DocumentSubmission
 from workers.shared.gateway.app import GatewayPart
-from workers.shared.gateway.http.upload import Upload
+from workers.shared.gateway.http.upload import Upload, any_file
 from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
 from workers.shared.register import Context
 from workers.shared.services.errors import Refused

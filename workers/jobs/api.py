@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,14 +14,13 @@ from fastapi_problem.error import Problem
 from pydantic import ConfigDict, Field
 
 from activities.jobs.ports import TaskPage, WebhookDelivery
-from workers.jobs.register import NAME
 from workers.jobs.runs import JobDocument, StartedJob
 from workers.jobs.service import LARGEST_PAGE, PAGE, JobPage, JobService, revision
 from workers.jobs.submission import InvalidJob
 from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.answers import event_stream
 from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
-from workers.shared.gateway.http.requests import Before, Who, cursor_of
+from workers.shared.gateway.http.requests import Before, Who, cursor_of, the
 from workers.shared.services.errors import NotFound, WrongState
 from workflows.jobs.definitions import STAGES
 from workflows.jobs.records import (
@@ -43,11 +42,7 @@ _DESCRIPTIONS = {
 }
 
 
-def _service_of(request: Request) -> JobService:
-    return cast("JobService", request.app.state.services[NAME])
-
-
-TheService = Annotated[JobService, Depends(_service_of)]
+TheService = Annotated[JobService, the(JobService)]
 JobName = Annotated[
     str,
     Path(

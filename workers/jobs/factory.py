@@ -1,12 +1,10 @@
 """The service and the intake of jobs over what a process has opened, and their bridge."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
-from activities.jobs.api import JobType, JobTypes
+from activities.jobs.api import JobTypes
 from activities.jobs.folders import StageFolders
 from activities.jobs.store import SqlJobAliases, SqlJobStore
 from activities.jobs.webhook_store import SqlWebhookLog
@@ -14,14 +12,13 @@ from adapters.ports.blobs import Blobs
 from workers.jobs.intake import JobIntake
 from workers.jobs.resources import webhook_secrets
 from workers.jobs.runs import JobRuns
-from workers.jobs.service import JobQueries, JobService
+from workers.jobs.service import InstalledTypes, JobQueries, JobService
 from workers.jobs.settings import JobQueueSettings, TierSettings, WebhookSettings
 from workers.jobs.submission import JobInputs, JobSubmission, WebhookReceivers
 from workers.shared.bridges.consumer import BridgeTotals
 from workers.shared.bridges.service_bus import ServiceBusBridge
 from workers.shared.register import Context
 from workers.shared.resources import Resources
-from workers.shared.services.identity import Identity, local_identity
 from workers.shared.services.runs import TemporalRuns
 from workers.shared.settings.common import BlobSettings
 from workers.shared.tables import open_blobs
@@ -35,29 +32,11 @@ _SECONDS_TO_ANSWER: Final = 2.0
 TIERS: Final[Sequence[str]] = ("bronze", "silver", "gold")
 
 
-class InstalledTypes(Mapping[str, JobType[Any]]):
-    """The job types that are installed, imported when they are first asked for: some bring
-    libraries that take a moment to load, and most commands need none of them."""
-
-    @cached_property
-    def _types(self) -> JobTypes:
-        return JobTypes.installed()
-
-    def __getitem__(self, name: str) -> JobType[Any]:
-        return self._types[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._types)
-
-    def __len__(self) -> int:
-        return len(self._types)
-
-
 def job_service(
     environment: Mapping[str, str],
     client: "Client",
     resources: Resources,
-    types: Mapping[str, JobType[Any]] | None = None,
+    types: JobTypes | None = None,
 ) -> JobService:
     """Put the service together.
 
@@ -75,18 +54,18 @@ def job_service(
     tiers: dict[str, Blobs] = {}
     for name, each in zip(TIERS, named, strict=True):
         tiers[name] = open_blobs(each)
-    types = InstalledTypes() if types is None else types
+    installed = InstalledTypes() if types is None else types
     database = resources.database
     store = SqlJobStore(database)
     runs = JobRuns(client, store, StageFolders(resources.blobs, resources.scratch))
     submission = JobSubmission(
-        types,
+        installed,
         JobInputs(tiers["bronze"], resources.scratch),
         WebhookReceivers(webhook_secrets(settings, database), settings),
         runs,
     )
     temporal = TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER)
-    queries = JobQueries(store, SqlWebhookLog(database), temporal, types)
+    queries = JobQueries(store, SqlWebhookLog(database), temporal, installed)
     return JobService(queries, submission, runs, client, tiers)
 
 
@@ -95,7 +74,7 @@ def job_intake(
     client: "Client",
     resources: Resources,
     queue: str,
-    types: Mapping[str, JobType[Any]] | None = None,
+    types: JobTypes | None = None,
 ) -> JobIntake:
     """Put the intake of queue messages together; other arguments and errors as of `job_service`.
 
@@ -105,27 +84,6 @@ def job_intake(
     service = job_service(environment, client, resources, types)
     aliases = SqlJobAliases(resources.database)
     return JobIntake(service.submission, aliases, resources.rejected, client, queue=queue)
-
-
-@asynccontextmanager
-async def open_service(
-    environment: Mapping[str, str],
-) -> AsyncGenerator[tuple[JobService, Identity]]:
-    """The service for an operator at a terminal: who has the settings may do everything.
-
-    Raises:
-        SettingsError: A setting is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Temporal does not answer.
-    """
-    from workers.shared.connect import connect
-    from workers.shared.resources import open_resources
-    from workers.shared.services.accepted import noting_starts
-
-    async with open_resources(environment) as resources:
-        client = noting_starts(await connect(), resources.database)
-        service = job_service(environment, client, resources)
-        yield service, local_identity(environment)
 
 
 async def receive(

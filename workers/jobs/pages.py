@@ -8,11 +8,11 @@ from tempfile import NamedTemporaryFile
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from activities.jobs.catalogue import Catalogue
-from workers.jobs import api, labels
+from workers.jobs import api, labels, v1
 from workers.jobs.api import invalid_job
 from workers.jobs.factory import job_service
 from workers.jobs.run_actions import ServedJobs
@@ -437,18 +437,21 @@ def open_part(context: Context, settings: None) -> GatewayPart:
     resources = context.resources
     service = job_service(context.environment, context.client, resources)
     public_url = AddressSettings.read(context.environment).public_url
-    stac = stac_router(Catalogue(resources.database), public_url, service.published)
-    return part_of(service, resources.scratch, stac)
+    return part_of(service, resources.scratch, Catalogue(resources.database), public_url)
 
 
-def part_of(service: JobService, scratch: Path, *further: APIRouter) -> GatewayPart:
+def part_of(
+    service: JobService, scratch: Path, catalogue: Catalogue, public_url: str | None = None
+) -> GatewayPart:
     """The part over a service.
 
     Args:
         service: Of jobs.
         scratch: Folder for files on their way to a person.
-        further: Further parts of its API.
+        catalogue: Of what jobs have made.
+        public_url: Address of the gateway for its users; None: as each request was addressed.
     """
+    stac = stac_router(catalogue, public_url, service.published)
 
     def routes(site: Site) -> Sequence[PageRoute]:
         return _routes(site, service, scratch)
@@ -456,7 +459,9 @@ def part_of(service: JobService, scratch: Path, *further: APIRouter) -> GatewayP
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
-        routers=(api.router, *further),
+        further={Catalogue: catalogue},
+        routers=(api.router, *v1.ROUTERS, stac),
+        uploads=("/api/v1/jobs/files",),
         runs=ServedJobs(service),
         problems={InvalidJob: invalid_job},
         pages=PipelinePages(

@@ -228,8 +228,7 @@ JOBS = Pipeline(
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.jobs.setup:worker_requirements",
     gateway="workers.jobs.pages:open_part",
-    submit="workers.jobs.commands:submit_app",
-    commands={NAME: "workers.jobs.commands:app", "stac": "workers.jobs.stac_commands:app"},
+    commands={"job": "workers.jobs.commands:app", "stac": "workers.jobs.stac_commands:app"},
     errands=QUEUE_ERRANDS,
     bridges=(
         Bridge(
@@ -248,4 +247,5 @@ JOBS = Pipeline(
     ),
     naming="job/ID, or the first 8 characters of ID or more",
     corrects=("retry",),
+    changes=("retry",),
 )

@@ -36,11 +36,16 @@ class ServedJobs:
         return (await self._service.queries.get(who, run.key)).model_dump(mode="json")
 
     async def answer(self, who: "Identity", run: Run, request: AnswerRequest) -> None:
-        """`retry` takes corrected parameters, which are checked as those of a new job are."""
+        """`retry` takes corrected parameters, which are checked as those of a new job are.
+
+        `changes` are parameters too; texts among them are read as a person has typed them.
+        """
         if request.verb == "cancel":
             await self._service.cancel(who, run.key, request.reason)
             return
-        parameters = correction_of(request.correction, "parameters")
+        parameters = correction_of(request.correction, "parameters") or {}
+        if request.changes:
+            parameters |= await self._service.typed(who, run.key, request.changes)
         decision = Decision(request.verb)
         await self._service.answer(
             who, run.key, decision, parameters=parameters, reason=request.reason

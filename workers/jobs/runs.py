@@ -422,7 +422,7 @@ def _note(job_id: str, found: WorkflowExecutionDescription) -> str | None:
     else:
         ended = standing(found.status)
     return (
-        f"this job was done before and {ended}: `docflow jobs restart {job_id[:8]}` continues "
+        f"this job was done before and {ended}: `docflow job restart {job_id[:8]}` continues "
         "at its failed stage and keeps what is good, --rerun does all of it again"
     )
 

@@ -1,11 +1,10 @@
 """Everything that people and programs do with jobs, whatever way they come."""
 
-import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,34 +13,31 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.jobs.api import JobType
+from activities.jobs.api import JobType, JobTypes
 from activities.jobs.ports import TaskPage, WebhookDelivery
 from activities.jobs.store import SqlJobStore
 from activities.jobs.webhook_store import SqlWebhookLog
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from workers.jobs.runs import ENDED, JobDocument, JobRuns, StartedJob, from_run, from_table
-from workers.jobs.submission import FieldError, InvalidJob, JobSubmission
+from workers.jobs.submission import FieldError, InvalidJob, JobSubmission, input_name
 from workers.shared.services.errors import NotFound, Refused, TemporalUnavailable, WrongState
 from workers.shared.services.identity import Identity, require_operator
 from workers.shared.services.intake import START_TIMEOUT
 from workers.shared.services.lists import Cursor, watched
-from workers.shared.services.runs import TemporalRuns, open_runs, temporal_errors
+from workers.shared.services.runs import TemporalRuns, temporal_errors
 from workflows.jobs.definitions import TASK_QUEUE, text_problem
 from workflows.jobs.records import (
     WEBHOOK_DELIVERY,
     JobOutputs,
     JobRecord,
     JobStatus,
+    JsonObject,
     TaskStatus,
     webhook_delivery_id,
 )
 from workflows.jobs.runs import (
-    JOB_RETENTION,
-    JOB_RETENTION_SCHEDULE,
     JobRequest,
-    JobRetentionInput,
-    JobRetentionResult,
     JobRetry,
     JobView,
     job_workflow_id,
@@ -63,6 +59,55 @@ class JobPage(PlainRecord):
 
     jobs: Annotated[Sequence[JobRecord], served("The jobs", [])]
     next: Annotated[str | None, served("`before` of the next page; null: there is none", None)]
+
+
+class JobTypeHead(PlainRecord):
+    """A job type that is installed."""
+
+    job_type: Annotated[str, served("Its name", "hello_world")]
+    version: Annotated[int, served("Of its definition", 1)]
+    package: Annotated[str | None, served("The package that brings it", "docflow")]
+    description: Annotated[str, served("What it does", "Greets, and has the greetings answered.")]
+    stages: Annotated[Sequence[str], served("Names of its stages", ["greeting", "reply"])]
+    file_parameter: Annotated[str | None, served("Names the file that it reads", "source")]
+    parameters: Annotated[dict[str, Any], served("JSON schema of its parameters", {})]
+
+
+class JobTypeList(PlainRecord):
+    """The job types that are installed."""
+
+    items: Annotated[Sequence[JobTypeHead], served("By name", [])]
+    problems: Annotated[Sequence[str], served("Types that cannot be used, and why", [])]
+
+
+class StoredFile(PlainRecord):
+    """A file that jobs read."""
+
+    name: Annotated[str, served("Its name in the bronze container", "uploads/5eed.../scene.tif")]
+    parameter: Annotated[str, served("The parameter of the job that takes the name", "source")]
+    beside: Annotated[
+        Sequence[str],
+        served("Names of files that belong to it, if there are any; these are not sent", []),
+    ]
+
+
+class InstalledTypes(Mapping[str, JobType[Any]]):
+    """The job types that are installed, imported when they are first asked for: some bring
+    libraries that take a moment to load."""
+
+    @cached_property
+    def all(self) -> JobTypes:
+        """All of them."""
+        return JobTypes.installed()
+
+    def __getitem__(self, name: str) -> JobType[Any]:
+        return self.all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +134,30 @@ class JobQueries:
         store: SqlJobStore,
         log: SqlWebhookLog,
         runs: TemporalRuns,
-        types: Mapping[str, JobType[Any]],
+        types: JobTypes | InstalledTypes,
     ) -> None:
         self.types = types
         self._store = store
         self._log = log
         self._runs = runs
+
+    def job_types(self, who: Identity) -> JobTypeList:
+        """The job types that are installed."""
+        require_operator(who, "jobs")
+        found = self.types.all if isinstance(self.types, InstalledTypes) else self.types
+        heads = [
+            JobTypeHead(
+                job_type=name,
+                version=each.definition.version,
+                package=found.packages.get(name),
+                description=each.definition.description,
+                stages=[stage.stage_name for stage in each.definition.stages],
+                file_parameter=each.file_parameter,
+                parameters=each.parameters.model_json_schema(),
+            )
+            for name, each in sorted(found.items())
+        ]
+        return JobTypeList(items=heads, problems=found.problems)
 
     async def list(
         self,
@@ -251,29 +314,6 @@ def revision(job: JobDocument) -> Revision:
     return Revision(hashlib.sha256(text.encode()).hexdigest()[:16], job)
 
 
-async def clean_jobs(environment: Mapping[str, str], *, dry_run: bool) -> JobRetentionResult:
-    """Have a worker remove what is due, and wait for it.
-
-    Args:
-        environment: Settings.
-        dry_run: Say what would be removed, and remove nothing.
-
-    Raises:
-        TemporalUnavailable: Temporal does not answer.
-    """
-    runs = await open_runs(environment)
-    with temporal_errors():
-        return await runs.client.execute_workflow(
-            JOB_RETENTION,
-            JobRetentionInput(dry_run=dry_run),
-            # Named as the schedule names its runs.
-            id=f"schedule/{JOB_RETENTION_SCHEDULE}-{datetime.now(UTC).isoformat()}",
-            task_queue=TASK_QUEUE,
-            result_type=JobRetentionResult,
-            rpc_timeout=START_TIMEOUT,
-        )
-
-
 PUBLISHED: Final = ("silver", "gold")
 """Tiers that hold what jobs have made; bronze holds what they were given."""
 
@@ -321,22 +361,31 @@ class JobService:
         known = await self.queries.record(who, done.job_id)
         return done.model_copy(update={"notes": (*done.notes, *_not_used(request, known))})
 
-    async def with_file(self, who: Identity, request: JobRequest, file: Path) -> JobRequest:
-        """Upload a file to the bronze container; the request with it as its input.
+    async def store_file(
+        self, who: Identity, job_type: str, name: str, sha256: str, content: AsyncIterator[bytes]
+    ) -> StoredFile:
+        """Store a file in the bronze container, for jobs of a type that read one.
 
-        It is named after its content: the same file is uploaded once, and stays the same input.
+        It is named after its content: the same file is stored once, and stays the same input.
+
+        Args:
+            who: Who sends it.
+            job_type: Whose jobs read it.
+            name: Of the file.
+            sha256: Of its content, in lower-case hexadecimal.
+            content: Its bytes.
 
         Raises:
-            InvalidJob: Its type takes no file, or the request names another input.
+            InvalidJob: The type takes no file, or the file cannot have this name.
+            Refused: The content is another one.
             Unavailable: The blob store does not answer.
         """
         require_operator(who, "jobs")
-        field = self.submission.file_parameter(request)
-        digest = await asyncio.to_thread(_digest, file)
-        name = f"uploads/{digest}/{file.name}"
+        parameter, beside = self.submission.file_of(job_type, name)
+        blob = input_name(f"uploads/{sha256}/{name}")
         with suppress(FileExistsError):
-            await self._tiers["bronze"].upload(file, name, overwrite=False)
-        return request.model_copy(update={"parameters": {**request.parameters, field: name}})
+            await self._tiers["bronze"].write(blob, _checked(content, sha256))
+        return StoredFile(name=blob, parameter=parameter, beside=beside)
 
     async def restart(self, who: Identity, name: str, from_stage: int | None = None) -> StartedJob:
         """Begin another attempt at the failed stage, or at an earlier one."""
@@ -387,6 +436,12 @@ class JobService:
         except NotFound as error:
             raise _over(record) from error
         return await self.queries.get(who, record.job_id)
+
+    async def typed(self, who: Identity, name: str, given: Mapping[str, Any]) -> JsonObject:
+        """Parameters for a job, where texts are as a person has typed them."""
+        record = await self.queries.record(who, name)
+        texts = {key: value for key, value in given.items() if isinstance(value, str)}
+        return {**given, **self.submission.typed(record.job_type, texts)}
 
     async def send_again(
         self, who: Identity, name: str, number: int, attempt: int | None = None
@@ -467,12 +522,16 @@ def _check_reason(reason: str | None) -> None:
 
 def _over(record: JobRecord) -> WrongState:
     return WrongState(
-        "the job has ended: nothing of it can be cancelled or answered; `docflow jobs restart "
+        "the job has ended: nothing of it can be cancelled or answered; `docflow job restart "
         f"{record.job_id[:8]}` continues it",
         workflow_id=job_workflow_id(record.job_id),
     )
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
+async def _checked(content: AsyncIterator[bytes], sha256: str) -> AsyncGenerator[bytes]:
+    digest = hashlib.sha256()
+    async for block in content:
+        digest.update(block)
+        yield block
+    if digest.hexdigest() != sha256:
+        raise Refused("sha256: the file that has arrived has another one; send it again")

@@ -58,7 +58,7 @@ class WebhookSettings(Settings):
     """Who may be notified by HTTP that a job has ended, and how messages are signed."""
 
     title: ClassVar[str] = "Webhooks of jobs"
-    used_by: ClassVar[str] = "workers of jobs, gateway, bridges of jobs, `docflow submit jobs`"
+    used_by: ClassVar[str] = "workers of jobs, gateway, bridges of jobs"
 
     secret_keys: Annotated[
         tuple[bytes, ...], BeforeValidator(_keys), Setting(secret=True, kind="Fernet keys")
@@ -95,7 +95,7 @@ class TierSettings(Settings):
     """Containers of spatial data, in the same storage account or folder as the documents."""
 
     title: ClassVar[str] = "Data of jobs"
-    used_by: ClassVar[str] = "workers and gateway of jobs, commands that submit jobs"
+    used_by: ClassVar[str] = "workers and gateway of jobs"
 
     bronze: Annotated[str, AfterValidator(container_name)] = Field(
         "bronze",

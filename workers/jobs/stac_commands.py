@@ -1,30 +1,46 @@
 """`docflow stac`: what is catalogued."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+import asyncio
+import re
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 
-from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import CommandError, UsageError, run
-from workers.shared.cli.output import JsonOption, console, pairs, print_json, table, text
+from workers.shared.cli.errors import CommandError, UsageError, stop
+from workers.shared.cli.output import console, table, text
+from workers.shared.cli.remote import (
+    Column,
+    Item,
+    LimitOption,
+    Output,
+    OutputOption,
+    YesOption,
+    ask,
+    gateway,
+    show_list,
+    show_one,
+)
+from workers.shared.cli.runs import words
 
 if TYPE_CHECKING:
-    from activities.jobs.catalogue import Catalogue
-from activities.jobs.ports import CatalogueQuery
+    from docflow.client.synchronous import Connection
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="What is catalogued: STAC items and collections.",
 )
-
+_COLLECTION: Final = "/api/stac/collections/{}"
+_ITEM: Final = f"{_COLLECTION}/items/{{}}"
 _PAGE: Final = 200
 """Items that are asked for at once."""
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
-Json = Mapping[str, Any]
+CollectionArgument = Annotated[
+    str, typer.Argument(metavar="COLLECTION", help="Id of a collection.")
+]
 
 
 @app.command()
@@ -45,46 +61,151 @@ def search(
     sort: Annotated[
         str | None, typer.Option(metavar="FIELDS", help="As `-datetime,id` [the newest first].")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many.")] = 20,
-    as_json: JsonOption = False,
+    limit: LimitOption = 20,
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """Search items, the newest first. With --json, a GeoJSON FeatureCollection.
+    """Search items, the newest first; JSON is a GeoJSON FeatureCollection.
 
     \b
     Examples:
       docflow stac search --bbox 2,48,3,49 --datetime 2024-05-01
       docflow stac search --bbox 170,-30,-170,0 --datetime 2024-05-01/..
-      docflow stac search --collection scenes --filter "eo:cloud_cover < 20" --json
+      docflow stac search --collection scenes --filter "eo:cloud_cover < 20" -o json
     """
-    asked = _Asked(collections, bbox, datetime, filter, limit, sort)
-    run(_search(cli_context(context), asked, as_json=as_json))
+    wanted = {
+        "collections": ",".join(collections) if collections else None,
+        "bbox": bbox,
+        "datetime": None if datetime is None else _whole_days(datetime),
+        "filter": filter,
+        "sortby": sort,
+        "limit": min(limit, _PAGE),
+    }
+    found: list[Item] = []
+    with gateway(context) as connection:
+        for page in _pages(connection, wanted):
+            found += page
+            if len(found) > limit:
+                break
+    if len(found) > limit:
+        typer.echo(f"there are more than {limit}; --limit shows them", err=True)
+    found = found[:limit]
+    if output in (Output.JSON, Output.YAML):
+        show_one({"type": "FeatureCollection", "features": found}, output, {}, name="type")
+        return
+    columns: Mapping[str, Column] = {
+        "collection": "collection",
+        "item": "id",
+        "time": _time,
+        "bbox": lambda item: _degrees(item["bbox"]),
+        "assets": lambda item: ", ".join(item["assets"]),
+    }
+    name: Column = lambda item: f"{item['collection']}/{item['id']}"  # noqa: E731
+    show_list(found, output, columns, name=name, nothing="no item is found")
+
+
+def _whole_days(given: str) -> str:
+    """Dates in an interval as their first and last moments: `2024-05-01` is the whole of that day.
+
+    What is not a date stays as it is.
+    """
+    first, slash, last = given.partition("/")
+    last = last if slash else first
+    begins = f"{first}T00:00:00Z" if _DATE.fullmatch(first) else first
+    ends = f"{last}T23:59:59.999999Z" if _DATE.fullmatch(last) else last
+    return begins if begins == ends else f"{begins}/{ends}"
+
+
+def _pages(connection: "Connection", wanted: Item) -> Generator[Sequence[Item]]:
+    """The pages of a search."""
+    token: str | None = None
+    while True:
+        page = ask(connection, "GET", "/api/stac/search", query={**wanted, "token": token})
+        yield page["features"]
+        behind: list[str] = [each["href"] for each in page["links"] if each["rel"] == "next"]
+        if not behind:
+            return
+        [token] = parse_qs(urlsplit(behind[0]).query)["token"]
 
 
 @app.command()
 def show(
     context: typer.Context,
-    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Id of a collection.")],
+    collection: CollectionArgument,
     item: Annotated[
         str | None, typer.Argument(metavar="ITEM", help="Id of an item [the collection itself].")
     ] = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show an item with its assets, or a collection.
 
     \b
     Examples:
       docflow stac show scenes
-      docflow stac show scenes scene-1 --json
+      docflow stac show scenes scene-1 -o json
     """
-    run(_show(cli_context(context), collection, item, as_json=as_json))
+    with gateway(context) as connection:
+        if item is None:
+            found = ask(connection, "GET", _COLLECTION, collection)
+            show_one(found, output, _OF_COLLECTION, name="id")
+            return
+        found = ask(connection, "GET", _ITEM, collection, item)
+    properties = sorted(found["properties"].keys() - _TIMES)
+    more = {each: _of_properties(each) for each in properties}
+    show_one(found, output, {**_OF_ITEM, **more}, name="id")
+    if output is Output.TABLE:
+        made = table("asset", "type", "bytes", "address", numbers=["bytes"])
+        for key, asset in found["assets"].items():
+            size = asset.get("file:size")
+            shown = None if size is None else f"{size:,}"
+            made.add_row(*map(text, (key, asset.get("type"), shown, asset["href"])))
+        console().print(made)
+
+
+def _extent(collection: Item) -> str | None:
+    begins, ends = collection["extent"]["temporal"]["interval"][0]
+    return None if begins is None else f"{begins} to {ends}"
+
+
+def _time(item: Item) -> str:
+    properties = item["properties"]
+    begins, ends = properties.get("start_datetime"), properties.get("end_datetime")
+    return f"{begins} to {ends}" if begins and ends else properties["datetime"]
+
+
+def _degrees(box: Sequence[float]) -> str:
+    return ", ".join(f"{side:.4f}".rstrip("0").rstrip(".") for side in box)
+
+
+def _of_properties(name: str) -> Column:
+    def shown(item: Item) -> object:
+        return words(item["properties"][name])
+
+    return shown
+
+
+_TIMES: Final = {"datetime", "start_datetime", "end_datetime"}
+_OF_COLLECTION: Final[Mapping[str, Column]] = {
+    "collection": "id",
+    "title": "title",
+    "description": "description",
+    "license": "license",
+    "bbox": lambda found: _degrees(found["extent"]["spatial"]["bbox"][0]),
+    "time": _extent,
+}
+_OF_ITEM: Final[Mapping[str, Column]] = {
+    "item": "id",
+    "collection": "collection",
+    "time": _time,
+    "bbox": lambda found: _degrees(found["bbox"]),
+}
 
 
 @app.command()
 def delete(
     context: typer.Context,
-    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Id of a collection.")],
+    collection: CollectionArgument,
     item: Annotated[str, typer.Argument(metavar="ITEM", help="Id of an item.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask no question.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Take an item out of the catalogue; its files and tables stay.
 
@@ -94,210 +215,61 @@ def delete(
     """
     if not yes:
         typer.confirm(f"Take {item} out of the collection {collection}?", abort=True)
-    run(_delete(cli_context(context), collection, item))
+    with gateway(context) as connection:
+        ask(connection, "DELETE", "/api/v1/catalogue/{}/{}", collection, item)
+    typer.echo(f"{item} is no longer in the collection {collection}")
 
 
 @app.command()
 def export(
     context: typer.Context,
     database: Annotated[
-        str | None,
+        str,
         typer.Argument(
-            metavar="URL",
-            help="Of a database with pgstac [DATABASE_URL]; PGPASSWORD may hold its password.",
+            metavar="URL", help="Of a database with pgstac; PGPASSWORD may hold its password."
         ),
-    ] = None,
+    ],
     collections: Annotated[
         list[str] | None, typer.Option("--collection", metavar="ID", help="These alone [all].")
     ] = None,
 ) -> None:
     """Write collections and items to a database with pgstac, as often as you like.
 
-    What the database has beyond them stays, also items that are no longer here.
+    What the database has beyond them stays, also items that are no longer here. Files have their
+    addresses at the gateway.
 
     \b
     Examples:
       docflow stac export postgresql://loader@maps.example.org/stac
-      docflow stac export --collection scenes
+      docflow stac export postgresql://loader@maps.example.org/stac --collection scenes
     """
-    run(_export(cli_context(context), database, collections))
-
-
-async def _export(cli: CliContext, url: str | None, collections: Sequence[str] | None) -> None:
-    from activities.jobs.catalogue import Catalogue, export_to_pgstac
-    from adapters.database.engine import open_database
-    from adapters.ports.errors import Denied
-    from workflows.shared.errors import RuleViolation
-
-    async with cli.tables() as database, AsyncExitStack() as stack:
-        target = database
-        if url is not None:
-            try:
-                target = await stack.enter_async_context(open_database(url))
-            except ValueError as error:
-                raise UsageError(str(error)) from error
-        try:
-            counts = await export_to_pgstac(Catalogue(database), target, collections or None)
-        except (Denied, RuleViolation) as error:
-            raise CommandError(str(error)) from error
-    for id, count in counts.items():
-        typer.echo(f"{id}: {count:,} items")
-    if not counts:
+    with gateway(context) as connection:
+        path = "/api/stac/collections"
+        there = {each["id"]: each for each in ask(connection, "GET", path)["collections"]}
+        chosen = collections or list(there)
+        if unknown := [id for id in chosen if id not in there]:
+            stop(CommandError(f"there is no collection {unknown[0]}"))
+        asyncio.run(_export(connection, database, [there[id] for id in chosen]))
+    if not chosen:
         typer.echo("there is no collection")
 
 
-async def _delete(cli: CliContext, collection: str, item: str) -> None:
-    async with _catalogue(cli) as catalogue:
-        if not await catalogue.delete_item(collection, item):
-            raise CommandError(f"there is no item {item} in the collection {collection}")
-    typer.echo(f"{item} is no longer in the collection {collection}")
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The options of a search, as they were typed."""
-
-    collections: Sequence[str] | None
-    bbox: str | None
-    datetime: str | None
-    filter: str | None
-    limit: int
-    sort: str | None = None
-
-    def query(self) -> "CatalogueQuery":
-        """As the catalogue is asked.
-
-        Raises:
-            RuleViolation: An option means nothing.
-        """
-        from activities.jobs.ports import CatalogueQuery
-        from activities.jobs.stac_queries import filter_of_text, order_of_text, whole_days
-
-        return CatalogueQuery(
-            collections=self.collections or None,
-            bbox=None if self.bbox is None else _box(self.bbox),
-            datetime=None if self.datetime is None else whole_days(self.datetime),
-            filter=None if self.filter is None else filter_of_text(self.filter),
-            sort=order_of_text(self.sort or ""),
-        )
-
-
-async def _search(cli: CliContext, asked: _Asked, *, as_json: bool) -> None:
-    from workflows.shared.errors import RuleViolation
-
-    async with _catalogue(cli) as catalogue:
-        try:
-            items, more = await _found(catalogue, asked.query(), asked.limit)
-        except RuleViolation as error:
-            raise UsageError(str(error)) from error
-    if more:
-        typer.echo(f"there are more than {asked.limit}; --limit shows them", err=True)
-    if as_json:
-        print_json({"type": "FeatureCollection", "features": items})
-        return
-    if not items:
-        typer.echo("no item is found")
-        return
-    made = table("collection", "item", "time", "bbox", "assets")
-    for each in items:
-        made.add_row(*map(text, _row(each)))
-    console().print(made)
-
-
-async def _found(
-    catalogue: "Catalogue", query: "CatalogueQuery", limit: int
-) -> tuple[list[Json], bool]:
-    """The items of as many pages as are needed, and whether there are more."""
-    items: list[Json] = []
-    while True:
-        asked = replace(query, limit=min(_PAGE, limit - len(items)))
-        page = await catalogue.search(asked)
-        items += page.items
-        if page.next is None or len(items) >= limit:
-            return items, page.next is not None
-        query = replace(query, token=page.next)
-
-
-async def _show(cli: CliContext, collection: str, item: str | None, *, as_json: bool) -> None:
-    async with _catalogue(cli) as catalogue:
-        found = await catalogue.collection(collection)
-        if found is None:
-            known = ", ".join(str(each["id"]) for each in await catalogue.collections())
-            raise CommandError(f"there is no collection {collection}; there are: {known or 'none'}")
-        if item is not None:
-            found = await catalogue.item(collection, item)
-        if found is None:
-            raise CommandError(f"there is no item {item} in the collection {collection}")
-    if as_json:
-        print_json(found)
-    elif item is None:
-        _print_collection(found)
-    else:
-        _print_item(found)
-
-
-def _print_collection(collection: Json) -> None:
-    extent = collection["extent"]
-    begins, ends = extent["temporal"]["interval"][0]
-    described = [
-        ("collection", collection["id"]),
-        ("title", collection.get("title")),
-        ("description", collection["description"]),
-        ("license", collection["license"]),
-        ("bbox", _degrees(extent["spatial"]["bbox"][0])),
-        ("time", None if begins is None else f"{begins} to {ends}"),
-    ]
-    console().print(pairs(described))
-
-
-def _print_item(item: Json) -> None:
-    properties = item["properties"]
-    described: list[tuple[str, object]] = [
-        ("item", item["id"]),
-        ("collection", item["collection"]),
-        ("time", _time(properties)),
-        ("bbox", _degrees(item["bbox"])),
-    ]
-    shown = {"datetime", "start_datetime", "end_datetime"}
-    described += [(name, properties[name]) for name in sorted(properties.keys() - shown)]
-    out = console()
-    out.print(pairs(described))
-    made = table("asset", "type", "bytes", "address", numbers=["bytes"])
-    for key, asset in item["assets"].items():
-        size = asset.get("file:size")
-        shown_size = None if size is None else f"{size:,}"
-        made.add_row(*map(text, (key, asset.get("type"), shown_size, asset["href"])))
-    out.print(made)
-
-
-@asynccontextmanager
-async def _catalogue(cli: CliContext) -> AsyncGenerator["Catalogue"]:
-    from activities.jobs.catalogue import Catalogue
-
-    async with cli.tables() as database:
-        yield Catalogue(database)
-
-
-def _row(item: Json) -> Sequence[str]:
-    assets = ", ".join(item["assets"])
-    time = _time(item["properties"])
-    return (item["collection"], item["id"], time, _degrees(item["bbox"]), assets)
-
-
-def _time(properties: Json) -> str:
-    begins, ends = properties.get("start_datetime"), properties.get("end_datetime")
-    return f"{begins} to {ends}" if begins and ends else properties["datetime"]
-
-
-def _degrees(box: Sequence[float]) -> str:
-    return ", ".join(f"{side:.4f}".rstrip("0").rstrip(".") for side in box)
-
-
-def _box(value: str) -> tuple[float, float, float, float]:
-    from workflows.shared.errors import RuleViolation
+async def _export(connection: "Connection", url: str, collections: Sequence[Item]) -> None:
+    from adapters.database.engine import open_database
+    from workers.jobs.pgstac import PgstacTarget
 
     try:
-        west, south, east, north = map(float, value.split(","))
+        opened = open_database(url)
     except ValueError as error:
-        raise RuleViolation(f"bbox: {value!r} is not four numbers, as 2,48,3,49") from error
-    return west, south, east, north
+        raise UsageError(str(error)) from error
+    async with opened as database:
+        target = PgstacTarget(database)
+        await target.check()
+        for each in collections:
+            await target.put_collection(each)
+            count = 0
+            wanted: dict[str, Any] = {"collections": each["id"], "sortby": "+id", "limit": _PAGE}
+            for items in _pages(connection, wanted):
+                await target.put_items(each["id"], items)
+                count += len(items)
+            typer.echo(f"{each['id']}: {count:,} items")

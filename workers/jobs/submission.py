@@ -106,7 +106,7 @@ class JobInputs:
 
     async def _of_name(self, name: str) -> Sequence[BlobRef]:
         if name.endswith("/"):
-            found = await self._bronze.list(f"{_checked(name[:-1])}/", INPUTS + 1)
+            found = await self._bronze.list(f"{input_name(name[:-1])}/", INPUTS + 1)
             if not found:
                 raise _refused(f"the folder {name!r} of the bronze container holds no file")
             return found
@@ -114,7 +114,7 @@ class JobInputs:
 
     async def _stat(self, name: str) -> BlobRef:
         try:
-            return await self._bronze.stat(_checked(name))
+            return await self._bronze.stat(input_name(name))
         except BlobNotFound:
             raise _refused(f"there is no file {name!r} in the bronze container") from None
         except Unavailable:
@@ -139,7 +139,12 @@ class JobInputs:
         return listed
 
 
-def _checked(name: str) -> str:
+def input_name(name: str) -> str:
+    """The name of a blob that a job may read.
+
+    Raises:
+        InvalidJob: No blob can have it.
+    """
     try:
         return _NAME.validate_python(name)
     except ValidationError as error:
@@ -523,22 +528,16 @@ class JobSubmission:
         found = self.types.get(job_type)
         return typed(None if found is None else found.parameters, texts)
 
-    def file_parameter(self, request: JobRequest) -> str:
-        """The parameter that names the file which comes with a request.
+    def file_of(self, job_type: str, name: str) -> tuple[str, Sequence[str]]:
+        """The parameter that names a file, and names of files that belong to the file.
 
         Raises:
-            InvalidJob: Its type has none, or the request gives it a value.
+            InvalidJob: The type takes no file.
         """
-        field = self._type(request.job_type).file_parameter
-        if field is None:
-            raise InvalidJob([FieldError("file", f"{request.job_type} takes no file")])
-        if field in request.parameters:
-            raise InvalidJob([FieldError(f"parameters.{field}", "give it or a file, not both")])
-        return field
-
-    def beside(self, job_type: str, file: Path) -> list[str]:
-        """Names of files that belong to a file of this machine and do not come with it."""
-        return files_beside(self._type(job_type), file)
+        found = self._type(job_type)
+        if found.file_parameter is None:
+            raise InvalidJob([FieldError("file", f"{job_type} takes no file")])
+        return found.file_parameter, found.beside(name)
 
     def _type(self, name: str) -> JobType[Any]:
         found = self.types.get(name)
@@ -567,8 +566,3 @@ def _checked_parameters(job_type: JobType[Any], given: Mapping[str, Any]) -> Any
 def _identifying(parameters: JsonObject, limit: int | None) -> JsonObject:
     """What makes a job the same: a trial run is another one than the whole."""
     return parameters if limit is None else {**parameters, _LIMIT: limit}
-
-
-def files_beside(job_type: JobType[Any], file: Path) -> list[str]:
-    """Names of files that belong to a file by its job type, and lie in its folder."""
-    return [name for name in job_type.beside(file.name) if file.with_name(name).is_file()]

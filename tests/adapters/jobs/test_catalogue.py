@@ -1,13 +1,9 @@
 """What the catalogue promises about writing and paging."""
 
 import asyncio
-import json
 from dataclasses import replace
-from importlib.metadata import distribution
 
-import asyncpg
 import pytest
-from click.testing import Result
 
 from activities.jobs.catalogue import Catalogue
 from activities.jobs.ports import CatalogueQuery
@@ -16,8 +12,6 @@ from adapters.database.engine import open_database
 from adapters.ports.errors import Unavailable
 from stack.children import free_port
 from tests.support.chaos import kills
-from tests.support.cli import run_docflow
-from tests.support.fresh_database import administer
 from tests.support.jobs.catalogue_writers import count, write_at_once
 from tests.support.jobs.stac import (
     EVERYWHERE,
@@ -29,7 +23,6 @@ from tests.support.jobs.stac import (
     item,
     put_scenes,
 )
-from workers.shared.cli.context import CliContext
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
@@ -186,41 +179,6 @@ async def test_what_the_database_cannot_store_is_refused_or_not_there(scenes: Ca
     assert await scenes.collection("a\0b") is None
     with pytest.raises(RuleViolation, match="not valid"):
         await found(scenes, ids=["a\0b"])
-
-
-@pytest.mark.postgis
-async def test_pgstac_finds_what_was_exported(
-    catalogue: Catalogue, bare_postgis_url: str, database_url: str
-) -> None:
-    await put_scenes(catalogue)
-    await catalogue.put_collection(collection("others"))
-    cli = CliContext({"DATABASE_URL": database_url})
-
-    def export(*arguments: str) -> Result:
-        return run_docflow("stac", "export", bare_postgis_url, *arguments, context=cli)
-
-    refused = await asyncio.to_thread(export)
-    assert refused.exit_code == 1 and "run `pypgstac migrate`" in refused.stderr
-    [script] = distribution("pypgstac").locate_file("pypgstac/migrations").glob("pgstac.0.10.0.sql")
-    await administer(bare_postgis_url, "CREATE EXTENSION postgis; CREATE EXTENSION btree_gist")
-    await administer(bare_postgis_url, script.read_text())
-    unknown = await asyncio.to_thread(export, "--collection", "nosuch")
-    assert unknown.exit_code == 1 and "no collection nosuch" in unknown.stderr
-    for _ in range(2):
-        done = await asyncio.to_thread(export)
-        assert done.stdout == "others: 0 items\nscenes: 4 items\n", done.stderr
-    connection = await asyncpg.connect(
-        bare_postgis_url, server_settings={"search_path": "pgstac, public"}
-    )
-    try:
-        near = await connection.fetchval(
-            "SELECT search($1)", json.dumps({"bbox": PARIS, "collections": ["scenes"]})
-        )
-        put = await connection.fetchval("SELECT get_item('paris', 'scenes')")
-    finally:
-        await connection.close()
-    assert ids(json.loads(near)["features"]) == ["paris"]
-    assert json.loads(put) == await catalogue.item("scenes", "paris")
 
 
 @pytest.mark.chaos

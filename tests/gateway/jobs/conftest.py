@@ -1,18 +1,17 @@
 """A gateway with workers of jobs behind it."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
+from tests.gateway.test_commands import OPERATOR, Terminal
 from tests.support.fresh_database import fresh_url
-from tests.support.jobs.gateway import JobStack, job_types, open_job_stack
-from workers.jobs import factory
-from workers.jobs.service import JobService
+from tests.support.gateway import served
+from tests.support.jobs.gateway import JobStack, open_job_stack
 from workers.shared.resources import Resources
-from workers.shared.services.identity import OPERATOR, Identity
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -21,24 +20,11 @@ async def jobs(temporal: WorkflowEnvironment, resources: Resources) -> AsyncIter
         yield await open_job_stack(exits, temporal.client, resources)
 
 
-@pytest.fixture
-def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands use what the workers of the tests use."""
-
-    @asynccontextmanager
-    async def open_service(
-        environment: Mapping[str, str],
-    ) -> AsyncIterator[tuple[JobService, Identity]]:
-        from workers.shared.connect import connect
-        from workers.shared.resources import open_resources
-
-        target = jobs.client.service_client.config.target_host
-        client = await connect(target)
-        async with open_resources(jobs.environment) as resources:
-            service = factory.job_service(jobs.environment, client, resources, job_types())
-            yield service, Identity("operator", (), frozenset({OPERATOR}))
-
-    monkeypatch.setattr(factory, "open_service", open_service)
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def olga(jobs: JobStack) -> AsyncIterator[Terminal]:
+    """An operator at a terminal."""
+    async with served(jobs.app) as address:
+        yield Terminal(address, OPERATOR)
 
 
 @pytest.fixture(scope="module")

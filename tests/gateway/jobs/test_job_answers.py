@@ -1,13 +1,12 @@
 """Jobs that ask, wait or have failed: answered and restarted over HTTP, on pages, by commands."""
 
-import json
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.gateway.jobs.test_job_pages import signed_in
-from tests.support.cli import run_docflow_in_thread as docflow
+from tests.gateway.test_commands import Terminal
 from tests.support.jobs.gateway import JobStack, ended, submit
 from tests.support.waiting import eventually
 
@@ -107,22 +106,24 @@ async def test_a_parked_job_is_given_up_on_its_page(jobs: JobStack) -> None:
     assert document["status"] == "FAILED" and "too old (olga)" in document["error_details"]
 
 
-@pytest.mark.usefixtures("commands")
-async def test_a_question_is_answered_by_a_command(jobs: JobStack) -> None:
-    asked = await docflow("submit", "jobs", "survey", "--param", "ask=true", "--param", "bad=2")
-    assert asked.exit_code == 4, asked.output
-    async with jobs.browser() as olga:
-        found = (await olga.get("/api/jobs", params={"status": "PARKED"})).json()["jobs"]
-        [job] = [each["job_id"] for each in found if each["parameters"]["bad"] == 2]
-        untold = await docflow("jobs", "answer", job[:12])
-        answered = await docflow("jobs", "answer", job[:12], "--param", "taken=2024", "--json")
-        document = await ended(olga, job)
-    assert f"docflow jobs answer {job[:12]} --param taken=..." in asked.stdout
-    assert untold.exit_code == 1 and "retry needs the parameter taken" in untold.stderr
-    assert answered.exit_code == 0, answered.output
-    assert json.loads(answered.stdout)["job_id"] == job
+async def test_a_question_is_answered_by_a_command(jobs: JobStack, olga: Terminal) -> None:
+    given = ("--param", "ask=true", "--param", "bad=2")
+    [job] = (
+        await olga.says("job", "submit", "survey", *given, "--no-follow", "-o", "name")
+    ).split()
+    await olga.says("job", "watch", job, code=4)
+    shown = await olga.says("job", "show", job)
+    assert f"docflow retry {job[:12]} --set taken=..." in shown
+    untold = await olga.says("retry", job[:12], code=2)
+    assert "retry needs the parameter taken" in untold
+    wrong = await olga.says("retry", job[:12], "--set", "colour=red", code=2)
+    assert "parameters.colour" in wrong
+    await olga.says("retry", job[:12], "--set", "taken=2024", "--set", "bad=1")
+    async with jobs.browser() as browser:
+        document = await ended(browser, job)
     # What reads like a number stays the text that its field takes.
-    assert (document["status"], document["parameters"]["taken"]) == ("COMPLETED", "2024")
+    parameters = document["parameters"]
+    assert (document["status"], parameters["taken"], parameters["bad"]) == ("COMPLETED", "2024", 1)
 
 
 async def test_a_restart_keeps_good_stages_with_their_counts_and_tasks(jobs: JobStack) -> None:
@@ -152,19 +153,16 @@ async def test_a_restart_keeps_good_stages_with_their_counts_and_tasks(jobs: Job
     assert [(each["stage"], each["attempt"]) for each in anew] == [(1, 3)] * 4 + [(2, 3)]
 
 
-@pytest.mark.usefixtures("commands")
-async def test_a_job_is_restarted_by_a_command(jobs: JobStack) -> None:
-    async with jobs.browser() as olga:
-        job = await submit(olga, "survey", broken=True)
-        await ended(olga, job)
-        done = await docflow("jobs", "restart", job[:12], "--json")
-        assert done.exit_code == 0, done.output
-        second = await ended_at(olga, job, 2)
-        again = await docflow("jobs", "restart", job[:12], "--from-stage", "2")
-        third = await ended_at(olga, job, 3)
-        tasks = (await olga.get(f"/api/jobs/{job}/tasks")).json()["tasks"]
-    assert json.loads(done.stdout) == {"job_id": job, "attempt": 2}
-    assert f"attempt 3 of job {job[:12]} has begun" in again.stdout
+async def test_a_job_is_restarted_by_a_command(jobs: JobStack, olga: Terminal) -> None:
+    async with jobs.browser() as browser:
+        job = await submit(browser, "survey", broken=True)
+        await ended(browser, job)
+        assert (await olga.json("job", "restart", job[:12]))["attempt"] == 2
+        second = await ended_at(browser, job, 2)
+        again = await olga.says("job", "restart", job[:12], "--from-stage", "2")
+        third = await ended_at(browser, job, 3)
+        tasks = await olga.json("job", "tasks", job)
+    assert f"attempt 3 of job {job[:12]} has begun" in again
     assert (second["status"], third["status"]) == ("COMPLETED", "COMPLETED")
     assert [(each["stage"], each["attempt"]) for each in tasks] == [(1, 1)] * 4 + [(2, 3)]
 
@@ -182,25 +180,24 @@ async def ended_at(browser: httpx.AsyncClient, job: str, attempt: int) -> dict[s
     return document
 
 
-@pytest.mark.usefixtures("commands")
-async def test_a_job_says_what_its_tasks_wait_for(jobs: JobStack) -> None:
+async def test_a_job_says_what_its_tasks_wait_for(jobs: JobStack, olga: Terminal) -> None:
     headers, _ = signed_in(jobs)
-    async with jobs.browser() as olga:
-        job = await submit(olga, "survey", late=True)
+    async with jobs.browser() as browser:
+        job = await submit(browser, "survey", late=True)
         document: dict[str, Any] = {}
 
         async def waits() -> bool:
             nonlocal document
-            document = (await olga.get(f"/api/jobs/{job}")).json()
+            document = (await browser.get(f"/api/jobs/{job}")).json()
             return bool(document.get("awaits"))
 
         await eventually(waits)
-        page = (await olga.get(f"/jobs/{job}", headers=headers)).text
-        shown = await docflow("jobs", "show", job[:12])
-        await olga.delete(f"/api/jobs/{job}")
-        over = await ended(olga, job)
+        page = (await browser.get(f"/jobs/{job}", headers=headers)).text
+        shown = await olga.says("job", "show", job[:12])
+        await browser.delete(f"/api/jobs/{job}")
+        over = await ended(browser, job)
     said = "what 1 task needs: the archive fetches it"
     assert (document["status"], document["awaits"]["what"]) == ("PROCESSING", said)
     assert f"for <bdi>{said}</bdi>" in page and "continues by itself" in page
-    assert "the archive fetches it" in shown.stdout
+    assert "the archive fetches it" in shown
     assert over["awaits"] is None

@@ -48,5 +48,6 @@ async def test_messages_of_the_queue_start_jobs_or_are_dead_lettered(jobs: JobSt
     rejected = await jobs.resources.rejected.list()
     assert totals.received == 4
     assert (document["alias"], document["parameters"]["n"]) == ("foreign-1", 1)
-    assert {each.reason for each in rejected} == {"KeyReused", "StageNotSupported"}
+    reasons = {each.reason for each in rejected if each.queue == "jobs"}
+    assert reasons == {"KeyReused", "StageNotSupported"}
     assert not any(SECRET in each.body + each.description for each in rejected)

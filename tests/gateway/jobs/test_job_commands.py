@@ -1,71 +1,67 @@
-"""`docflow submit jobs` and `docflow jobs` over real workers."""
+"""`docflow job` at a gateway with workers of jobs."""
 
+import hashlib
 import json
+from asyncio import to_thread as in_thread
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import Result
 
-from tests.support.cli import run_docflow, run_docflow_in_thread
+from docflow.client import Client, Problem
+from tests.gateway.test_commands import OPERATOR, Terminal
 from tests.support.jobs.gateway import JobStack
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.waiting import eventually
-from workers.jobs import service
-from workers.shared.services.runs import TemporalRuns
+from workflows.jobs.runs import JobRetentionResult
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SECRET = "planted-secret-of-a-client"
 
 
-async def docflow(*arguments: str) -> Result:
-    return await run_docflow_in_thread(*arguments)
-
-
-@pytest.mark.usefixtures("commands")
-async def test_a_job_is_submitted_followed_and_shown(tmp_path: Path) -> None:
+async def test_a_job_is_submitted_followed_and_shown(olga: Terminal, tmp_path: Path) -> None:
     file = tmp_path / "heights.txt"
     file.write_text("1 2 3")
-    done = await docflow("submit", "jobs", "survey", str(file), "--param", "bad=1", "--json")
-    assert done.exit_code == 0, done.output
-    job = json.loads(done.stdout)
-    again = await docflow("submit", "jobs", "survey", str(file), "--param", "bad=1", "--no-follow")
-    listed = await docflow("jobs", "list", "--type", "survey", "--json")
-    another = ("--param", "n=1", "--param", "message=another")
-    await docflow("submit", "jobs", "hello_world", *another)
-    first = await docflow("jobs", "list", "--limit", "1", "--json")
-    assert "the next page: --before " in first.stderr, first.output
-    cursor = first.stderr.split("--before ")[1].split()[0]
-    second = await docflow("jobs", "list", "--limit", "1", "--json", "--before", cursor)
-    assert json.loads(first.stdout)[0]["job_id"] != json.loads(second.stdout)[0]["job_id"]
-    wrong = await docflow("jobs", "list", "--before", "yesterday")
-    assert wrong.exit_code == 2 and "--before" in wrong.output
-    shown = await docflow("jobs", "show", job["job_id"][:12])
-    failed = await docflow("jobs", "tasks", job["job_id"], "--status", "FAILED")
-    watched = await docflow("jobs", "watch", job["job_id"][:12])
-    assert job["status"] == "COMPLETED" and job["failed_count"] == 1
-    assert job["parameters"]["files"].endswith("/heights.txt")
-    assert "stage 1 (measure): completed" in done.stderr
-    assert f"asked for before: job {job['job_id']}" in again.stdout
-    assert job["job_id"] in {each["job_id"] for each in json.loads(listed.stdout)}
-    assert "note: heights in <feet> were left out" in shown.stdout
-    assert "holds no data" in shown.stdout and "measure" in shown.stdout
-    assert "tile-x0" in failed.stdout and "tile-x1" not in failed.stdout
-    assert watched.exit_code == 0 and "COMPLETED" in watched.stdout
+    asked = ("job", "submit", "survey", str(file), "--param", "bad=1")
+    said = await olga.says(*asked)
+    assert "stage 1 (measure): completed" in said and "COMPLETED" in said
+    assert "note: heights in <feet> were left out" in said and "holds no data" in said
+    again = await olga.json(*asked, "--no-follow")
+    assert not again["created"]
+    job = again["job_id"]
+    assert f"asked for before: job {job}" in await olga.says(*asked, "--no-follow")
+    shown = await olga.json("job", "show", job[:12])
+    assert (shown["status"], shown["failed_count"]) == ("COMPLETED", 1)
+    digest = hashlib.sha256(b"1 2 3").hexdigest()
+    assert shown["parameters"]["files"] == f"uploads/{digest}/heights.txt"
+    assert job in (await olga.says("job", "list", "--type", "survey", "-o", "name")).split()
+    assert "COMPLETED" in await olga.says("job", "watch", job[:12])
+    await olga.says("job", "submit", "hello_world", "--param", "message=another")
+    newest = await olga.says("job", "list", "--limit", "1")
+    assert "the newest 1; --limit shows more" in newest and "hello_world" in newest
+    assert len(await olga.json("job", "list", "--limit", "2")) == 2
+    assert await olga.says("job", "list", "--type", "other") == (
+        "no such jobs; `docflow job submit --help` starts one\n"
+    )
+    failed = await olga.says("job", "tasks", job, "--status", "FAILED")
+    assert "tile-x0" in failed and "tile-x1" not in failed
 
 
-@pytest.mark.usefixtures("commands")
-async def test_webhooks_are_listed_and_sent_again() -> None:
+async def test_job_types_are_listed_with_their_parameters(olga: Terminal) -> None:
+    said = await olga.says("job", "types")
+    assert "measure, publish" in said and "files, bad, ask, taken, broken, late" in said
+    hello, survey = await olga.json("job", "types", "-o", "json")
+    assert (hello["job_type"], survey["file_parameter"]) == ("hello_world", "files")
+    assert survey["parameters"]["properties"]["bad"]["type"] == "integer"
+
+
+async def test_webhooks_are_listed_and_sent_again(olga: Terminal) -> None:
     async with receiver(with_status("200 OK")) as site:
         url = f"http://127.0.0.1:{site.port}/done"
         given = ("--param", f"webhook_url={url}", "--param", f"webhook_secret={SECRET}")
-        done = await docflow(
-            "submit", "jobs", "hello_world", "--param", "n=1", "--param", "message=cli", *given
-        )
-        assert done.exit_code == 0, done.output
-        listed = await docflow("jobs", "list", "--type", "hello_world", "--limit", "1", "--json")
-        job = json.loads(listed.stdout)[0]["job_id"]
+        asked = ("job", "submit", "hello_world", "--param", "message=cli", *given)
+        done = await olga.says(*asked, "-o", "name")
+        job = done.splitlines()[-1]
 
         async def reported(times: int) -> bool:
             return len(site.requests) == times
@@ -73,68 +69,107 @@ async def test_webhooks_are_listed_and_sent_again() -> None:
         await eventually(lambda: reported(1))
 
         async def logged() -> bool:
-            return "delivered" in (await docflow("jobs", "webhooks", job)).stdout
+            return "delivered" in await olga.says("job", "deliveries", job)
 
         await eventually(logged)
-        assert "1 of 4" in (await docflow("jobs", "webhooks", job)).stdout
-        again = await docflow("jobs", "webhooks", job, "--send", "0")
-        assert again.exit_code == 0, again.output
+        log = await olga.says("job", "deliveries", job)
+        assert "1 of 4" in log
+        again = await olga.says("job", "send-again", job[:12], "0")
+        assert f"sending to {url} again" in again
         await eventually(lambda: reported(2))
-    for output in (done.output, listed.output, again.output):
+    for output in (done, log, again):
         assert SECRET not in output
 
 
-@pytest.mark.usefixtures("commands")
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
-        (("submit", "jobs", "hello_world", "--param", "n"), 2, "write NAME=VALUE"),
-        (("submit", "jobs", "hello_world", "--param", "n=1", "--param", "n=2"), 2, "given twice"),
-        (("submit", "jobs", "Hello!"), 2, "job_type"),
-        (("submit", "jobs", "other"), 1, "'other' is not installed"),
-        (("submit", "jobs", "hello_world", "--param", "n=-1"), 1, "parameters.n"),
-        (("submit", "jobs", "hello_world", __file__), 1, "hello_world takes no file"),
-        (
-            ("submit", "jobs", "survey", __file__, "--param", 'files=["a"]'),
-            1,
-            "give it or a file, not both",
-        ),
-        (("jobs", "show", "nothing"), 1, "there is no job 'nothing'"),
-        (("jobs", "restart", "nothing"), 1, "there is no job 'nothing'"),
-        (("jobs", "webhooks", "nothing", "--send", "0"), 1, "there is no job 'nothing'"),
+        (("submit", "hello_world", "--param", "n"), 2, "write NAME=VALUE"),
+        (("submit", "hello_world", "--param", "n=1", "--param", "n=2"), 2, "given twice"),
+        (("submit", "Hello!"), 2, "job_type"),
+        (("submit", "other"), 2, "'other' is not installed"),
+        (("submit", "hello_world", "--param", "n=-1"), 2, "parameters.n"),
+        (("submit", "hello_world", __file__), 2, "hello_world takes no file"),
+        (("submit", "survey", __file__, "--param", 'files=["a"]'), 2, "files or a file, not both"),
+        (("show", "nothing"), 1, "there is no job 'nothing'"),
+        (("watch", "nothing"), 1, "there is no job 'nothing'"),
+        (("restart", "nothing"), 1, "there is no job 'nothing'"),
+        (("send-again", "nothing", "0"), 1, "there is no job 'nothing'"),
     ],
 )
 async def test_what_cannot_be_done_is_reported_in_one_line(
-    arguments: tuple[str, ...], exit_code: int, message: str
+    olga: Terminal, arguments: tuple[str, ...], exit_code: int, message: str
 ) -> None:
-    done = await docflow(*arguments)
-    assert done.exit_code == exit_code, done.output
-    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+    said = await olga.says("job", *arguments, code=exit_code)
+    assert message in said and len(said.splitlines()) == 1
 
 
-async def test_every_pipeline_with_a_submit_command_has_it_in_the_group() -> None:
-    help: Any = run_docflow("submit", "--help").stdout
-    assert "imports" in help and "jobs" in help
-    assert run_docflow("submit", "jobs", "--help").exit_code == 0
-
-
-@pytest.mark.usefixtures("commands")
-async def test_what_is_no_longer_kept_is_removed_by_a_worker(
-    jobs: JobStack, monkeypatch: pytest.MonkeyPatch
+async def test_a_file_is_stored_under_its_content_alone(
+    jobs: JobStack, olga: Terminal, tmp_path: Path
 ) -> None:
-    async def connected(environment: Any) -> TemporalRuns:
-        return TemporalRuns(jobs.client, {})
+    file = tmp_path / "a&b.txt"
+    file.write_text("4 5 6")
+    digest = hashlib.sha256(b"4 5 6").hexdigest()
+    with Client(olga.environment["DOCFLOW_ADDRESS"], OPERATOR) as client:
 
-    monkeypatch.setattr(service, "open_runs", connected)
+        def store(sha256: str) -> str:
+            return client.store_job_file(job_type="survey", sha256=sha256, file=file).name
+
+        async def refused(sha256: str) -> str:
+            with pytest.raises(Problem) as problem:
+                await in_thread(store, sha256)
+            return str(problem.value)
+
+        assert "has another one" in await refused("0" * 64)
+        assert "64 hexadecimal digits" in await refused("abc")
+        assert not list((jobs.resources.scratch.parent / "blobs").rglob("a&b.txt"))
+        for _ in range(2):
+            assert await in_thread(store, digest.upper()) == f"uploads/{digest}/a&b.txt"
+
+
+async def test_what_is_no_longer_kept_is_removed_by_a_worker(jobs: JobStack) -> None:
     folder = jobs.resources.scratch.parent / "blobs" / "silver"
     (folder / "superseded").mkdir(exist_ok=True)
     (folder / "old.tif").write_bytes(b"old")
     note = {"collection": "c", "item": "i", "due": "2020-01-01T00:00:00Z"}
     text = json.dumps({**note, "uris": ["silver://old.tif"]})
     (folder / "superseded" / "2020-01-01T000000-1.json").write_text(text)
-    dry = await docflow("jobs", "clean", "--dry-run")
-    assert (folder / "old.tif").exists()
-    done = await docflow("jobs", "clean", "--json")
-    assert "silver://old.tif\nwould be removed: 1 files" in dry.stdout, dry.output
-    assert json.loads(done.stdout)["files"] == 1
+
+    async def removed(name: str, **order: bool) -> JobRetentionResult:
+        return await jobs.client.execute_workflow(
+            "JobRetention",
+            order,
+            id=f"schedule/job-retention-{name}",
+            task_queue="jobs",
+            result_type=JobRetentionResult,
+        )
+
+    dry = await removed("dry", dry_run=True)
+    assert dry.named == ("silver://old.tif",) and (folder / "old.tif").exists()
+    assert (await removed("real")).files == 1
     assert not (folder / "old.tif").exists()
+
+
+async def test_programs_read_lists_to_their_ends_and_say_a_parameter_once(olga: Terminal) -> None:
+    with Client(olga.environment["DOCFLOW_ADDRESS"], OPERATOR) as client:
+
+        def lists() -> tuple[list[str], list[str]]:
+            typed = {"bad": "1", "taken": "7"}
+            job = client.start_job(job_type="survey", typed=typed, alias="pages").job_id
+            client.wait(f"job/{job}")
+            tasks = client.pages(client.list_job_tasks, "pages", limit=2)
+            found = client.pages(client.find_jobs, job_type="survey", limit=1)
+            assert client.show_job(job).parameters["taken"] == "7"
+            return [each.task_index for each in tasks], [each.job_id for each in found]
+
+        tasks, found = await in_thread(lists)
+        assert tasks == ["tile-x0", "tile-x1", "tile-x2", "tile-x3", "tile-x0"]
+        assert len(found) == len(set(found)) > 0
+        with pytest.raises(Problem, match=r"typed\.n: stands in parameters as well"):
+            await in_thread(
+                lambda: client.start_job(
+                    job_type="hello_world", parameters={"n": 1}, typed={"n": "1"}
+                )
+            )
+        with pytest.raises(Problem, match=r"cursor"):
+            await in_thread(lambda: client.find_jobs(cursor="x"))

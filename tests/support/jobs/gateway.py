@@ -21,6 +21,7 @@ from activities.jobs.api import (
     job_type,
     task,
 )
+from activities.jobs.catalogue import Catalogue
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database.runs import SqlRuns
 from tests.support.gateway import TOKENS, token
@@ -198,7 +199,7 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
         await exits.enter_async_context(lane)
     service = job_service(environment, client, resources, types)
     app = create_app(
-        {NAME: part_of(service, resources.scratch)},
+        {NAME: part_of(service, resources.scratch, Catalogue(resources.database))},
         Inbox(client, SqlRuns(resources.database)),
         resources.database,
         Readiness(()),

@@ -11,7 +11,7 @@ from activities.jobs.types.hello_world import HelloWorld
 from activities.jobs.types.process_raster import ProcessRaster
 from tests.support.jobs.submission import Secrets, SubmissionSetup
 from workers.jobs.runs import StartedJob
-from workers.jobs.submission import InvalidJob, files_beside
+from workers.jobs.submission import InvalidJob
 from workflows.jobs.records import WebhookReceiver
 from workflows.jobs.runs import JobRequest
 
@@ -241,8 +241,10 @@ async def test_rasters_of_other_planets_are_refused_by_name(
     assert not setup.runs.orders
 
 
-def test_files_beside_an_uploaded_raster_are_named(tmp_path: Path) -> None:
-    for name in ("scene.tif", "scene.tfw", "scene.tif.msk", "other.tfw"):
-        (tmp_path / name).touch()
-    assert files_beside(ProcessRaster(), tmp_path / "scene.tif") == ["scene.tif.msk", "scene.tfw"]
-    assert files_beside(HelloWorld(), tmp_path / "scene.tif") == []
+def test_a_type_names_its_file_and_files_beside_it(setup: SubmissionSetup) -> None:
+    setup.types = JobTypes(ProcessRaster, HelloWorld)
+    parameter, beside = setup.service.file_of("process_raster", "scene.tif")
+    assert parameter == "source"
+    assert {"scene.tif.msk", "scene.tfw"} <= set(beside)
+    with pytest.raises(InvalidJob, match="takes no file"):
+        setup.service.file_of("hello_world", "scene.tif")

@@ -160,7 +160,7 @@ async def test_a_failed_job_continues_at_its_failed_stage_with_what_was_given_me
         await ended(jobs, order)
         record = await jobs.record(order)
     assert (met.created, again.created, again.attempt) == (False, True, 2)
-    assert f"docflow jobs restart {order.job_id[:8]}" in met.notes[0]
+    assert f"docflow job restart {order.job_id[:8]}" in met.notes[0]
     assert kind.done == ["piece-1"]
     assert (record.status, record.parameters["year"]) == (JobStatus.COMPLETED, 1999)
 

@@ -83,7 +83,9 @@ KeepLinesOption = Annotated[
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="FIELD=VALUE", help="Another field of the message. May be repeated."
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Another field of the message, or a parameter of a job. May be repeated.",
     ),
 ]
 
@@ -101,7 +103,7 @@ def changes_of(
     changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
     if columns:
         changes["map"] = map_of(columns)
-    return {**changes, **dict(_pair("--set", each) for each in values)}
+    return {**changes, **dict(_pair("--set", each, each.partition("=")) for each in values)}
 
 
 def map_of(columns: Sequence[str]) -> Mapping[str, str]:
@@ -111,12 +113,12 @@ def map_of(columns: Sequence[str]) -> Mapping[str, str]:
 
 def pairs_of(option: str, given: Sequence[str]) -> Mapping[str, str]:
     """What an option gives that is NAME=VALUE and may be repeated."""
-    return dict(_pair(option, each) for each in given)
+    return dict(_pair(option, each, each.rpartition("=")) for each in given)
 
 
-def _pair(option: str, text: str) -> tuple[str, str]:
-    """Both sides of the last equals sign."""
-    name, sign, value = (part.strip() for part in text.rpartition("="))
+def _pair(option: str, text: str, parts: Sequence[str]) -> tuple[str, str]:
+    """Both sides of an equals sign."""
+    name, sign, value = (part.strip() for part in parts)
     if not (name and sign and value):
         stop(UsageError(f"{option} {text!r}: write NAME=VALUE"))
     return name, value
@@ -199,6 +201,7 @@ def retry(
       docflow retry P1/T1 --keep-line 7 --keep-line "Sheet 2!14"
       docflow retry P1/T1 --schedule UNIT100
       docflow retry P1/T1 --message corrected.json
+      docflow retry 5eed5eed --set datetime=2024-05-01T10:30:00Z
       docflow retry --all --type equipment --reason "no space left"
       docflow run retry P1/T1
     """

@@ -74,6 +74,7 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         getConcurrency setConcurrency expectBatches
         submitJob listJobs getJob cancelJob restartJob answerJob listTasks watchJob
         listDeliveries sendAgain
+        listJobTypes storeJobFile startJob findJobs showJob listJobTasks continueJob removeItem
         listSchedules getSchedule pauseSchedule resumeSchedule triggerSchedule
         listRejectedMessages getRejectedMessage dismissRejectedMessage retryRejectedMessage
         listDeadLetters getDeadLetter redriveDeadLetters removeDeadLetters

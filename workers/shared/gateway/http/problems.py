@@ -258,6 +258,7 @@ _DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
     410: ProblemDescription(Gone.kind, "removed after its retention"),
     412: ProblemDescription(Conflict.kind, "it was changed meanwhile"),
     413: ProblemDescription(TooLarge.kind, "the body is too large"),
+    415: ProblemDescription(UnsupportedFile.kind, "not a form upload"),
     422: ProblemDescription(Refused.kind, "the request cannot be processed"),
     429: ProblemDescription(
         TooManyRequests.kind, "too many requests; Retry-After says when to ask"

@@ -271,3 +271,23 @@ def _bare_name(name: str) -> str:
     """A name without folders and control characters, short enough to keep."""
     bare = printable(name.replace("\\", "/").rsplit("/", 1)[-1]).strip()
     return bare if len(bare) <= _LONGEST_NAME else bare[: _LONGEST_NAME - 8] + bare[-8:]
+
+
+async def whole_file(upload: Upload) -> AsyncGenerator[bytes]:
+    """The file of a form that has been opened, which has to be its last part.
+
+    Raises:
+        Refused: A field comes after it.
+    """
+    before = dict(upload.fields)
+    async for block in upload.file():
+        yield block
+    after = await upload.finish()
+    if late := sorted(name for name, text in after.items() if before.get(name) != text):
+        raise Refused(f"{late[0]}: comes after the file; send it before")
+
+
+def any_file(head: bytes, name: str) -> None:
+    """Accept a file by its beginning: what reads it says what is wrong with it."""
+    if not head:
+        raise Refused(f"{name} is empty")

@@ -83,7 +83,8 @@ class AnswerBody(Body):
     )
     """Kept with the run."""
     changes: dict[str, Any] = Field(default_factory=dict[str, Any], max_length=32)
-    """Of a retry of an import: fields of its message that get another value."""
+    """Of a retry: fields of the message of an import, or parameters of a job, that get another
+    value."""
     input: dict[str, Any] | None = None
     """Of a retry: the whole corrected message of an import, parameters of a job, or settings of the
     action of a transfer."""
