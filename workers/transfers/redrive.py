@@ -1,5 +1,6 @@
 """Failed and parked transfers: carried out anew, answered together, their receipts."""
 
+import asyncio
 import hashlib
 import json
 from collections import defaultdict
@@ -185,13 +186,33 @@ class Redrives:
             ) from None
         return Receipt.model_validate_json(content)
 
+    async def written(self, who: Identity, name: str) -> bytes:
+        """The receipt of a transfer, as it was written.
+
+        Raises:
+            NotFound: There is no such transfer, or it has no receipt, or none any more.
+            WrongState: What is stored is none.
+        """
+        row = await self._service.row(who, name)
+        id = row.transfer_id[:SHOWN]
+        if row.receipt is None:
+            raise NotFound(f"transfer {id} has no receipt: it {status_label(row.status)}")
+        try:
+            content = b"".join([piece async for piece in self._blobs().read(row.receipt.name)])
+            await asyncio.to_thread(json.loads, content)
+        except BlobNotFound as error:
+            raise NotFound(f"the receipt of {id} is gone: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise WrongState(f"what is stored as the receipt of {id} is not JSON") from error
+        return content
+
     async def receipt(self, row: Transfer) -> "ShownReceipt | None":
         """The receipt of a transfer; None: it has none yet."""
         if row.receipt is None:
             return None
         if row.receipt.size > LARGEST:
             return ShownReceipt(
-                problem=f"it has {row.receipt.size:,} bytes: `docflow transfers receipt "
+                problem=f"it has {row.receipt.size:,} bytes: `docflow transfer receipt "
                 f"{row.transfer_id[:12]}` shows it"
             )
         try:

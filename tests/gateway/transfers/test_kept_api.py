@@ -1,20 +1,12 @@
 """What operators keep of transfers, over `/api/v1`."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from temporalio.worker import Worker
 
-from activities.shared.errands import Errands
 from activities.transfers.partner_store import SqlPartnerStore
-from tests.gateway.transfers.conftest import TransferGateway
+from tests.gateway.transfers.conftest import TransferGateway, errands
 from tests.support.transfers.events import a_transfer
-from workers.shared.register import Context
-from workers.shared.services.errands import errands_of
-from workers.transfers.register import TRANSFERS
-from workflows.shared.errand_workflow import Errand
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.partners import Partner, PlaceKind
 
@@ -77,23 +69,12 @@ async def test_routes_are_for_operators(transfers: TransferGateway) -> None:
             assert answer.status_code == 403
 
 
-@asynccontextmanager
-async def errands(transfers: TransferGateway, **settings: str) -> AsyncGenerator[None]:
-    """A worker of transfers that does errands."""
-    context = Context(settings, transfers.client, transfers.resources)
-    do = Errands(errands_of(context, TRANSFERS, None)).carry_out
-    async with Worker(
-        transfers.client, task_queue=TRANSFERS.task_queue, workflows=[Errand], activities=[do]
-    ):
-        yield
-
-
 async def test_a_worker_tests_a_partner(transfers: TransferGateway, tmp_path: Path) -> None:
     store = SqlPartnerStore(transfers.resources.database)
     await store.put(Partner(name="share", kind=PlaceKind.FOLDER, container=str(tmp_path)))
     async with (
         transfers.api() as olga,
-        errands(transfers, DOCFLOW_TRANSFERS_FOLDERS=str(tmp_path)),
+        errands(transfers, {"DOCFLOW_TRANSFERS_FOLDERS": str(tmp_path)}),
     ):
         listed = (await olga.get("/api/v1/partners", params={"limit": 200})).json()["items"]
         assert "enabled" in [each["state"] for each in listed if each["name"] == "share"]
