@@ -28,9 +28,7 @@ from workers.shared.services.identity import Identity
 from workers.shared.services.inbox import gather_bounded
 from workers.shared.services.runs import started_with, temporal_errors
 from workers.transfers.service import (
-    Offer,
     TransferService,
-    offers,
     parked_reason,
     run_of,
 )
@@ -177,14 +175,16 @@ class Redrives:
         """What it has done; None: no action has begun."""
         if row.receipt is None:
             return None
-        name = receipt_blob(row.transfer_id)
         try:
-            content = b"".join([piece async for piece in self._blobs().read(name)])
+            content = await self._bytes(receipt_blob(row.transfer_id))
         except BlobNotFound:
             raise WrongState(
                 "its receipt is missing, so what it has done is not known: send its event again"
             ) from None
         return Receipt.model_validate_json(content)
+
+    async def _bytes(self, name: str) -> bytes:
+        return b"".join([piece async for piece in self._blobs().read(name)])
 
     async def written(self, who: Identity, name: str) -> bytes:
         """The receipt of a transfer, as it was written.
@@ -198,7 +198,7 @@ class Redrives:
         if row.receipt is None:
             raise NotFound(f"transfer {id} has no receipt: it {status_label(row.status)}")
         try:
-            content = b"".join([piece async for piece in self._blobs().read(row.receipt.name)])
+            content = await self._bytes(row.receipt.name)
             await asyncio.to_thread(json.loads, content)
         except BlobNotFound as error:
             raise NotFound(f"the receipt of {id} is gone: {error}") from error
@@ -216,7 +216,7 @@ class Redrives:
                 f"{row.transfer_id[:12]}` shows it"
             )
         try:
-            content = b"".join([piece async for piece in self._blobs().read(row.receipt.name)])
+            content = await self._bytes(row.receipt.name)
         except BlobNotFound as error:
             return ShownReceipt(problem=f"it is gone: {error}")
         except Unavailable as error:
@@ -236,7 +236,6 @@ class Redrives:
         return TransferOverview(
             transfer,
             await self._actions(transfer),
-            offers(transfer),
             receipt,
             known and (known.resent_from or known.redriven_from),
             await self._following(transfer),
@@ -435,7 +434,6 @@ class TransferOverview:
     transfer: Transfer
     actions: Sequence[tuple[ActionView, ActionDetail]]
     """Of its job, in order; as long as a worker of its queue answers."""
-    offers: Sequence[Offer]
     receipt: ShownReceipt | None
     before: str | None
     """The transfer that it sends again, or carries out anew."""
