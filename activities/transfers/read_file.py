@@ -354,7 +354,7 @@ def _check_same(order: ActionInput, lines: Sequence[ReceiptFile]) -> None:
     failed = (order.job.redriven_from or "")[:12]
     raise RuleViolation(
         f"the source is no longer what transfer {failed} has read, of which {done} is done: give "
-        f"this one up, and `docflow transfers redrive {failed} --from-action 1` carries out "
+        f"this one up, and `docflow transfer redrive {failed} --from-action 1` carries out "
         "everything with what is there now"
     )
 

@@ -353,7 +353,7 @@ class Planning:
             if await self._ports.partners.get(name) is None:
                 raise RuleViolation(
                     f"job {plan.job.job} names the partner {name}, and there is no such partner: "
-                    f"`docflow partners add {name}`"
+                    f"`docflow partner add {name}`"
                 )
         if order.plan is None:
             await self._begun(order, plan)

@@ -73,12 +73,17 @@ class Transfer(_Event):
     """A transfer as it is now."""
 
     status: Annotated[TransferStatus, served("Its state", "NoAssigned")]
-    by: Annotated[str | None, not_served()] = None
+    by: Annotated[str | None, served("Who decided it", "anna@example.org")] = None
+    offers: Annotated[
+        Sequence[str], served("What a person can have done with it now; not in lists", ["retry"])
+    ] = ()
     run: Annotated[str | None, not_served()] = None
     """Workflow id of the run that closes it; None: that of the row before."""
     digest: Annotated[str | None, not_served()] = None
     """Of the event that came first, or by which the job was started."""
-    receipt: Annotated[BlobRef | None, not_served()] = None
+    receipt: Annotated[
+        BlobRef | None, served("The blob of its receipt, with its SHA-256; null: none yet", None)
+    ] = None
     kept: Annotated[KeptTransfer | None, not_served()] = None
     link: Annotated[str | None, not_served()] = None
     """To its run in the Web UI."""

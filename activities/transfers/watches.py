@@ -482,7 +482,7 @@ class Expecting:
                 return [own, rule]
         raise RuleViolation(
             f"{expected.name} expects files of the rule {expected.queue}/{expected.rule}, which is "
-            "not there; see `docflow routes list`"
+            "not there; see `docflow route list`"
         )
 
     async def _arrivals(

@@ -357,7 +357,7 @@ class PartnerPlaces:
             raise PartnerAway(name, f"{name} is stopped: {partner.stopped}")
         if not partner.enabled:
             raise PartnerAway(
-                name, f"{name} is disabled; `docflow partners enable {name}` lets its runs continue"
+                name, f"{name} is disabled; `docflow partner enable {name}` lets its runs continue"
             )
         try:
             check_record(partner)

@@ -413,7 +413,9 @@ class ExpectedRecord(Model):
 
     day: ExpectedDay | None
     expected: Expectation
+    next_run: datetime | None
     schedule: str
+    schedule_id: str
 
 
 class ExpectedList(Model):
@@ -429,7 +431,9 @@ class ExpectedDetail(Model):
     day: ExpectedDay | None
     days: list[ExpectedDay]
     expected: Expectation
+    next_run: datetime | None
     schedule: str
+    schedule_id: str
 
 
 class FailedTask(Model):
@@ -638,6 +642,7 @@ class PartnerHead(Model):
     name: str
     state: str
     stopped: str | None
+    where: str
 
 
 class PartnerList(Model):
@@ -739,6 +744,38 @@ class PartnerDetail(Model):
     runs_waiting: int
     state: str
     stopped: str | None
+    where: str
+
+
+class ShownHostKey(Model):
+    """The host key that a server shows."""
+
+    fingerprint: str
+
+
+class PartnerKey(Model):
+    """A key of a partner."""
+
+    algorithm: str | None = None
+    fingerprint: str
+    is_ours: bool | None = None
+    kind: str
+    state: str | None = None
+    valid_from: date | None = None
+    valid_until: date | None = None
+
+
+class PartnerKeys(Model):
+    """The keys of a partner."""
+
+    items: list[PartnerKey]
+    next: None = None
+
+
+class AddedKey(Model):
+    """What a worker saw of a key that was added."""
+
+    state: str
 
 
 class PartnerTest(Model):
@@ -833,6 +870,20 @@ class RoutePage(Model):
     next: str | None
     ties: list[RouteTie]
     unusable: list[RouteRemark]
+
+
+class RouteChange(Model):
+    """A change of a rule."""
+
+    change: str
+    rule: RouteRule
+
+
+class RouteChanges(Model):
+    """Changes of rules, the newest first."""
+
+    items: list[RouteChange]
+    next: None = None
 
 
 class Rerouting(Model):
@@ -1007,6 +1058,15 @@ class MadeToken(Model):
     token: str
 
 
+class BlobRef(Model):
+    """Points to one version of a blob; history carries this and never the bytes."""
+
+    etag: str | None = None
+    name: str
+    sha256: str | None = None
+    size: int
+
+
 class ActionView(Model):
     """One action, as people see it."""
 
@@ -1015,15 +1075,6 @@ class ActionView(Model):
     files: int | None = None
     note: str | None = None
     state: str
-
-
-class BlobRef(Model):
-    """Points to one version of a blob; history carries this and never the bytes."""
-
-    etag: str | None = None
-    name: str
-    sha256: str | None = None
-    size: int
 
 
 class TransferView(Model):
@@ -1058,11 +1109,14 @@ class Transfer(Model):
 
     account_id: str | None = None
     at: datetime
+    by: str | None = None
     event_id: str
     file: str | None = None
     job: str | None = None
+    offers: list[str] | None = None
     queue: str | None = None
     reason: str | None = None
+    receipt: BlobRef | None = None
     run: TransferView | None = None
     source: str
     status: str
@@ -1082,6 +1136,16 @@ class TransferPage(Model):
 class SentView(Model):
     """An event that was taken."""
 
+    id: str
+    is_new: bool
+    transfer_id: str
+
+
+class RedrivenView(Model):
+    """A failed transfer that is carried out anew."""
+
+    done_before: list[str]
+    from_action: int
     id: str
     is_new: bool
     transfer_id: str
@@ -1880,6 +1944,7 @@ class WatchRecord(Model):
     last: WatchState | None
     next_run: datetime | None
     schedule: str
+    schedule_id: str
     watch: Watch
 
 
@@ -1890,8 +1955,8 @@ class WatchList(Model):
     next: None = None
 
 
-class SeenFile(Model):
-    """A file as a watch saw it last."""
+class WatchedFile(Model):
+    """A file that a watch has seen."""
 
     changed: datetime | None = None
     event: str | None = None
@@ -1900,14 +1965,16 @@ class SeenFile(Model):
     since: datetime
     size: int
     tag: str | None = None
+    transfer_id: str | None
     vanished: datetime | None = None
 
 
 class WatchDetail(Model):
     """A watch, and the files that it has seen."""
 
-    files: list[SeenFile]
+    files: list[WatchedFile]
     last: WatchState | None
     next_run: datetime | None
     schedule: str
+    schedule_id: str
     watch: Watch

@@ -9,6 +9,7 @@ from docflow.client.asynchronous import AsyncConnection
 from docflow.client.models import (
     Accepted,
     AcceptedDocument,
+    AddedKey,
     AnsweredAll,
     AnswerView,
     ApiToken,
@@ -43,17 +44,22 @@ from docflow.client.models import (
     MadeToken,
     OutageList,
     PartnerDetail,
+    PartnerHead,
+    PartnerKeys,
     PartnerList,
     PartnerTest,
     PreviewView,
+    RedrivenView,
     RejectedMessage,
     RejectedPage,
+    Rerouting,
     Reroutings,
     ResultPage,
     Retried,
     ReviewChangePage,
     ReviewOverview,
     ReviewRowPage,
+    RouteChanges,
     RoutePage,
     RouteRule,
     RouteVerdict,
@@ -63,6 +69,7 @@ from docflow.client.models import (
     ScheduleList,
     ScheduleView,
     SentView,
+    ShownHostKey,
     SpreadsheetRow,
     StartedJob,
     StatusRecord,
@@ -72,6 +79,7 @@ from docflow.client.models import (
     TaskList,
     Timeline,
     TokenPage,
+    Transfer,
     TransferPage,
     TypeDetail,
     UndoPreview,
@@ -576,11 +584,114 @@ class Operations:
         """List partners by name."""
         return Request("GET", "/api/v1/partners", query={"limit": limit, "cursor": cursor})
 
+    @answers(PartnerHead)
+    @staticmethod
+    def add_partner(*, record: Mapping[str, Any]) -> Request:
+        """Add a partner; `test` then says whether it works.
+
+        Its record names secrets by where workers find them: `env:NAME`, `file:PATH` or
+        `aws:NAME`. A
+        secret itself is refused.
+        """
+        return Request("POST", "/api/v1/partners", body={"record": record})
+
+    @plain
+    @staticmethod
+    def remove_partner(name: str, *, if_match: str | None = None) -> Request:
+        """Remove the record of a partner; settings that name it fail from then on."""
+        return Request("DELETE", place("/api/v1/partners/{name}", name=name), if_match=if_match)
+
     @answers(PartnerDetail)
     @staticmethod
     def get_partner(name: str) -> Request:
         """Show a partner; its record holds references, and no secret."""
         return Request("GET", place("/api/v1/partners/{name}", name=name))
+
+    @answers(PartnerHead)
+    @staticmethod
+    def replace_partner(
+        name: str, *, record: Mapping[str, Any], if_match: str | None = None
+    ) -> Request:
+        """Replace the record of a partner.
+
+        It keeps its keys, `write` and `algorithms` where the new record does not hold them.
+        """
+        return Request(
+            "PUT",
+            place("/api/v1/partners/{name}", name=name),
+            body={"record": record},
+            if_match=if_match,
+        )
+
+    @answers(PartnerHead)
+    @staticmethod
+    def disable_partner(name: str) -> Request:
+        """Have every run that needs a partner wait."""
+        return Request("POST", place("/api/v1/partners/{name}/disable", name=name))
+
+    @answers(PartnerHead)
+    @staticmethod
+    def enable_partner(name: str) -> Request:
+        """Let runs use a partner again, also one that was stopped; those that wait for it
+        continue.
+        """
+        return Request("POST", place("/api/v1/partners/{name}/enable", name=name))
+
+    @answers(ShownHostKey)
+    @staticmethod
+    def get_host_key(name: str) -> Request:
+        """Show the host key that the server of a partner shows now; a worker asks it."""
+        return Request("GET", place("/api/v1/partners/{name}/host-key", name=name))
+
+    @answers(ShownHostKey)
+    @staticmethod
+    def accept_host_key(name: str, *, fingerprint: str, retire: bool | None = None) -> Request:
+        """Pin the host key that a server shows; runs that wait for the partner continue.
+
+        A worker connects, and refuses another key than the fingerprint says.
+        """
+        return Request(
+            "POST",
+            place("/api/v1/partners/{name}/host-key", name=name),
+            body={"fingerprint": fingerprint, "retire": retire},
+        )
+
+    @answers(PartnerKeys)
+    @staticmethod
+    def list_partner_keys(name: str) -> Request:
+        """List the keys of a partner: of its server, and OpenPGP, which a worker reads."""
+        return Request("GET", place("/api/v1/partners/{name}/keys", name=name))
+
+    @answers(AddedKey)
+    @staticmethod
+    def add_partner_key(
+        name: str,
+        *,
+        fingerprint: str,
+        passphrase: str | None = None,
+        private: str | None = None,
+        public: str | None = None,
+    ) -> Request:
+        """Add an OpenPGP key, in place of one of its fingerprint; a worker reads it first."""
+        return Request(
+            "POST",
+            place("/api/v1/partners/{name}/keys", name=name),
+            body={
+                "fingerprint": fingerprint,
+                "passphrase": passphrase,
+                "private": private,
+                "public": public,
+            },
+        )
+
+    @plain
+    @staticmethod
+    def remove_partner_key(name: str, fingerprint: str) -> Request:
+        """Remove a host key or an OpenPGP key."""
+        return Request(
+            "DELETE",
+            place("/api/v1/partners/{name}/keys/{fingerprint}", name=name, fingerprint=fingerprint),
+        )
 
     @answers(PartnerTest)
     @staticmethod
@@ -696,6 +807,12 @@ class Operations:
             },
         )
 
+    @answers(RouteChanges)
+    @staticmethod
+    def list_route_changes(*, limit: int | None = None) -> Request:
+        """List the newest changes of rules, with who made them."""
+        return Request("GET", "/api/v1/routes/changes", query={"limit": limit})
+
     @answers(Reroutings)
     @staticmethod
     def reroute_events() -> Request:
@@ -751,6 +868,22 @@ class Operations:
                 "type": type,
             },
             if_match=if_match,
+        )
+
+    @answers(RouteRule)
+    @staticmethod
+    def disable_route(queue: str, rule: str) -> Request:
+        """Have a rule take no events; it stays where it is."""
+        return Request(
+            "POST", place("/api/v1/routes/{queue}/{rule}/disable", queue=queue, rule=rule)
+        )
+
+    @answers(RouteRule)
+    @staticmethod
+    def enable_route(queue: str, rule: str) -> Request:
+        """Have a rule take events again."""
+        return Request(
+            "POST", place("/api/v1/routes/{queue}/{rule}/enable", queue=queue, rule=rule)
         )
 
     @answers(RunPage)
@@ -971,6 +1104,60 @@ class Operations:
     def get_transfer(id: str) -> Request:
         """Show what became of an event; one that no worker has checked yet is `Accepted`."""
         return Request("GET", place("/api/v1/transfers/{id}", id=id))
+
+    @answers(Transfer)
+    @staticmethod
+    def assign_transfer(id: str, *, queue: str, reason: str | None = None) -> Request:
+        """Name the queue of an event that no rule matches, or another one for a job that fits
+        none.
+        """
+        return Request(
+            "POST",
+            place("/api/v1/transfers/{id}/assign", id=id),
+            body={"queue": queue, "reason": reason},
+        )
+
+    @plain
+    @staticmethod
+    def get_receipt(id: str) -> Request:
+        """Show what was done with the files of a transfer, step by step, byte by byte as
+        written.
+
+        `receipt.sha256` of the transfer is the digest of these bytes.
+        """
+        return Request("GET", place("/api/v1/transfers/{id}/receipt", id=id))
+
+    @answers(RedrivenView)
+    @staticmethod
+    def redrive_transfer(id: str, *, from_action: int | None = None) -> Request:
+        """Carry out a failed transfer anew, as a transfer of its own, from the action that
+        failed.
+
+        Its files are read, decrypted and scanned again. What it has written, sent or called
+        before that
+        action is not repeated.
+        """
+        return Request(
+            "POST",
+            place("/api/v1/transfers/{id}/redrive", id=id),
+            body={"from_action": from_action},
+        )
+
+    @answers(Rerouting)
+    @staticmethod
+    def reroute_transfer(id: str) -> Request:
+        """Look at the rules again for one event that none has matched."""
+        return Request("POST", place("/api/v1/transfers/{id}/reroute", id=id))
+
+    @answers(SentView)
+    @staticmethod
+    def resend_transfer(id: str, *, partner: str | None = None) -> Request:
+        """Send what was written again, from the copy that is kept of it, as a transfer of its
+        own.
+        """
+        return Request(
+            "POST", place("/api/v1/transfers/{id}/resend", id=id), body={"partner": partner}
+        )
 
     @answers(workers__shared__gateway__v1__kept__TypeList)
     @staticmethod
@@ -1585,9 +1772,9 @@ class Operations:
 
     @answers(WatchDetail)
     @staticmethod
-    def get_watch(name: str) -> Request:
+    def get_watch(name: str, *, unsent: bool | None = None) -> Request:
         """Show a watch, and the newest files that it has seen."""
-        return Request("GET", place("/api/v1/watches/{name}", name=name))
+        return Request("GET", place("/api/v1/watches/{name}", name=name), query={"unsent": unsent})
 
 
 class Client(Operations, Connection):

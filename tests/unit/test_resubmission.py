@@ -137,7 +137,7 @@ def test_an_event_of_a_transfer_is_sent_by_its_sender(queue: str) -> None:
     installation.environment["DOCFLOW_TRANSFERS_INTAKE_QUEUE"] = "events-in"
     says = refused(installation)
     assert f"docflow sends no messages to queue {queue!r}" in says
-    assert "docflow submit transfers FILE" in says
+    assert "docflow transfer send FILE" in says
 
 
 def test_wrong_settings_of_another_queue_are_reported_and_prevent_nothing(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_of_two_queues_with_one_name_a_person_says_which() -> None:
     installation.environment.update(enabled)
     says = "bridges service-bus and storage-queues both receive from a queue named 'jobs'"
     assert says in refused(installation, force=True)
-    assert "docflow submit transfers FILE" in refused(installation, bridge="storage-queues")
+    assert "docflow transfer send FILE" in refused(installation, bridge="storage-queues")
     assert "these do: service-bus, " in refused(installation, bridge="event-hubs")
     assert "no setting names queue 'jobs'" in refused(installation, bridge="event-hub")
     resubmit(installation, force=True, bridge="service-bus")

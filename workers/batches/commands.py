@@ -9,7 +9,7 @@ import typer
 
 from workers.batches.labels import remark
 from workers.shared.cli.errors import UsageError, stop
-from workers.shared.cli.output import console, moment, table, text
+from workers.shared.cli.output import console, table, text
 from workers.shared.cli.remote import (
     Column,
     Item,
@@ -22,6 +22,7 @@ from workers.shared.cli.remote import (
     listed,
     show_list,
     show_one,
+    when,
 )
 from workers.shared.cli.runs import words
 from workers.shared.text import one_line
@@ -138,15 +139,11 @@ def _why(batch: Item) -> str:
     state = "not started" if batch["purpose"] is None else "waiting for its own turn"
     if batch["status"] == LoaderStatus.PROCESSING:
         state = "loading"
-    return f"batch {batch['batch_id']} ({state}, since {_moment(batch['since'])})"
+    return f"batch {batch['batch_id']} ({state}, since {when(batch['since'])})"
 
 
 def _room(wait: Item | None) -> str | None:
     return None if wait is None else f"{wait['resource']} (position {wait['position']})"
-
-
-def _moment(at: str | None) -> str | None:
-    return None if at is None else moment(datetime.fromisoformat(at))
 
 
 def _show_resources(found: Item) -> None:
@@ -163,7 +160,7 @@ def _show_resources(found: Item) -> None:
             numbers = (queue["visible"], queue["delayed"], queue["in_flight"])
             dead = sum(one["dead_letters"].values())
             counted = (*numbers, dead, one["loads"])
-            made.add_row(text(_moment(one["at"])), *(text(f"{each:,}") for each in counted))
+            made.add_row(text(when(one["at"])), *(text(f"{each:,}") for each in counted))
         console().print(made)
 
 
@@ -437,7 +434,7 @@ def resources(
     columns: Mapping[str, Column] = {
         "resource": "resource",
         "name": "name",
-        "made (UTC)": lambda one: _moment(one["made_at"]),
+        "made (UTC)": lambda one: when(one["made_at"]),
         "age": lambda one: _age(one["made_at"], there["at"]),
         "costs by": lambda one: words(one["details"]),
         "made by": "owner",

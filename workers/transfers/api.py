@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.records import AcceptedEvent, Transfer
+from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
 from workers.shared.gateway.http.requests import (
     PageCursor,
@@ -15,18 +17,27 @@ from workers.shared.gateway.http.requests import (
     Who,
     bounded_body,
     cursor_of,
+    the,
 )
-from workers.shared.services.errors import NotFound, Refused
+from workers.shared.services.errors import NotFound, Refused, WrongState
 from workers.shared.services.lists import Cursor
+from workers.transfers.redrive import Redrives
 from workers.transfers.register import NAME
 from workers.transfers.service import TransferService
-from workers.transfers.starts import STRUCTURED, EventTooLarge, UnsupportedEvent, structured
+from workers.transfers.starts import (
+    STRUCTURED,
+    EventTooLarge,
+    StartedTransfer,
+    UnsupportedEvent,
+    structured,
+)
 from workflows.shared.contracts import PlainRecord, served
 from workflows.transfers.events import EVENT_BYTES, TransferStatus
 from workflows.transfers.runs import transfer_workflow_id
 
 _DESCRIPTIONS = {
     404: ProblemDescription(NotFound.kind, "no such transfer"),
+    409: ProblemDescription(WrongState.kind, "its state does not allow it"),
     413: ProblemDescription(EventTooLarge.kind, f"an event has at most {EVENT_BYTES:,} bytes"),
     415: ProblemDescription(UnsupportedEvent.kind, "a batch, or another format than JSON"),
     422: ProblemDescription(
@@ -50,6 +61,7 @@ def _service_of(request: Request) -> TransferService:
 
 
 TheService = Annotated[TransferService, Depends(_service_of)]
+TheRedrives = Annotated[Redrives, the(Redrives)]
 EventName = Annotated[
     str,
     Path(
@@ -66,6 +78,57 @@ class SentView(PlainRecord):
     id: Annotated[str, served("Its run: /api/v1/runs/{id}", "transfer/5f0c")]
     transfer_id: Annotated[str, served("Id of its transfer", "5f0c")]
     is_new: Annotated[bool, served("False: the same event came before", True)]
+
+
+class Assignment(BaseModel):
+    """A queue for a transfer that waits for one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    queue: Annotated[str, served("Whose jobs carry it out", "orders")] = Field(max_length=63)
+    reason: Annotated[str | None, served("Why, for its trail", "a new customer")] = Field(
+        default=None, max_length=500
+    )
+
+
+class Rerouting(PlainRecord):
+    """What became of one event whose rules were looked at again."""
+
+    transfer_id: Annotated[str, served("Id of the transfer", "5f" * 32)]
+    problem: Annotated[str | None, served("Why it was not done; null: it was", None)]
+
+
+class Resending(BaseModel):
+    """How a transfer is sent again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    partner: Annotated[
+        str | None, served("Where to; null: where the settings of its job say", "acme-backup")
+    ] = Field(default=None, max_length=63)
+
+
+class Redriving(BaseModel):
+    """How a failed transfer is carried out anew."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    from_action: Annotated[
+        int | None, served("The action to begin with, from 1; null: the one that failed", 2)
+    ] = Field(default=None, ge=1, le=100)
+
+
+class RedrivenView(SentView):
+    """A failed transfer that is carried out anew."""
+
+    from_action: Annotated[int, served("The action that it begins with, from 1", 2)]
+    done_before: Annotated[Sequence[str], served("Actions that are not repeated", ["1. WriteFile"])]
+
+
+_RECEIPT: Final[dict[str, Any]] = {
+    "description": "Its steps, each with the hash of the one before it",
+    "content": {"application/json": {"schema": {"type": "object"}}},
+}
 
 
 class TransferPage(PlainRecord):
@@ -122,12 +185,7 @@ async def send_event(
     except NoEvent as error:
         raise Refused(f"{error}; it is recorded as {started.transfer_id}") from error
     response.status_code = 201 if started.created else 200
-    response.headers["location"] = f"{router.prefix}/{started.transfer_id}"
-    return SentView(
-        id=transfer_workflow_id(started.transfer_id),
-        transfer_id=started.transfer_id,
-        is_new=started.created,
-    )
+    return _sent(started, response)
 
 
 @router.get("")
@@ -161,6 +219,70 @@ async def get_transfer(service: TheService, who: Who, id: EventName) -> Transfer
         return await service.get(who, id)
     except NotFound:
         return await service.accepted(who, id)
+
+
+@router.post("/{id}/assign", responses=_problems(404, 409))
+async def assign_transfer(
+    service: TheService, who: Who, id: EventName, act: TheAct, body: Assignment
+) -> Transfer:
+    """Name the queue of an event that no rule matches, or another one for a job that fits none."""
+    act.reason, act.after = body.reason, {"queue": body.queue}
+    return await service.assign(who, id, body.queue, body.reason)
+
+
+@router.post("/{id}/reroute", responses=_problems(404, 409))
+async def reroute_transfer(service: TheService, who: Who, id: EventName) -> Rerouting:
+    """Look at the rules again for one event that none has matched."""
+    [done] = await service.reroute(who, id)
+    return Rerouting.model_validate(done)
+
+
+@router.post("/{id}/resend", status_code=201, responses=_problems(404, 409))
+async def resend_transfer(
+    service: TheService, who: Who, id: EventName, response: Response, body: Resending | None = None
+) -> SentView:
+    """Send what was written again, from the copy that is kept of it, as a transfer of its own."""
+    started = await service.resend(who, id, None if body is None else body.partner)
+    return _sent(started, response)
+
+
+@router.post("/{id}/redrive", status_code=201, responses=_problems(404, 409))
+async def redrive_transfer(
+    redrives: TheRedrives,
+    who: Who,
+    id: EventName,
+    response: Response,
+    body: Redriving | None = None,
+) -> RedrivenView:
+    """Carry out a failed transfer anew, as a transfer of its own, from the action that failed.
+
+    Its files are read, decrypted and scanned again. What it has written, sent or called before that
+    action is not repeated.
+    """
+    done = await redrives.redrive(who, id, None if body is None else body.from_action)
+    return RedrivenView(
+        **_sent(done.started, response).model_dump(),
+        from_action=done.from_action,
+        done_before=done.done_before,
+    )
+
+
+@router.get("/{id}/receipt", responses={200: _RECEIPT, **_problems(404, 409)})
+async def get_receipt(redrives: TheRedrives, who: Who, id: EventName) -> Response:
+    """Show what was done with the files of a transfer, step by step, byte by byte as written.
+
+    `receipt.sha256` of the transfer is the digest of these bytes.
+    """
+    return Response(await redrives.written(who, id), media_type="application/json")
+
+
+def _sent(started: StartedTransfer, response: Response) -> SentView:
+    response.headers["location"] = f"{router.prefix}/{started.transfer_id}"
+    return SentView(
+        id=transfer_workflow_id(started.transfer_id),
+        transfer_id=started.transfer_id,
+        is_new=started.created,
+    )
 
 
 async def event_body(request: Request) -> bytes:

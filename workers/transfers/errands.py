@@ -12,15 +12,64 @@ from workers.transfers.partners import PartnerService
 from workers.transfers.resources import partner_places, partner_secrets
 
 
+def _service(context: Context, by: str) -> tuple[PartnerService, Identity]:
+    secrets = partner_secrets(context.environment)
+    store = SqlPartnerStore(context.resources.database)
+    places = partner_places(context.environment, store, secrets)
+    who = Identity(by, (), frozenset({OPERATOR}))
+    return PartnerService(store, places, GnuPg(secrets)), who
+
+
 async def test_partner(context: Context, own: Any, given: Mapping[str, Any], by: str) -> Any:
     """Connect to a partner, and see what it can do.
 
     Raises:
         NotFound: There is no such partner.
     """
-    secrets = partner_secrets(context.environment)
-    store = SqlPartnerStore(context.resources.database)
-    places = partner_places(context.environment, store, secrets)
-    service = PartnerService(store, places, GnuPg(secrets))
-    who = Identity(by, (), frozenset({OPERATOR}))
+    service, who = _service(context, by)
     return asdict(await service.test(who, given["name"], given.get("folder", "")))
+
+
+async def show_host_key(context: Context, own: Any, given: Mapping[str, Any], by: str) -> Any:
+    """Fingerprint of the host key that a server shows.
+
+    Raises:
+        NotFound: There is no such partner.
+        Refused: It cannot be asked for its key, or has none.
+    """
+    service, who = _service(context, by)
+    return {"fingerprint": await service.shown_key(who, given["name"])}
+
+
+async def accept_host_key(context: Context, own: Any, given: Mapping[str, Any], by: str) -> Any:
+    """Pin the host key that a server shows.
+
+    Raises:
+        NotFound: There is no such partner.
+        Refused: The server shows another key, or has none.
+    """
+    service, who = _service(context, by)
+    expected, retire = given["fingerprint"], given["retire"]
+    await service.accept(who, given["name"], expected, retire=retire)
+    return {"fingerprint": expected}
+
+
+async def add_partner_key(context: Context, own: Any, given: Mapping[str, Any], by: str) -> Any:
+    """Read an OpenPGP key and add it to a partner.
+
+    Raises:
+        NotFound: There is no such partner.
+        InvalidRequest: It is another key than its fingerprint says, or cannot be used.
+    """
+    service, who = _service(context, by)
+    return {"state": await service.add_key(who, given["name"], given["key"])}
+
+
+async def partner_key_states(context: Context, own: Any, given: Mapping[str, Any], by: str) -> Any:
+    """How long each OpenPGP key of a partner lasts, by fingerprint.
+
+    Raises:
+        NotFound: There is no such partner.
+    """
+    service, who = _service(context, by)
+    return dict(await service.key_lives(await service.get(who, given["name"])))

@@ -39,4 +39,4 @@ def of_action(state: str) -> Label:
 
 def verify(transfer_id: str) -> str:
     """The command that verifies a receipt."""
-    return f"docflow transfers receipt {transfer_id[:12]} --verify"
+    return f"docflow transfer receipt {transfer_id[:12]} --verify"

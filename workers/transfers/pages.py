@@ -28,6 +28,7 @@ from workers.shared.register import Context
 from workers.shared.services.errors import NotFound, Refused, ServiceError
 from workers.shared.services.identity import Identity
 from workers.transfers import api, labels, v1
+from workers.transfers.clocks import ClockService
 from workers.transfers.factory import transfer_service
 from workers.transfers.partners import PartnerRecords
 from workers.transfers.redrive import Answered, ParkedGroups, Redrives
@@ -35,7 +36,6 @@ from workers.transfers.resources import route_store
 from workers.transfers.routes import RouteListing, RouteService, read_key
 from workers.transfers.service import Rerouted, ServedTransfers, TransferService
 from workers.transfers.settings import clocks_of, queues_of
-from workers.transfers.watch_commands import ClockService
 from workflows.shared.notifications import cause_key, failure_fingerprint
 from workflows.shared.parking import Decision
 from workflows.transfers.events import EVENT_BYTES
@@ -467,7 +467,7 @@ def part_of(
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
-        further={RouteService: routes, **further},
+        further={RouteService: routes, Redrives: redrives, **further},
         routers=(api.router, *v1.ROUTERS),
         runs=ServedTransfers(service),
         pages=PipelinePages(

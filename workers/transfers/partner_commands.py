@@ -1,122 +1,120 @@
-"""`docflow partners`: endpoints that transfers read from and write to."""
+"""`docflow partner`: endpoints that transfers read from and write to."""
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, Final
 
 import typer
 
-from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import ExitCode, UsageError, run
-from workers.shared.cli.output import (
-    JsonOption,
-    console,
-    moment,
-    pairs,
-    print_json,
-    read_body,
-    table,
-    text,
+from workers.shared.cli.errors import ExitCode
+from workers.shared.cli.output import console, read_object, text
+from workers.shared.cli.remote import (
+    Column,
+    Item,
+    LimitOption,
+    Output,
+    OutputOption,
+    ask,
+    gateway,
+    listed,
+    show_list,
+    show_one,
 )
-from workers.transfers.partner_key_commands import NameArgument, print_keys
+from workers.shared.cli.runs import words
+from workers.shared.text import one_line
+from workers.transfers.partner_key_commands import NameArgument
 from workers.transfers.partner_key_commands import app as keys_app
-
-if TYPE_CHECKING:
-    from workflows.transfers.partners import Partner
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Partners: endpoints of transfers, with their keys and limits.",
 )
-app.add_typer(keys_app, name="keys")
+app.add_typer(keys_app, name="key")
 
-_REFERENCE = "Where it is kept: env:NAME, file:PATH or aws:NAME."
+_PATH: Final = "/api/v1/partners"
+_ONE: Final = "/api/v1/partners/{}"
+_REFERENCE: Final = "Where workers find it: env:NAME, file:PATH or aws:NAME."
+
+
+def _state(partner: Item) -> object:
+    if partner["state"] == "enabled":
+        return "enabled"
+    why = partner["stopped"]
+    return text(f"{partner['state']}{f': {why}' if why else ''}", "bold yellow")
+
+
+def _recorded(name: str) -> Column:
+    def shown(partner: Item) -> object:
+        return words(partner["record"][name])
+
+    return shown
+
+
+_COLUMNS: Final[Mapping[str, Column]] = {
+    "name": "name",
+    "kind": "kind",
+    "where": "where",
+    "state": _state,
+    "changed": "changed_at",
+    "by": "by",
+}
+_RECORDED: Final = {
+    "user": "user",
+    "password": "password",
+    "private key": "private_key",
+    "token": "token",
+    "limits": "limits",
+    "windows": "windows",
+    "zone of the windows": "zone",
+    "files are written": "write",
+    "tests write to": "probe_folder",
+    "old algorithms": "algorithms",
+    "contact": "contact",
+}
+_ROWS: Final[Mapping[str, Column]] = {
+    **_COLUMNS,
+    **{title: _recorded(name) for title, name in _RECORDED.items()},
+    "renames": lambda partner: (
+        partner["record"]["profile"] and partner["record"]["profile"]["rename"]
+    ),
+    "keys": lambda partner: _keys(partner["record"]),
+    "outage": "outage",
+    "runs that wait": "runs_waiting",
+}
+
+
+def _keys(record: Item) -> str | None:
+    count = len(record["host_keys"]) + len(record["keys"])
+    return f"{count}; see `docflow partner key list {record['name']}`" if count else None
 
 
 @app.command("list")
-def list_partners(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Partners by name.
+def list_partners(
+    context: typer.Context, limit: LimitOption = 1_000, output: OutputOption = Output.TABLE
+) -> None:
+    """List partners by name.
 
     \b
     Example:
-      docflow partners list
+      docflow partner list
     """
-    run(_list(cli_context(context), as_json=as_json))
-
-
-async def _list(cli: CliContext, *, as_json: bool) -> None:
-    from workers.transfers.factory import open_partners
-
-    async with open_partners(cli.environment) as (service, who):
-        found = await service.all(who)
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
-        return
-    if not found:
-        typer.echo("there are no partners; `docflow partners add --help` makes one")
-        return
-    made = table("name", "kind", "where", "state", "special", "changed", "by")
-    for each in found:
-        made.add_row(
-            text(each.name),
-            text(each.kind),
-            text(_where(each)),
-            text(_state(each), "" if _usable(each) else "bold yellow"),
-            text(", ".join(filter(None, (each.write, *each.algorithms)))),
-            text(moment(each.changed_at)),
-            text(each.by),
-        )
-    console().print(made)
+    with gateway(context) as connection:
+        found = listed(connection, _PATH, limit)
+    nothing = "there are no partners; `docflow partner add --help` makes one"
+    show_list(found, output, _COLUMNS, name="name", nothing=nothing)
 
 
 @app.command()
-def show(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
-    """The record of a partner; it holds references, and no secret.
+def show(context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show the record of a partner; it holds references, and no secret.
 
     \b
     Example:
-      docflow partners show acme
+      docflow partner show acme
     """
-    run(_show(cli_context(context), name, as_json=as_json))
-
-
-async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
-    from workers.transfers.factory import open_partners
-
-    async with open_partners(cli.environment) as (service, who):
-        partner = await service.get(who, name)
-        lives = dict[str, str]() if as_json else await service.key_lives(partner)
-    if as_json:
-        print_json(partner.model_dump(mode="json"))
-        return
-    limits, profile = partner.limits, partner.profile
-    console().print(
-        pairs(
-            [
-                ("name", partner.name),
-                ("kind", partner.kind),
-                ("where", _where(partner)),
-                ("user", partner.user),
-                ("password", partner.password),
-                ("private key", partner.private_key),
-                ("token", partner.token),
-                ("state", _state(partner)),
-                ("sessions", limits.sessions),
-                ("new connections a second", limits.connections_per_second),
-                ("bytes a second", limits.bytes_per_second),
-                ("windows", _windows(partner)),
-                ("renames", profile and profile.rename),
-                ("tests write to", partner.probe_folder),
-                ("files are written", partner.write),
-                ("old algorithms", ", ".join(partner.algorithms) or None),
-                ("contact", partner.contact),
-                ("changed", moment(partner.changed_at)),
-                ("by", partner.by),
-            ]
-        )
-    )
-    print_keys(partner, lives)
+    with gateway(context) as connection:
+        show_one(ask(connection, "GET", _ONE, name), output, _ROWS, name="name")
 
 
 @app.command()
@@ -132,7 +130,7 @@ def add(
     host: Annotated[str | None, typer.Option(help="Host, account URL or endpoint.")] = None,
     port: Annotated[int | None, typer.Option(help="Port [that of the protocol].")] = None,
     container: Annotated[
-        str | None, typer.Option(help="Container, bucket or folder of this machine.")
+        str | None, typer.Option(help="Container, bucket or folder of the worker's machine.")
     ] = None,
     root: Annotated[str | None, typer.Option(help="Folder that no path leaves.")] = None,
     user: Annotated[str | None, typer.Option(help="User, or access key id.")] = None,
@@ -158,23 +156,23 @@ def add(
         Path | None, typer.Option(help="JSON file with the whole record; options come before it.")
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="There may be a partner of that name already.")
+        bool, typer.Option("--replace", help="Replace the record of this partner.")
     ] = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """Add a partner; `docflow partners test` then says whether it works.
+    """Add a partner; `docflow partner test` then says whether it works.
 
     \b
     Examples:
-      docflow partners add acme --kind sftp --host sftp.acme.example --user us \\
+      docflow partner add acme --kind sftp --host sftp.acme.example --user us \\
           --private-key file:/run/secrets/acme-key
-      docflow partners add legacy --kind sftp --host sftp.legacy.example --user us \\
+      docflow partner add legacy --kind sftp --host sftp.legacy.example --user us \\
           --password env:LEGACY --write direct --algorithm ssh-rsa --algorithm aes128-cbc
-      docflow partners add archive --kind azure-blob --host https://acme.blob.core.windows.net \\
+      docflow partner add archive --kind azure-blob --host https://acme.blob.core.windows.net \\
           --container in --token env:ACME_SAS
-      docflow partners add acme --file acme.json
+      docflow partner add acme --file acme.json --replace
     """
     options: dict[str, Any] = {
-        "name": name,
         "kind": kind,
         "custom": custom,
         "host": host,
@@ -192,20 +190,21 @@ def add(
         "algorithms": algorithm,
     }
     given = {field: value for field, value in options.items() if value is not None}
-    run(_add(cli_context(context), file, given, replace=replace))
+    with gateway(context) as connection:
+        record = given if file is None else {**read_object(file), **given}
+        body = {"record": {**record, "name": name}}
+        if replace:
+            done = ask(connection, "PUT", _ONE, name, body=body)
+        else:
+            done = ask(connection, "POST", _PATH, body=body)
+    _changed(done, output, f"is saved; test it: docflow partner test {name}")
 
 
-async def _add(
-    cli: CliContext, file: Path | None, options: dict[str, Any], *, replace: bool
-) -> None:
-    from workers.transfers.factory import open_partners
-
-    record = {**_read(file), **options}
-    name = str(record.get("name", ""))
-    opened = open_partners(cli.environment, action="partners add", object=name)
-    async with opened as (service, who):
-        partner = await service.add(who, record, replace=replace)
-    typer.echo(f"partner {partner.name} is saved; test it: docflow partners test {partner.name}")
+def _changed(partner: Item, output: Output, what: str) -> None:
+    if output is Output.TABLE:
+        typer.echo(one_line(f"partner {partner['name']} {what}"))
+    else:
+        show_one(partner, output, {}, name="name")
 
 
 @app.command()
@@ -219,63 +218,54 @@ def test(
             "root]."
         ),
     ] = "",
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Connect to a partner and show what it can do; no file of the partner is moved.
 
-    Small files of docflow are written and removed again; the output names them.
+    A worker of transfers does it. Small files of docflow are written and removed again; the output
+    names them.
 
     \b
     Example:
-      docflow partners test acme --folder inbox
+      docflow partner test acme --folder inbox
     """
-    run(_test(cli_context(context), name, folder, as_json=as_json))
-
-
-async def _test(cli: CliContext, name: str, folder: str, *, as_json: bool) -> None:
-    from workers.transfers.factory import open_partners
-
-    async with open_partners(cli.environment) as (service, who):
-        report = await service.test(who, name, folder)
-    if as_json:
-        print_json({"works": report.works, "said": list(report.sentences), "shown": report.shown})
-    else:
-        for sentence in report.sentences:
+    with gateway(context) as connection:
+        report = ask(connection, "POST", f"{_ONE}/test", name, body={"folder": folder})
+    if output is Output.TABLE:
+        for sentence in report["sentences"]:
             console().print(text(sentence))
-        typer.echo(f"{name} works" if report.works else f"{name} does not work")
-    if not report.works:
+        typer.echo(f"{name} works" if report["works"] else f"{name} does not work")
+    else:
+        show_one(report, output, {}, name=lambda report: name)
+    if not report["works"]:
         raise typer.Exit(ExitCode.FAILED)
 
 
 @app.command()
-def enable(context: typer.Context, name: NameArgument) -> None:
+def enable(context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE) -> None:
     """Let runs use a partner again; those that wait for it continue.
 
     \b
     Example:
-      docflow partners enable acme
+      docflow partner enable acme
     """
-    run(_enable(cli_context(context), name, enabled=True))
+    with gateway(context) as connection:
+        _changed(ask(connection, "POST", f"{_ONE}/enable", name), output, "is enabled")
 
 
 @app.command()
-def disable(context: typer.Context, name: NameArgument) -> None:
+def disable(
+    context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE
+) -> None:
     """Have every run that needs a partner wait.
 
     \b
     Example:
-      docflow partners disable acme
+      docflow partner disable acme
     """
-    run(_enable(cli_context(context), name, enabled=False))
-
-
-async def _enable(cli: CliContext, name: str, *, enabled: bool) -> None:
-    from workers.transfers.factory import open_partners
-
-    action = f"partners {'enable' if enabled else 'disable'}"
-    async with open_partners(cli.environment, action=action, object=name) as (service, who):
-        await service.enable(who, name, enabled=enabled)
-    typer.echo(f"partner {name} is {'enabled' if enabled else 'disabled: its runs wait'}")
+    with gateway(context) as connection:
+        done = ask(connection, "POST", f"{_ONE}/disable", name)
+    _changed(done, output, "is disabled: its runs wait")
 
 
 @app.command()
@@ -284,51 +274,8 @@ def remove(context: typer.Context, name: NameArgument) -> None:
 
     \b
     Example:
-      docflow partners remove acme
+      docflow partner remove acme
     """
-    run(_remove(cli_context(context), name))
-
-
-async def _remove(cli: CliContext, name: str) -> None:
-    from workers.transfers.factory import open_partners
-
-    opened = open_partners(cli.environment, action="partners remove", object=name)
-    async with opened as (service, who):
-        await service.remove(who, name)
+    with gateway(context) as connection:
+        ask(connection, "DELETE", _ONE, name)
     typer.echo(f"partner {name} is removed")
-
-
-def _read(file: Path | None) -> dict[str, Any]:
-    if file is None:
-        return {}
-    try:
-        record: Any = json.loads(read_body(file))
-    except ValueError as error:
-        raise UsageError(f"{file} is not JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise UsageError(f"{file} must hold one JSON object")
-    return cast(dict[str, Any], record)
-
-
-def _where(partner: "Partner") -> str:
-    host = f"{partner.host or ''}:{partner.port}" if partner.port else partner.host
-    return "/".join(each for each in (host, partner.container, partner.root) if each)
-
-
-def _usable(partner: "Partner") -> bool:
-    return partner.enabled and partner.stopped is None
-
-
-def _state(partner: "Partner") -> str:
-    if partner.stopped is not None:
-        return f"stopped: {partner.stopped}"
-    return "enabled" if partner.enabled else "disabled"
-
-
-def _windows(partner: "Partner") -> str | None:
-    days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-    parts = [
-        f"{' '.join(days[day] for day in each.weekdays if day < 7)} {each.opens}-{each.closes}"
-        for each in partner.windows
-    ]
-    return f"{', '.join(parts)} ({partner.zone})" if parts else None

@@ -1,6 +1,6 @@
 """What people do with partners: add, change, test them, and accept their keys."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,8 +11,9 @@ from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.errors import Denied, NotInstalled, NotYet, PortError, Unavailable
 from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
 from adapters.ports.transfers import KeyInfo, PartnerStore, WrongKey
-from workers.shared.services.errors import InvalidRequest, NotFound, Refused
+from workers.shared.services.errors import Conflict, InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.versions import require_version
 from workflows.shared.contracts import problem_text
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.partners import (
@@ -94,7 +95,7 @@ class PartnerReport:
 
 
 class PartnerRecords:
-    """The records of partners, for who has no keys for them; a refusal is a `ServiceError`.
+    """The records of partners, for who has no secrets of them; a refusal is a `ServiceError`.
 
     Args:
         store: Keeps the records.
@@ -120,30 +121,12 @@ class PartnerRecords:
             raise NotFound(f"there is no partner {name}")
         return partner
 
-
-class PartnerService(PartnerRecords):
-    """Every operation on partners; a refusal is a `ServiceError`.
-
-    Args:
-        store: Keeps the records.
-        places: Connects.
-        openpgp: Reads keys.
-    """
-
-    def __init__(self, store: PartnerStore, places: Places, openpgp: GnuPg) -> None:
-        super().__init__(store)
-        self._places, self._openpgp = places, openpgp
-
-    async def add(
-        self, who: Identity, record: Mapping[str, Any], *, replace: bool = False
-    ) -> Partner:
-        """Add a partner, or replace its record.
+    async def add(self, who: Identity, record: Mapping[str, Any]) -> Partner:
+        """Add a partner.
 
         Args:
             who: Who does it.
             record: Fields of a `Partner`.
-            replace: There may be one of that name already; it keeps pinned keys, old algorithms
-                and the way of writing where the new record does not hold them.
 
         Raises:
             InvalidRequest: A field is missing, unknown or wrong; no message holds its value.
@@ -151,15 +134,41 @@ class PartnerService(PartnerRecords):
         """
         require_operator(who, "partners")
         partner = _record(record)
-        before = await self._store.get(partner.name)
-        if before is not None and not replace:
-            raise Refused(f"there is a partner {partner.name} already; --replace changes it")
-        kept: dict[str, Any] = {}
-        if before is not None:
-            kept = {name: getattr(before, name) for name in _KEPT if name not in record}
-            if all(getattr(before, name) == getattr(partner, name) for name in _WHERE):
-                # The server that was probed: to probe it again would leave files there.
-                kept["profile"] = before.profile
+        if await self._store.get(partner.name) is not None:
+            raise Refused(f"there is a partner {partner.name} already: replace it")
+        return await self._put(who, partner, None)
+
+    async def replace(
+        self,
+        who: Identity,
+        name: str,
+        record: Mapping[str, Any],
+        versions: Collection[str] | None = None,
+    ) -> Partner:
+        """Replace the record of a partner.
+
+        It keeps pinned keys, old algorithms and the way of writing where the new record does not
+        hold them.
+
+        Args:
+            who: Who does it.
+            name: Of the partner.
+            record: Fields of a `Partner`.
+            versions: Of which the person has seen one; None: whichever it has.
+
+        Raises:
+            InvalidRequest: A field is missing, unknown or wrong; no message holds its value.
+            NotFound: There is none of that name.
+            Conflict: Another person has changed it meanwhile.
+        """
+        partner, before = _record(record), await self.get(who, name)
+        if partner.name != name:
+            raise InvalidRequest(f"the record is of {partner.name}, and not of {name}")
+        require_version(before, versions)
+        kept = {name: getattr(before, name) for name in _KEPT if name not in record}
+        if all(getattr(before, name) == getattr(partner, name) for name in _WHERE):
+            # The server that was probed: to probe it again would leave files there.
+            kept["profile"] = before.profile
         return await self._put(who, partner.model_copy(update=kept), before)
 
     async def enable(self, who: Identity, name: str, *, enabled: bool) -> Partner:
@@ -170,15 +179,70 @@ class PartnerService(PartnerRecords):
             changes["stopped"] = None
         return await self._put(who, before.model_copy(update=changes), before)
 
-    async def remove(self, who: Identity, name: str) -> None:
+    async def remove(
+        self, who: Identity, name: str, versions: Collection[str] | None = None
+    ) -> None:
         """Remove a record.
 
         Raises:
             NotFound: There is none.
+            Conflict: It is of another version than those that the person has seen.
         """
-        require_operator(who, "partners")
+        require_version(await self.get(who, name), versions)
         if not await self._store.remove(name):
             raise NotFound(f"there is no partner {name}")
+
+    async def forget(self, who: Identity, name: str, print_: str) -> Partner:
+        """Remove a host key or an OpenPGP key, by its fingerprint.
+
+        Raises:
+            NotFound: There is none.
+        """
+        partner = await self.get(who, name)
+        hosts = tuple(each for each in partner.host_keys if fingerprint(each) != print_)
+        keys = tuple(each for each in partner.keys if each.fingerprint != print_)
+        if (len(hosts), len(keys)) == (len(partner.host_keys), len(partner.keys)):
+            raise NotFound(f"{name} has no key {print_}")
+        changed = partner.model_copy(update={"host_keys": hosts, "keys": keys})
+        return await self._put(who, changed, partner)
+
+    async def with_key(self, who: Identity, name: str, key: Mapping[str, Any]) -> Partner:
+        """The record of a partner with an OpenPGP key, in place of one of its fingerprint.
+
+        Nothing is saved: a worker that has the secrets reads the key first.
+
+        Raises:
+            InvalidRequest: A field is missing or wrong.
+        """
+        partner = await self.get(who, name)
+        others = [each for each in partner.keys if each.fingerprint != key.get("fingerprint")]
+        record = {
+            **partner.model_dump(exclude=set(_OURS)),
+            "keys": [*(each.model_dump() for each in others), dict(key)],
+        }
+        changed = _record(record)
+        return partner.model_copy(update={"keys": changed.keys})
+
+    async def _put(self, who: Identity, partner: Partner, before: Partner | None) -> Partner:
+        named = partner.model_copy(update={"by": who.subject, "changed_at": datetime.now(UTC)})
+        try:
+            return await self._store.put(named, expected=before and before.revision)
+        except RuleViolation as error:
+            raise Conflict(str(error)) from None
+
+
+class PartnerService(PartnerRecords):
+    """What a worker does with partners, which has their secrets; a refusal is a `ServiceError`.
+
+    Args:
+        store: Keeps the records.
+        places: Connects.
+        openpgp: Reads keys.
+    """
+
+    def __init__(self, store: PartnerStore, places: Places, openpgp: GnuPg) -> None:
+        super().__init__(store)
+        self._places, self._openpgp = places, openpgp
 
     async def test(self, who: Identity, name: str, folder: str = "") -> PartnerReport:
         """Connect, and see what the endpoint can do; no file is moved.
@@ -243,48 +307,28 @@ class PartnerService(PartnerRecords):
         """Fingerprint of the host key that a server shows now."""
         return fingerprint(await self._shown(await self.get(who, name)))
 
-    async def forget(self, who: Identity, name: str, print_: str) -> Partner:
-        """Remove a host key or an OpenPGP key, by its fingerprint.
-
-        Raises:
-            NotFound: There is none.
-        """
-        partner = await self.get(who, name)
-        hosts = tuple(each for each in partner.host_keys if fingerprint(each) != print_)
-        keys = tuple(each for each in partner.keys if each.fingerprint != print_)
-        if (len(hosts), len(keys)) == (len(partner.host_keys), len(partner.keys)):
-            raise NotFound(f"{name} has no key {print_}")
-        changed = partner.model_copy(update={"host_keys": hosts, "keys": keys})
-        return await self._put(who, changed, partner)
-
     async def add_key(self, who: Identity, name: str, key: Mapping[str, Any]) -> str:
         """Add an OpenPGP key, in place of one with the same fingerprint.
 
         Returns:
-            What is known of it: when it expires, or why it could not be read here. A private key is
-            read by workers; their secrets need not be on this machine.
+            What is known of it: when it expires, or why this worker could not read it. Workers of
+            other queues may have the secret.
 
         Raises:
             InvalidRequest: A field is missing or wrong, its text is that of another key, or a
                 private key lacks what messages to it are decrypted with.
         """
-        partner = await self.get(who, name)
-        others = [each for each in partner.keys if each.fingerprint != key.get("fingerprint")]
-        record = {
-            **partner.model_dump(exclude=set(_OURS)),
-            "keys": [*(each.model_dump() for each in others), dict(key)],
-        }
-        changed = _record(record)
+        changed = await self.with_key(who, name, key)
         known = await self._key_facts(changed.keys[-1])
         if isinstance(known, PortError):
             is_elsewhere = changed.keys[-1].own and not isinstance(known, WrongKey)
             if not (is_elsewhere or isinstance(known, NotInstalled)):
                 raise InvalidRequest(str(known))
-            state = f"it is not read here: {known}"
+            state = f"this worker cannot read it: {known}"
         else:
             _require_whole(known)
             state = _lasts(known)
-        await self._put(who, partner.model_copy(update={"keys": changed.keys}), partner)
+        await self._put(who, changed, changed)
         return state
 
     async def key_lives(self, partner: Partner) -> Mapping[str, str]:
@@ -314,13 +358,6 @@ class PartnerService(PartnerRecords):
         except PortError as error:
             raise Refused(f"{partner.name} cannot be asked for its key: {error}") from None
         raise Refused(f"{partner.name} shows no host key")
-
-    async def _put(self, who: Identity, partner: Partner, before: Partner | None) -> Partner:
-        named = partner.model_copy(update={"by": who.subject, "changed_at": datetime.now(UTC)})
-        try:
-            return await self._store.put(named, expected=before and before.revision)
-        except RuleViolation as error:
-            raise Refused(str(error)) from None
 
 
 def _record(fields: Mapping[str, Any]) -> Partner:
@@ -410,5 +447,5 @@ def _unknown(error: UnknownHostKey, name: str) -> Sequence[str]:
     return (
         f"it shows the host key {error.shown}; {error.pinned}",
         "nothing was sent to it; compare the fingerprint with what the partner says, then: "
-        f"docflow partners keys accept {name} --fingerprint {error.shown}",
+        f"docflow partner key accept {name} --fingerprint {error.shown}",
     )

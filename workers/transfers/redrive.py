@@ -1,5 +1,6 @@
 """Failed and parked transfers: carried out anew, answered together, their receipts."""
 
+import asyncio
 import hashlib
 import json
 from collections import defaultdict
@@ -27,9 +28,7 @@ from workers.shared.services.identity import Identity
 from workers.shared.services.inbox import gather_bounded
 from workers.shared.services.runs import started_with, temporal_errors
 from workers.transfers.service import (
-    Offer,
     TransferService,
-    offers,
     parked_reason,
     run_of,
 )
@@ -176,14 +175,36 @@ class Redrives:
         """What it has done; None: no action has begun."""
         if row.receipt is None:
             return None
-        name = receipt_blob(row.transfer_id)
         try:
-            content = b"".join([piece async for piece in self._blobs().read(name)])
+            content = await self._bytes(receipt_blob(row.transfer_id))
         except BlobNotFound:
             raise WrongState(
                 "its receipt is missing, so what it has done is not known: send its event again"
             ) from None
         return Receipt.model_validate_json(content)
+
+    async def _bytes(self, name: str) -> bytes:
+        return b"".join([piece async for piece in self._blobs().read(name)])
+
+    async def written(self, who: Identity, name: str) -> bytes:
+        """The receipt of a transfer, as it was written.
+
+        Raises:
+            NotFound: There is no such transfer, or it has no receipt, or none any more.
+            WrongState: What is stored is none.
+        """
+        row = await self._service.row(who, name)
+        id = row.transfer_id[:SHOWN]
+        if row.receipt is None:
+            raise NotFound(f"transfer {id} has no receipt: it {status_label(row.status)}")
+        try:
+            content = await self._bytes(row.receipt.name)
+            await asyncio.to_thread(json.loads, content)
+        except BlobNotFound as error:
+            raise NotFound(f"the receipt of {id} is gone: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise WrongState(f"what is stored as the receipt of {id} is not JSON") from error
+        return content
 
     async def receipt(self, row: Transfer) -> "ShownReceipt | None":
         """The receipt of a transfer; None: it has none yet."""
@@ -191,11 +212,11 @@ class Redrives:
             return None
         if row.receipt.size > LARGEST:
             return ShownReceipt(
-                problem=f"it has {row.receipt.size:,} bytes: `docflow transfers receipt "
+                problem=f"it has {row.receipt.size:,} bytes: `docflow transfer receipt "
                 f"{row.transfer_id[:12]}` shows it"
             )
         try:
-            content = b"".join([piece async for piece in self._blobs().read(row.receipt.name)])
+            content = await self._bytes(row.receipt.name)
         except BlobNotFound as error:
             return ShownReceipt(problem=f"it is gone: {error}")
         except Unavailable as error:
@@ -215,7 +236,6 @@ class Redrives:
         return TransferOverview(
             transfer,
             await self._actions(transfer),
-            offers(transfer),
             receipt,
             known and (known.resent_from or known.redriven_from),
             await self._following(transfer),
@@ -414,7 +434,6 @@ class TransferOverview:
     transfer: Transfer
     actions: Sequence[tuple[ActionView, ActionDetail]]
     """Of its job, in order; as long as a worker of its queue answers."""
-    offers: Sequence[Offer]
     receipt: ShownReceipt | None
     before: str | None
     """The transfer that it sends again, or carries out anew."""

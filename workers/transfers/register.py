@@ -133,7 +133,7 @@ def declared(environment: Mapping[str, str]) -> "Mapping[str, Declared] | None":
 
 
 _SENT_AGAIN: Final = (
-    "have its sender send the corrected event, or send it with `docflow submit transfers FILE`"
+    "have its sender send the corrected event, or send it with `docflow transfer send FILE`"
 )
 
 
@@ -474,15 +474,22 @@ TRANSFERS = Pipeline(
     activity_bytes=8 << 20,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
     commands={
-        NAME: "workers.transfers.commands:app",
-        "partners": "workers.transfers.partner_commands:app",
-        "routes": "workers.transfers.route_commands:app",
+        "transfer": "workers.transfers.commands:app",
+        "partner": "workers.transfers.partner_commands:app",
+        "route": "workers.transfers.route_commands:app",
+        "watch": "workers.transfers.watch_commands:app",
+        "expected": "workers.transfers.watch_commands:expected",
     },
-    submit="workers.transfers.submit_command:app",
     naming="transfer/ID, transfer/ID/job, or the first 8 characters of ID or more",
     corrects=("retry",),
     gateway="workers.transfers.pages:open_part",
-    errands={"test-partner": "workers.transfers.errands:test_partner"},
+    errands={
+        "test-partner": "workers.transfers.errands:test_partner",
+        "show-host-key": "workers.transfers.errands:show_host_key",
+        "accept-host-key": "workers.transfers.errands:accept_host_key",
+        "add-partner-key": "workers.transfers.errands:add_partner_key",
+        "partner-key-states": "workers.transfers.errands:partner_key_states",
+    },
     bridges=(
         Bridge(
             name="storage-queues",

@@ -111,15 +111,12 @@ class RouteService:
         require_operator(who, "routes")
         return self._of(await self._cache.table(), queue, rule)
 
-    async def add(
-        self, who: Identity, fields: Mapping[str, Any], *, replace: bool = False
-    ) -> RouteRule:
+    async def add(self, who: Identity, fields: Mapping[str, Any]) -> RouteRule:
         """Add a rule; without a name it is given the next free number of its queue.
 
         Args:
             who: Who adds it.
             fields: Of a `RouteRule`.
-            replace: A rule of that queue and name may be there already.
 
         Raises:
             InvalidRequest: A field is missing or wrong; the message names all of them.
@@ -131,7 +128,7 @@ class RouteService:
         named.setdefault("rule", _next_name(table, str(named.get("queue", ""))))
         rule = _rule({**named, "by": who.subject, "changed_at": datetime.now(UTC)})
         self._check_queue(rule.queue)
-        if not replace and _find(table, rule.queue, rule.rule) is not None:
+        if _find(table, rule.queue, rule.rule) is not None:
             raise Refused(f"queue {rule.queue} has a rule {rule.rule} already")
         return await self._put(table, rule)
 

@@ -264,7 +264,8 @@ class TransferService:
         except TemporalUnavailable:
             view = None
         link = self.runs.link(run_of(row))
-        return row.model_copy(update={"trail": trail, "view": view, "link": link})
+        found = row.model_copy(update={"trail": trail, "view": view, "link": link})
+        return found.model_copy(update={"offers": offers(found)})
 
     async def accepted(self, who: Identity, transfer_id: str) -> AcceptedEvent:
         """An event that has no row yet: no worker has checked it.
@@ -428,7 +429,7 @@ class TransferService:
             raise WrongState(f"its copy was kept until {kept.until:%Y-%m-%d}")
         if partner is not None and await self._partners.get(partner) is None:
             raise InvalidRequest(
-                f"there is no partner {printable(partner)}; see `docflow partners list`"
+                f"there is no partner {printable(partner)}; see `docflow partner list`"
             )
         order = FileJobInput(
             transfer_id=row.transfer_id,

@@ -42,7 +42,7 @@ class TransferSettings(Settings):
     """What workers of transfers do, and for whom."""
 
     title: ClassVar[str] = "Transfers"
-    used_by: ClassVar[str] = "workers of transfers, `docflow transfers`"
+    used_by: ClassVar[str] = "workers of transfers, gateway, `docflow transfer check`"
 
     job_settings: Annotated[
         str,
@@ -87,7 +87,7 @@ class RouteSettings(Settings):
     """Where rules of routes are kept."""
 
     title: ClassVar[str] = "Routes"
-    used_by: ClassVar[str] = "workers of transfers, gateway, `docflow routes`"
+    used_by: ClassVar[str] = "workers of transfers, gateway"
 
     account: Annotated[
         str | None,
@@ -224,7 +224,7 @@ class EndpointSettings(Settings):
     """Which endpoints partners may have, and where their secrets are stored."""
 
     title: ClassVar[str] = "Partners of transfers"
-    used_by: ClassVar[str] = "workers of transfers, `docflow partners`"
+    used_by: ClassVar[str] = "workers of transfers"
 
     hosts: Annotated[
         tuple[str, ...], BeforeValidator(parse_list), Setting(kind="host names, with commas")
@@ -356,8 +356,7 @@ class WatchSettings(Settings):
 
     title: ClassVar[str] = "Watches of transfers"
     used_by: ClassVar[str] = (
-        "workers of transfers, `docflow schedule`, `docflow transfers watches`, "
-        "`docflow transfers expected`"
+        "workers of transfers, gateway, `docflow schedule`, `docflow transfer check`"
     )
 
     file: Annotated[Path | None, Setting(kind="file")] = Field(

@@ -1,7 +1,7 @@
 """What operators keep of transfers over HTTP: routes, partners, watches and expected files."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -11,19 +11,20 @@ from workers.shared.gateway.http.etags import TAGGED, IfMatch, etag, versions_of
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import PageCursor, PageLimit, Who, the
 from workers.shared.services.errands import ErrandService
+from workers.shared.services.errors import Refused
 from workers.shared.services.identity import require_operator
 from workers.shared.services.lists import page_of
 from workers.shared.services.outages import open_outages
 from workers.shared.services.versions import version_of
-from workers.transfers.api import EVENT_BODY, event_body
+from workers.transfers.api import EVENT_BODY, Rerouting, event_body
+from workers.transfers.clocks import ClockService, ClockView, ExpectedView, WatchView
 from workers.transfers.partners import PartnerRecords
 from workers.transfers.register import NAME
 from workers.transfers.routes import RouteService, read_key
 from workers.transfers.service import TransferService
-from workers.transfers.watch_commands import ClockService, ExpectedView, WatchView
 from workflows.shared.contracts import PlainRecord, served
 from workflows.shared.dependencies import Dependency, outage_id
-from workflows.transfers.partners import Partner
+from workflows.transfers.partners import Partner, fingerprint
 from workflows.transfers.routes import ANY, RouteRemark, RouteRule, RouteVerdict
 from workflows.transfers.watches import Expectation, ExpectedDay, SeenFile, Watch, WatchState
 
@@ -40,7 +41,7 @@ _CHANGED: Final = problem_responses(404, 412)
 _MADE: Final[dict[int | str, dict[str, Any]]] = {
     201: {
         "headers": {
-            "Location": {"schema": {"type": "string"}, "description": "Address of the rule"},
+            "Location": {"schema": {"type": "string"}, "description": "Address of what was made"},
             "ETag": {"schema": {"type": "string"}, "description": "For If-Match"},
         }
     }
@@ -89,17 +90,24 @@ class RoutePage(PlainRecord):
     ties: Annotated[Sequence[RouteTie], served("The first hundred ties of all rules", [])]
 
 
-class Rerouting(PlainRecord):
-    """What became of one event whose rules were looked at again."""
-
-    transfer_id: Annotated[str, served("Id of the transfer", "5f" * 32)]
-    problem: Annotated[str | None, served("Why it was not done; null: it was", None)]
-
-
 class Reroutings(PlainRecord):
     """What became of events whose rules were looked at again."""
 
     items: Annotated[Sequence[Rerouting], served("The events", [])]
+
+
+class RouteChange(PlainRecord):
+    """A change of a rule."""
+
+    change: Annotated[str, served("`added`, `changed` or `removed`", "added")]
+    rule: Annotated[RouteRule, served("As it was then", {"queue": "orders", "rule": "1"})]
+
+
+class RouteChanges(PlainRecord):
+    """Changes of rules, the newest first."""
+
+    items: Annotated[Sequence[RouteChange], served("The changes", [])]
+    next: Annotated[None, served("Always null: `limit` says how many are shown", None)] = None
 
 
 @routes.get("")
@@ -125,6 +133,13 @@ async def add_route(service: Routes, who: Who, body: NewRoute, response: Respons
     response.headers["location"] = f"{routes.prefix}/{made.queue}/{made.rule}"
     response.headers["etag"] = etag(version_of(made))
     return made
+
+
+@routes.get("/changes")
+async def list_route_changes(service: Routes, who: Who, limit: PageLimit = 50) -> RouteChanges:
+    """List the newest changes of rules, with who made them."""
+    changes = await service.trail(who, limit)
+    return RouteChanges(items=[RouteChange(change=change, rule=rule) for rule, change in changes])
 
 
 @routes.get("/{queue}/{rule}", responses={**_ONE, **TAGGED})
@@ -154,6 +169,18 @@ async def change_route(
     return changed
 
 
+@routes.post("/{queue}/{rule}/enable", responses=_ONE)
+async def enable_route(service: Routes, who: Who, queue: QueueName, rule: RuleName) -> RouteRule:
+    """Have a rule take events again."""
+    return await service.enable(who, queue, rule, enabled=True)
+
+
+@routes.post("/{queue}/{rule}/disable", responses=_ONE)
+async def disable_route(service: Routes, who: Who, queue: QueueName, rule: RuleName) -> RouteRule:
+    """Have a rule take no events; it stays where it is."""
+    return await service.enable(who, queue, rule, enabled=False)
+
+
 @routes.delete("/{queue}/{rule}", status_code=204, responses=_CHANGED)
 async def remove_route(
     service: Routes, who: Who, queue: QueueName, rule: RuleName, if_match: IfMatch = None
@@ -179,6 +206,7 @@ partners = APIRouter(
     prefix="/api/v1/partners", tags=["partners"], responses=problem_responses(401, 403, 422, 503)
 )
 Records = Annotated[PartnerRecords, the(PartnerRecords)]
+TheErrands = Annotated[ErrandService, the(ErrandService)]
 PartnerName = Annotated[str, Path(max_length=63, examples=["acme"])]
 
 
@@ -190,6 +218,7 @@ class PartnerHead(PlainRecord):
     state: Annotated[str, served("`enabled`, `disabled` or `stopped`", "enabled")]
     stopped: Annotated[str | None, served("Why it may not be used", None)]
     host: Annotated[str | None, served("Host, account URL or endpoint", "sftp.acme.example")]
+    where: Annotated[str, served("Host, container and root folder", "sftp.acme.example/in")]
     contact: Annotated[str | None, served("Whom to ask", "ann@acme.example")]
     changed_at: Annotated[datetime | None, served("Last change", "2026-01-03T10:00:00Z")]
     by: Annotated[str | None, served("Who changed it last", "ann")]
@@ -220,6 +249,76 @@ class PartnerTest(PlainRecord):
     shown: Annotated[str | None, served("Fingerprint of a host key that is not pinned", None)]
 
 
+class PartnerOrder(BaseModel):
+    """A partner to keep."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    record: Annotated[
+        dict[str, Any],
+        served(
+            "Its record, without what docflow sets itself: `revision`, `by`, `changed_at`, "
+            "`profile` and `stopped`",
+            {"name": "acme", "kind": "folder", "container": "/mnt/acme"},
+        ),
+    ]
+
+
+class PartnerKey(PlainRecord):
+    """A key of a partner."""
+
+    kind: Annotated[str, served("`host`, or `openpgp`", "host")]
+    fingerprint: Annotated[str, served("Its fingerprint", "SHA256:Ab3")]
+    algorithm: Annotated[str | None, served("Of a host key", "ssh-ed25519")] = None
+    is_ours: Annotated[bool, served("An OpenPGP key of our own", False)] = False
+    valid_from: Annotated[date | None, served("Of a host key: its first day", None)] = None
+    valid_until: Annotated[date | None, served("Of a host key: its last day", None)] = None
+    state: Annotated[str | None, served("Of an OpenPGP key: how long it lasts", None)] = None
+
+
+class PartnerKeys(PlainRecord):
+    """The keys of a partner."""
+
+    items: Annotated[Sequence[PartnerKey], served("The keys", [])]
+    next: Annotated[None, served("Always null: there are few", None)] = None
+
+
+class PartnerKeyOrder(BaseModel):
+    """An OpenPGP key to add: the partner's with `public`, ours with `private`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    fingerprint: Annotated[str, served("40 or 64 upper-case hex digits", "AB" * 20)]
+    public: Annotated[str | None, served("The armoured public key", None)] = None
+    private: Annotated[str | None, served("Where workers find the private key", "env:OUR_KEY")] = (
+        None
+    )
+    passphrase: Annotated[str | None, served("Where workers find its passphrase", None)] = None
+
+
+class AddedKey(PlainRecord):
+    """What a worker saw of a key that was added."""
+
+    state: Annotated[str, served("How long it lasts, in words", "it never expires")]
+
+
+class ShownHostKey(PlainRecord):
+    """The host key that a server shows."""
+
+    fingerprint: Annotated[str, served("As `ssh-keygen -l` shows it", "SHA256:Ab3")]
+
+
+class HostKeyOrder(BaseModel):
+    """A host key to pin."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    fingerprint: Annotated[str, served("Of the key, as the partner stated it", "SHA256:Ab3")]
+    retire: Annotated[bool, served("Keys that were pinned before are valid until today", False)] = (
+        False
+    )
+
+
 class PartnerTestOrder(BaseModel):
     """How a partner is tested."""
 
@@ -239,12 +338,64 @@ async def list_partners(
     return PartnerList(items=[PartnerHead(**_head(each)) for each in items], next=next)
 
 
-@partners.get("/{name}", responses=_ONE)
+@partners.post("", status_code=201, responses=_MADE)
+async def add_partner(
+    service: Records, who: Who, body: PartnerOrder, response: Response
+) -> PartnerHead:
+    """Add a partner; `test` then says whether it works.
+
+    Its record names secrets by where workers find them: `env:NAME`, `file:PATH` or `aws:NAME`. A
+    secret itself is refused.
+    """
+    made = await service.add(who, body.record)
+    response.headers["location"] = f"{partners.prefix}/{made.name}"
+    return _tagged(made, response)
+
+
+@partners.put("/{name}", responses={**_CHANGED, **TAGGED})
+async def replace_partner(
+    service: Records,
+    who: Who,
+    name: PartnerName,
+    body: PartnerOrder,
+    response: Response,
+    if_match: IfMatch = None,
+) -> PartnerHead:
+    """Replace the record of a partner.
+
+    It keeps its keys, `write` and `algorithms` where the new record does not hold them.
+    """
+    changed = await service.replace(who, name, body.record, versions_of(if_match))
+    return _tagged(changed, response)
+
+
+@partners.delete("/{name}", status_code=204, responses=_CHANGED)
+async def remove_partner(
+    service: Records, who: Who, name: PartnerName, if_match: IfMatch = None
+) -> None:
+    """Remove the record of a partner; settings that name it fail from then on."""
+    await service.remove(who, name, versions_of(if_match))
+
+
+@partners.post("/{name}/enable", responses=_ONE)
+async def enable_partner(service: Records, who: Who, name: PartnerName) -> PartnerHead:
+    """Let runs use a partner again, also one that was stopped; those that wait for it continue."""
+    return PartnerHead(**_head(await service.enable(who, name, enabled=True)))
+
+
+@partners.post("/{name}/disable", responses=_ONE)
+async def disable_partner(service: Records, who: Who, name: PartnerName) -> PartnerHead:
+    """Have every run that needs a partner wait."""
+    return PartnerHead(**_head(await service.enable(who, name, enabled=False)))
+
+
+@partners.get("/{name}", responses={**_ONE, **TAGGED})
 async def get_partner(
-    service: Records, transfers: Transfers, who: Who, name: PartnerName
+    service: Records, transfers: Transfers, who: Who, name: PartnerName, response: Response
 ) -> PartnerDetail:
     """Show a partner; its record holds references, and no secret."""
     record = await service.get(who, name)
+    response.headers["etag"] = etag(version_of(record))
     id = outage_id(Dependency.PARTNER, name)
     outage = next(
         (each for each in await open_outages(transfers.runs) if each.workflow_id == id), None
@@ -260,7 +411,7 @@ async def get_partner(
 @partners.post("/{name}/test", responses=_ONE)
 async def test_partner(
     service: Records,
-    errands: Annotated[ErrandService, the(ErrandService)],
+    errands: TheErrands,
     who: Who,
     name: PartnerName,
     body: PartnerTestOrder | None = None,
@@ -274,10 +425,94 @@ async def test_partner(
     return PartnerTest(**await errands.ask(who, NAME, "test-partner", given))
 
 
+@partners.get("/{name}/host-key", responses=_ONE)
+async def get_host_key(
+    service: Records, errands: TheErrands, who: Who, name: PartnerName
+) -> ShownHostKey:
+    """Show the host key that the server of a partner shows now; a worker asks it."""
+    await service.get(who, name)
+    return ShownHostKey(**await errands.ask(who, NAME, "show-host-key", {"name": name}))
+
+
+@partners.post("/{name}/host-key", responses=_ONE)
+async def accept_host_key(
+    service: Records, errands: TheErrands, who: Who, name: PartnerName, body: HostKeyOrder
+) -> ShownHostKey:
+    """Pin the host key that a server shows; runs that wait for the partner continue.
+
+    A worker connects, and refuses another key than the fingerprint says.
+    """
+    await service.get(who, name)
+    given = {"name": name, **body.model_dump()}
+    return ShownHostKey(**await errands.ask(who, NAME, "accept-host-key", given))
+
+
+@partners.get("/{name}/keys", responses=_ONE)
+async def list_partner_keys(
+    service: Records, errands: TheErrands, who: Who, name: PartnerName
+) -> PartnerKeys:
+    """List the keys of a partner: of its server, and OpenPGP, which a worker reads."""
+    record = await service.get(who, name)
+    hosts = [
+        PartnerKey(
+            kind="host",
+            fingerprint=fingerprint(each),
+            algorithm=each.key.partition(" ")[0],
+            valid_from=each.valid_from,
+            valid_until=each.valid_until,
+        )
+        for each in record.host_keys
+    ]
+    states: dict[str, str] = {}
+    if record.keys:
+        states = await errands.ask(who, NAME, "partner-key-states", {"name": name})
+    keys = [
+        PartnerKey(
+            kind="openpgp",
+            fingerprint=each.fingerprint,
+            is_ours=each.own,
+            state=states.get(each.fingerprint),
+        )
+        for each in record.keys
+    ]
+    return PartnerKeys(items=[*hosts, *keys])
+
+
+@partners.post("/{name}/keys", status_code=201, responses=_ONE)
+async def add_partner_key(
+    service: Records, errands: TheErrands, who: Who, name: PartnerName, body: PartnerKeyOrder
+) -> AddedKey:
+    """Add an OpenPGP key, in place of one of its fingerprint; a worker reads it first."""
+    if (body.public is None) == (body.private is None):
+        raise Refused("give `public` for a key of the partner, or `private` for one of ours")
+    key = {**body.model_dump(), "own": body.private is not None}
+    # What is no reference may be a secret: it gets into no history.
+    await service.with_key(who, name, key)
+    return AddedKey(**await errands.ask(who, NAME, "add-partner-key", {"name": name, "key": key}))
+
+
+@partners.delete("/{name}/keys/{fingerprint:path}", status_code=204, responses=_ONE)
+async def remove_partner_key(
+    service: Records,
+    who: Who,
+    name: PartnerName,
+    fingerprint: Annotated[str, Path(max_length=200, examples=["SHA256:Ab3"])],
+) -> None:
+    """Remove a host key or an OpenPGP key."""
+    await service.forget(who, name, fingerprint)
+
+
+def _tagged(partner: Partner, response: Response) -> PartnerHead:
+    response.headers["etag"] = etag(version_of(partner))
+    return PartnerHead(**_head(partner))
+
+
 def _head(partner: Partner) -> dict[str, Any]:
     state = "enabled" if partner.enabled else "disabled"
+    host = f"{partner.host or ''}:{partner.port}" if partner.port else partner.host
     return {
         **partner.model_dump(include={"name", "stopped", "host", "contact", "changed_at", "by"}),
+        "where": "/".join(filter(None, (host, partner.container, partner.root))),
         "kind": partner.kind.value,
         "state": state if partner.stopped is None else "stopped",
     }
@@ -295,19 +530,31 @@ Clocks = Annotated[ClockService, the(ClockService)]
 ClockName = Annotated[str, Path(max_length=63, examples=["acme-orders"])]
 
 
-class WatchRecord(PlainRecord):
+class ClockRecord(PlainRecord):
+    """What happens by a schedule."""
+
+    schedule_id: Annotated[str, served("Its schedule", "transfer-watch-acme-orders")]
+    schedule: Annotated[str, served("`missing`, `paused` or `active`", "active")]
+    next_run: Annotated[datetime | None, served("When it is next", "2026-01-03T10:00:00Z")]
+
+
+class WatchRecord(ClockRecord):
     """A watch, its schedule, and what its last look came to."""
 
     watch: Annotated[Watch, served("As it is declared", {"name": "acme-orders"})]
-    schedule: Annotated[str, served("`missing`, `paused` or `active`", "active")]
-    next_run: Annotated[datetime | None, served("Next look", "2026-01-03T10:00:00Z")]
     last: Annotated[WatchState | None, served("Its last look; null: none yet", None)]
+
+
+class WatchedFile(SeenFile):
+    """A file that a watch has seen."""
+
+    transfer_id: Annotated[str | None, served("Of its transfer; null: no event was sent", None)]
 
 
 class WatchDetail(WatchRecord):
     """A watch, and the files that it has seen."""
 
-    files: Annotated[Sequence[SeenFile], served("The newest 200", [])]
+    files: Annotated[Sequence[WatchedFile], served("The newest 200", [])]
 
 
 class WatchList(PlainRecord):
@@ -317,11 +564,10 @@ class WatchList(PlainRecord):
     next: Annotated[None, served("Always null: there are few", None)] = None
 
 
-class ExpectedRecord(PlainRecord):
+class ExpectedRecord(ClockRecord):
     """What is expected, its schedule, and its newest day."""
 
     expected: Annotated[Expectation, served("As it is declared", {"name": "orders"})]
-    schedule: Annotated[str, served("`missing`, `paused` or `active`", "active")]
     day: Annotated[ExpectedDay | None, served("Its newest day; null: not checked yet", None)]
 
 
@@ -346,11 +592,20 @@ async def list_watches(service: Clocks, who: Who) -> WatchList:
 
 
 @watches.get("/{name}", responses=_ONE)
-async def get_watch(service: Clocks, who: Who, name: ClockName) -> WatchDetail:
+async def get_watch(
+    service: Clocks,
+    who: Who,
+    name: ClockName,
+    unsent: Annotated[bool, Query(description="Only files without an event")] = False,
+) -> WatchDetail:
     """Show a watch, and the newest files that it has seen."""
     require_operator(who, "watches")
-    files = await service.files(name, 200, unsent=False)
+    seen = await service.files(name, 200, unsent=unsent)
     found = next(each for each in await service.watches() if each.watch.name == name)
+    files = [
+        WatchedFile(**each.model_dump(), transfer_id=service.transfer_of(name, each))
+        for each in seen
+    ]
     return WatchDetail(**_watch(found), files=files)
 
 
@@ -372,17 +627,15 @@ async def get_expected_files(service: Clocks, who: Who, name: ClockName) -> Expe
 
 
 def _watch(view: WatchView) -> dict[str, Any]:
-    clock = view.schedule
-    return {
-        "watch": view.watch,
-        "schedule": clock.state,
-        "next_run": clock.next_run,
-        "last": view.state,
-    }
+    return {"watch": view.watch, **_clock(view.schedule), "last": view.state}
 
 
 def _expected(view: ExpectedView) -> dict[str, Any]:
-    return {"expected": view.expectation, "schedule": view.schedule.state, "day": view.day}
+    return {"expected": view.expectation, **_clock(view.schedule), "day": view.day}
+
+
+def _clock(view: ClockView) -> dict[str, Any]:
+    return {"schedule_id": view.id, "schedule": view.state, "next_run": view.next_run}
 
 
 ROUTERS: Final = (routes, partners, watches, expected)

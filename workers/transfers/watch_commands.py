@@ -1,144 +1,165 @@
-"""What people do with watches and expected files: list them, run them now, pause them."""
+"""`docflow watch` and `docflow expected`: what transfers do by the clock.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+`docflow schedule trigger | pause | resume` does so with the schedule of each.
+"""
 
-from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
+from collections.abc import Mapping
+from typing import Annotated, Final
 
-from activities.transfers.operators_files import Clocks
-from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
-from workers.shared.schedules import pause, trigger
-from workers.shared.services.errors import NotFound, TemporalUnavailable
-from workflows.transfers.events import transfer_id_of
-from workflows.transfers.watches import (
-    EXPECTED_PREFIX,
-    WATCH_PREFIX,
-    Expectation,
-    ExpectedDay,
-    SeenFile,
-    Watch,
-    WatchState,
+import typer
+
+from workers.shared.cli.remote import (
+    Column,
+    Item,
+    Output,
+    OutputOption,
+    ask,
+    gateway,
+    show_list,
+    show_one,
+    when,
 )
 
-
-@dataclass(frozen=True)
-class ClockView:
-    """A schedule, as Temporal has it."""
-
-    state: str
-    """`missing`, `paused` or `active`; `docflow schedule list` says whether it is as declared."""
-    next_run: datetime | None = None
-
-
-@dataclass(frozen=True)
-class WatchView:
-    """A watch, its schedule, and what its last look came to."""
-
-    watch: Watch
-    schedule: ClockView
-    state: WatchState | None
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Watches: folders of partners that are listed by the clock.",
+)
+expected = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Expected files: how many have to come by when.",
+)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As the file of watches has it.")]
 
 
-@dataclass(frozen=True)
-class ExpectedView:
-    """An expectation, its schedule, and its newest day."""
+def _in(group: str, name: str) -> Column:
+    """A field of a record within the item; None: there is no such record."""
 
-    expectation: Expectation
-    schedule: ClockView
-    day: ExpectedDay | None
+    def shown(item: Item) -> object:
+        return item[group] and item[group][name]
+
+    return shown
 
 
-class ClockService:
-    """Operations on what the file of watches declares; a refusal is a `ServiceError`.
+def _found(name: str) -> Column:
+    def shown(watch: Item) -> object:
+        return watch["last"] and watch["last"]["result"][name]
 
-    Args:
-        client: Of Temporal, which keeps the schedules.
-        clocks: What is declared.
-        watches: What looks have seen.
-        expected: What was recorded of days.
+    return shown
+
+
+def _problem(watch: Item) -> object:
+    last = watch["last"]
+    return last and (last["problem"] or "; ".join(last["result"]["problems"]))
+
+
+_WATCHES: Final[Mapping[str, Column]] = {
+    "watch": _in("watch", "name"),
+    "partner": _in("watch", "partner"),
+    "path": _in("watch", "path"),
+    "state": "schedule",
+    "last look": lambda watch: watch["last"] and when(watch["last"]["looked"]),
+    **{name: _found(name) for name in ("files", "settling", "returned")},
+    "problem": _problem,
+}
+_FILES: Final[Mapping[str, Column]] = {
+    "path": "path",
+    "bytes": "size",
+    "changed": lambda file: when(file["changed"]),
+    "since": lambda file: when(file["since"]),
+    "transfer": lambda file: (file["transfer_id"] or "")[:12] or file["problem"] or "not sent",
+    "vanished": lambda file: when(file["vanished"]),
+}
+_EXPECTED: Final[Mapping[str, Column]] = {
+    "name": _in("expected", "name"),
+    "queue": _in("expected", "queue"),
+    "files": _in("expected", "count"),
+    "deadline": lambda each: f"{each['expected']['deadline'][:5]} {each['expected']['zone']}",
+    "schedule": "schedule",
+    "day": _in("day", "day"),
+    "came": _in("day", "count"),
+    "state": lambda each: each["day"]["state"] if each["day"] else "not checked yet",
+}
+_DAYS: Final[Mapping[str, Column]] = {
+    "day": "day",
+    "state": "state",
+    "came": "count",
+    "in time": "in_time",
+    "deadline": lambda day: when(day["deadline"]),
+    "closed by": "by",
+}
+_BY_HAND: Final[Mapping[str, Column]] = {
+    "next": "next_run",
+    "by hand": lambda each: f"docflow schedule trigger | pause | resume {each['schedule_id']}",
+}
+
+
+@app.command("list")
+def list_watches(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List watches, with what their last looks came to.
+
+    \b
+    Example:
+      docflow watch list
     """
-
-    def __init__(
-        self,
-        client: Client,
-        clocks: Clocks,
-        watches: SqlWatchStore,
-        expected: SqlExpectedStore,
-    ) -> None:
-        self._client, self._clocks = client, clocks
-        self._watches, self._expected = watches, expected
-
-    async def watches(self) -> Sequence[WatchView]:
-        """All watches."""
-        return [
-            WatchView(each, await self._view(WATCH_PREFIX, name), await self._watches.state(name))
-            for name, each in self._clocks.watches.items()
-        ]
-
-    async def expected(self) -> Sequence[ExpectedView]:
-        """Everything that is expected."""
-        found: list[ExpectedView] = []
-        for name, each in self._clocks.expected.items():
-            days = await self._expected.days(name, 1)
-            view = await self._view(EXPECTED_PREFIX, name)
-            found.append(ExpectedView(each, view, days[0] if days else None))
-        return found
-
-    async def days(self, name: str, limit: int) -> Sequence[ExpectedDay]:
-        """What was recorded of an expectation, the newest day first."""
-        self._schedule_of(EXPECTED_PREFIX, name)
-        return await self._expected.days(name, limit)
-
-    async def files(self, name: str, limit: int, *, unsent: bool) -> Sequence[SeenFile]:
-        """What a watch has seen, the newest first."""
-        self._schedule_of(WATCH_PREFIX, name)
-        return await self._watches.files(name, limit, unsent=unsent)
-
-    def transfer_of(self, name: str, file: SeenFile) -> str | None:
-        """Id of the transfer of a file that a watch has seen; None: no event was sent of it."""
-        if file.event is None:
-            return None
-        return transfer_id_of(self._clocks.watches[name].source, file.event)
-
-    async def run(self, prefix: str, name: str) -> None:
-        """Look, or check, now; while one is under way it is the one that counts."""
-        id = self._schedule_of(prefix, name)
-        try:
-            await trigger(self._client, id)
-        except RPCError as error:
-            raise _refused(name, error) from error
-
-    async def pause(self, prefix: str, name: str, note: str, *, paused: bool) -> None:
-        """Pause a schedule, or resume it; a restart of workers changes neither."""
-        id = self._schedule_of(prefix, name)
-        try:
-            await pause(self._client, id, note, paused=paused)
-        except RPCError as error:
-            raise _refused(name, error) from error
-
-    def _schedule_of(self, prefix: str, name: str) -> str:
-        declared = self._clocks.watches if prefix == WATCH_PREFIX else self._clocks.expected
-        if name not in declared:
-            known = ", ".join(declared) or "none"
-            raise NotFound(f"{name} is not declared; declared are {known}")
-        return f"{prefix}{name}"
-
-    async def _view(self, prefix: str, name: str) -> ClockView:
-        try:
-            found = await self._client.get_schedule_handle(f"{prefix}{name}").describe()
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return ClockView("missing")
-            raise _refused(name, error) from error
-        state = "paused" if found.schedule.state.paused else "active"
-        return ClockView(state, next(iter(found.info.next_action_times), None))
+    with gateway(context) as connection:
+        found = ask(connection, "GET", "/api/v1/watches")["items"]
+    name = _in("watch", "name")
+    show_list(found, output, _WATCHES, name=name, nothing="no watch is declared")
 
 
-def _refused(name: str, error: RPCError) -> NotFound | TemporalUnavailable:
-    if error.status is RPCStatusCode.NOT_FOUND:
-        return NotFound(
-            f"{name} has no schedule yet: `docflow schedule reconcile`, or a worker, makes it"
-        )
-    return TemporalUnavailable(f"Temporal does not answer: {error.message}")
+@app.command("show")
+def show_watch(
+    context: typer.Context,
+    name: NameArgument,
+    unsent: Annotated[bool, typer.Option("--unsent", help="Only files without an event.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one watch, and the newest files that it has seen.
+
+    Those that vanished stay for 30 days.
+
+    \b
+    Example:
+      docflow watch show acme-orders --unsent
+    """
+    with gateway(context) as connection:
+        query = {"unsent": unsent or None}
+        found = ask(connection, "GET", "/api/v1/watches/{}", name, query=query)
+    show_one(found, output, {**_WATCHES, **_BY_HAND}, name=_in("watch", "name"))
+    if output is Output.TABLE:
+        numbers = ["bytes"]
+        nothing = "no such file was seen"
+        show_list(found["files"], output, _FILES, name="path", nothing=nothing, numbers=numbers)
+
+
+@expected.command("list")
+def list_expected(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List what is expected, with what has come for the newest day.
+
+    \b
+    Example:
+      docflow expected list
+    """
+    with gateway(context) as connection:
+        found = ask(connection, "GET", "/api/v1/expected-files")["items"]
+    name = _in("expected", "name")
+    show_list(found, output, _EXPECTED, name=name, nothing="nothing is declared as expected")
+
+
+@expected.command("show")
+def show_expected(
+    context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE
+) -> None:
+    """Show what is expected, and what came for each day, the newest first.
+
+    \b
+    Example:
+      docflow expected show orders
+    """
+    with gateway(context) as connection:
+        found = ask(connection, "GET", "/api/v1/expected-files/{}", name)
+    show_one(found, output, {**_EXPECTED, **_BY_HAND}, name=_in("expected", "name"))
+    if output is Output.TABLE:
+        show_list(found["days"], output, _DAYS, name="day", nothing="no day was checked yet")

@@ -129,9 +129,9 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     def _ways_on(self) -> tuple[NextStep, ...]:
         id = self._order.transfer_id[:12]
         return (
-            NextStep(does="name its queue", command=f"docflow transfers assign {id} QUEUE"),
-            NextStep(does="add a rule", command="docflow routes add --help"),
-            NextStep(does="use the new rule", command=f"docflow transfers reroute {id}"),
+            NextStep(does="name its queue", command=f"docflow transfer assign {id} QUEUE"),
+            NextStep(does="add a rule", command="docflow route add --help"),
+            NextStep(does="use the new rule", command=f"docflow transfer reroute {id}"),
         )
 
     async def _routed(self) -> EventRoute:

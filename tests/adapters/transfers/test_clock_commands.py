@@ -1,7 +1,6 @@
-"""`docflow transfers watches|expected`: schedules on a real server, from the file to the event."""
+"""`docflow watch` and `docflow expected`: from the file of watches to the event."""
 
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,22 @@ from activities.transfers.operators_files import Queue
 from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from activities.transfers.watches import ExpectedPorts, Expecting, Watching, WatchPollDeps
-from adapters.database.engine import Database, open_database
+from adapters.database.engine import Database
 from stack.temporal import temporal_binary
-from tests.support.cli import run_docflow_in_thread
+from tests.gateway.test_commands import Terminal
 from tests.support.fresh_database import fresh_url
+from tests.support.gateway import build_app, served, token
 from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.events import a_transfer
 from tests.support.transfers.places import open_places
 from tests.support.waiting import eventually
 from workers import catalogue
+from workers.shared.errors import SettingsError
 from workers.shared.plugin import docflow_plugin
 from workers.shared.register import recognise
+from workers.shared.resources import open_resources
 from workers.shared.schedules import Change, declared_schedules, delete_undeclared, reconcile
+from workers.transfers.settings import clocks_of
 from workers.transfers.starts import StartedEvents
 from workflows.shared import attributes
 from workflows.transfers.events import TransferStatus, transfer_id_of
@@ -86,17 +89,6 @@ def worker_of(client: Client, database: Database, root: Path) -> Worker:
     )
 
 
-async def docflow(*arguments: str) -> str:
-    done = await run_docflow_in_thread("transfers", *arguments)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-async def listed(group: str) -> dict[str, object]:
-    (found,) = json.loads(await docflow(group, "list", "--json"))
-    return found
-
-
 async def test_a_declared_watch_starts_events(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,27 +97,18 @@ async def test_a_declared_watch_starts_events(
     file.parent.mkdir()
     file.write_bytes(b"1,2\n")
     clocks.write_text(CLOCKS)
+    monkeypatch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
     settings = {
-        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
         "DATABASE_URL": url,
+        "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
+        "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
         "DOCFLOW_TRANSFERS_WATCHES": str(clocks),
     }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    refused = await run_docflow_in_thread("transfers", "watches", "run", "acme-orders")
-    assert refused.exit_code == 1 and "docflow schedule reconcile" in refused.output
-    table = declared_schedules(["transfers"], settings)
-    assert set((await reconcile(client, ["transfers"], table)).values()) == {Change.CREATED}
-    assert set((await reconcile(client, ["transfers"], table)).values()) == {Change.NONE}
-    assert await delete_undeclared(client, ["transfers"], settings) == {}
-    async with open_database(url) as database, worker_of(client, database, tmp_path):
-        await _watched(client)
-        returned = WatchState(watch="acme-orders", result=PollWatchResult(files=9, returned=7_531))
-        await SqlWatchStore(database).put_state(returned)
-        shown = await docflow("watches", "list")
-        assert "returned" in shown and "7531" in shown
-        await _expected(database)
-    await _paused()
+    async with open_resources(settings) as resources:
+        app, _ = build_app(client, resources, allowed_hosts=("127.0.0.1",), environment=settings)
+        async with served(app) as address:
+            ada = Terminal(address, token("ada", 1, "operator"))
+            await _looked_at(ada, client, resources.database, tmp_path, settings)
     clocks.write_text(CLOCKS[: CLOCKS.index("expected:")].replace("acme-orders", "others"))
 
     async def deleted() -> bool:
@@ -141,27 +124,51 @@ async def test_a_declared_watch_starts_events(
     assert await delete_undeclared(client, ["transfers"], {}) == {}
 
 
-async def _watched(client: Client) -> None:
+async def _looked_at(
+    ada: Terminal, client: Client, database: Database, root: Path, settings: Mapping[str, str]
+) -> None:
+    [missing] = await ada.json("watch", "list")
+    assert (missing["schedule"], missing["last"]) == ("missing", None)
+    table = declared_schedules(["transfers"], settings)
+    assert set((await reconcile(client, ["transfers"], table)).values()) == {Change.CREATED}
+    assert set((await reconcile(client, ["transfers"], table)).values()) == {Change.NONE}
+    assert await delete_undeclared(client, ["transfers"], settings) == {}
+    async with worker_of(client, database, root):
+        await _watched(ada, client)
+        returned = WatchState(watch="acme-orders", result=PollWatchResult(files=9, returned=7_531))
+        await SqlWatchStore(database).put_state(returned)
+        shown = await ada.says("watch", "list")
+        assert "returned" in shown and "7531" in shown
+        await _expected(ada, database)
+    await ada.says("schedule", "pause", "transfer-watch-acme-orders", "--reason", "moving")
+    [paused] = await ada.json("watch", "list")
+    assert paused["schedule"] == "paused"
+    unknown = await ada.says("expected", "show", "nothing", code=1)
+    assert "declared are orders" in unknown
+
+
+async def _watched(ada: Terminal, client: Client) -> None:
     async def sent() -> bool:
-        await docflow("watches", "run", "acme-orders")
-        files = json.loads(await docflow("watches", "files", "acme-orders", "--json"))
+        await ada.says("schedule", "trigger", "transfer-watch-acme-orders")
+        files = (await ada.json("watch", "show", "acme-orders"))["files"]
         return bool(files) and files[0]["event"] is not None
 
     # Two looks, and each is one run of the schedule.
     await eventually(sent)
-    (found,) = json.loads(await docflow("watches", "files", "acme-orders", "--json"))
+    [found] = (await ada.json("watch", "show", "acme-orders"))["files"]
     id = transfer_id_of("docflow.watch.acme-orders", found["event"])
-    assert found["transfer"] == id
-    assert id[:12] in await docflow("watches", "files", "acme-orders")
+    assert found["transfer_id"] == id
+    shown = await ada.says("watch", "show", "acme-orders")
+    assert id[:12] in shown and "resume transfer-watch-acme-orders" in shown
+    assert "no such file" in await ada.says("watch", "show", "acme-orders", "--unsent")
     event = await client.get_workflow_handle(transfer_workflow_id(id)).describe()
     assert event.workflow_type == "FileEvent"
     runs = [each async for each in client.list_workflows("WorkflowType = 'WatchLook'")]
     known = recognise(catalogue.PIPELINES, runs[0].id)
     assert known is not None and (known.kind.scheduled, known.key) == (True, "acme-orders")
-    assert "acme-orders" in await docflow("watches", "list")
 
 
-async def _expected(database: Database) -> None:
+async def _expected(ada: Terminal, database: Database) -> None:
     row = a_transfer(
         transfer_id_of("TMS.Route", "1"),
         TransferStatus.ASSIGNED,
@@ -172,42 +179,21 @@ async def _expected(database: Database) -> None:
         queue="jobs",
     )
     await SqlTransferStore(database).record(row)
-    assert "begun" in await docflow("expected", "run", "orders")
+    assert "not checked yet" in await ada.says("expected", "list")
+    await ada.says("schedule", "trigger", "transfer-expected-orders")
 
     async def checked() -> bool:
-        return bool(json.loads(await docflow("expected", "days", "orders", "--json")))
+        return bool((await ada.json("expected", "show", "orders"))["days"])
 
     await eventually(checked)
-    (day,) = json.loads(await docflow("expected", "days", "orders", "--json"))
+    [day] = (await ada.json("expected", "show", "orders"))["days"]
     # In the last minute of a day it is late.
     assert day["count"] == 1 and day["state"] in ("met", "late")
-    assert "orders" in await docflow("expected", "list")
+    assert day["state"] in await ada.says("expected", "show", "orders")
 
 
-async def _paused() -> None:
-    assert await docflow("watches", "pause", "acme-orders", "--note", "moving") == (
-        "acme-orders is paused\n"
-    )
-    assert (await listed("watches"))["schedule"] == "paused"
-    await docflow("watches", "resume", "acme-orders")
-    assert (await listed("watches"))["schedule"] == "active"
-    await docflow("expected", "pause", "orders")
-    assert (await listed("expected"))["schedule"] == "paused"
-    unknown = await run_docflow_in_thread("transfers", "expected", "pause", "nothing")
-    assert unknown.exit_code == 1 and "declared are orders" in unknown.output
-
-
-async def test_without_a_file_nothing_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DOCFLOW_TRANSFERS_WATCHES", raising=False)
-    done = await run_docflow_in_thread("transfers", "watches", "list")
-    assert done.exit_code != 0 and "DOCFLOW_TRANSFERS_WATCHES is not set" in done.output
-
-
-async def test_a_queue_that_is_not_there_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_queue_that_is_not_there_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "watches.yaml"
     file.write_text(CLOCKS.replace("queue: jobs", "queue: jobsnowhere"))
-    monkeypatch.setenv("DOCFLOW_TRANSFERS_WATCHES", str(file))
-    done = await run_docflow_in_thread("transfers", "expected", "list")
-    assert done.exit_code != 0 and "orders: there is no queue jobsnowhere" in done.output
+    with pytest.raises(SettingsError, match="orders: there is no queue jobsnowhere"):
+        clocks_of({"DOCFLOW_TRANSFERS_WATCHES": str(file)})

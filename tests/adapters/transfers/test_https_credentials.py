@@ -7,15 +7,17 @@ from temporalio.exceptions import ApplicationError
 
 from activities.transfers.endpoints import partner_probe
 from activities.transfers.write_file import HttpCalling
+from adapters.files.openpgp.keyring import GnuPg
 from adapters.ports.errors import Denied
 from adapters.ports.places import LoginRefused
-from tests.support.cli import run_docflow_in_thread
+from adapters.secrets import ReferencedSecrets
 from tests.support.imports.activities import environment
 from tests.support.memory.partners import MemoryPartners
 from tests.support.transfers.actions import Endpoints
 from tests.support.transfers.http_files import HttpFiles, http_files
+from tests.support.transfers.installation import OLGA
 from tests.support.transfers.places import joined, open_places, write
-from workers.shared.cli.context import CliContext
+from workers.transfers.partners import PartnerService
 from workflows.shared.errors import TRANSIENT, UNAVAILABLE
 from workflows.transfers.partners import Partner, PlaceKind
 from workflows.transfers.settings import CallHttp
@@ -129,17 +131,16 @@ async def test_calls_wait_where_every_call_is_refused(tmp_path: Path) -> None:
         assert "planted" not in result.model_dump_json()
 
 
-async def test_a_test_of_such_a_partner_reports_it(database_url: str) -> None:
-    known = {"DATABASE_URL": database_url, "DOCFLOW_TRANSFERS_LOCAL": "true", **SECRETS}
-    context = CliContext(known)
+async def test_a_test_of_such_a_partner_reports_it() -> None:
     async with http_files() as server:
-        options = ("--kind", "https", "--host", "http://127.0.0.1", "--port", str(server.port))
-        added = ("partners", "add", "acme", *options, "--token", "env:TOKEN")
-        assert (await run_docflow_in_thread(*added, context=context)).exit_code == 0
-        for status, code in ((None, 0), ("401 Unauthorized", 1)):
+        store = MemoryPartners(a_partner(server, **BY_TOKEN))
+        places = open_places(SECRETS, store=store)
+        service = PartnerService(store, places, GnuPg(ReferencedSecrets({})))
+        for status, works in ((None, True), ("401 Unauthorized", False)):
             server.status = status
-            done = await run_docflow_in_thread("partners", "test", "acme", context=context)
-            assert done.exit_code == code, done.output
-            assert ("accepts us" in done.output) == (code == 0)
-            assert ("does not accept our token env:TOKEN" in done.output) == (code == 1)
-            assert "planted" not in done.output
+            report = await service.test(OLGA, "acme")
+            said = " ".join(report.sentences)
+            assert report.works == works, said
+            assert ("accepts us" in said) == works
+            assert ("does not accept our token env:TOKEN" in said) == (not works)
+            assert "planted" not in said

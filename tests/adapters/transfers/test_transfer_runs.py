@@ -1,21 +1,15 @@
 """Whole transfers over real tables and a real server, from their message to their rows."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from activities.shared import dependencies
-from activities.transfers.cloud_events import head_of
 from adapters.ports.errors import Denied
-from tests.support.cli import run_docflow_in_thread
-from tests.support.transfers.events import READ, WRITE, a_message, a_receipt, an_event
+from tests.support.transfers.events import READ, WRITE, a_message, a_receipt
 from tests.support.transfers.installation import OLGA, Installation, ended, until
 from tests.support.transfers.places import pieces
 from tests.support.waiting import eventually
-from workers.shared.cli.context import CliContext
 from workers.shared.services.bodies import Abandon, DeadLetter, Settle
 from workers.shared.services.errors import InvalidRequest, Refused, WrongState
 from workers.transfers.redrive import Redrives
@@ -250,7 +244,7 @@ async def test_wrong_settings_park_a_job_until_they_are_right(transfers: Install
     await ended(transfers, id)
     assert row.reason == (
         "parked: job orders names the partner nobody, and there is no such partner: "
-        "`docflow partners add nobody`"
+        "`docflow partner add nobody`"
     )
     # While it is carried out again, no list says that it is parked.
     said = [(each.reason, each.by) for each in await transfers.store.trail(id)]
@@ -275,44 +269,6 @@ async def test_a_failed_action_is_tried_again_with_settings_that_were_corrected(
     await run.execute_update("retry", TransferRetry(settings=True, by="ann"))
     await ended(transfers, id)
     assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
-
-
-async def test_an_event_is_submitted_and_followed(
-    transfers: Installation,
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    address = transfers.client.service_client.config.target_host
-    monkeypatch.setenv("TEMPORAL_ADDRESS", address)
-    context = CliContext({"DATABASE_URL": database_url})
-    file = tmp_path / "event.json"
-
-    async def submit(*options: str, **fields: Any) -> Result:
-        file.write_text(json.dumps(an_event(**fields)))
-        given = ("submit", "transfers", str(file), *options)
-        return await run_docflow_in_thread(*given, context=context)
-
-    done = await submit(id="submitted")
-    assert done.exit_code == 0 and "Succeeded" in done.output
-    again = await submit("--no-follow", id="submitted")
-    assert again.exit_code == 0 and "the same event came before" in again.output
-    other = await submit(id="submitted", subject="another")
-    assert other.exit_code == 2 and "by a message with other content" in other.output
-    garbage = await submit("--json", id="no type", type="")
-    assert garbage.exit_code == 1, garbage.output
-    assert '"Garbage"' in garbage.output
-    unrouted = await submit(id="unrouted", source="Unknown")
-    assert unrouted.exit_code == 4 and "none of 1 rules matches" in unrouted.output
-    transfers.far.fails["write"] = [RuleViolation("no such folder")]
-    parked = await submit(id="it parks")
-    assert parked.exit_code == 4 and "no such folder" in parked.output
-    id = head_of(file.read_text()).transfer_id
-    context = CliContext({"DATABASE_URL": database_url})
-    shown = await run_docflow_in_thread("transfers", "show", id[:12], context=context)
-    assert shown.exit_code == 0 and "WriteFile" in shown.output and "States" in shown.output
-    status = await run_docflow_in_thread("status", context=context)
-    assert f" {id[:12]} " in status.output and "no such folder" in status.output
 
 
 async def test_a_failed_transfer_is_redriven_from_the_action_that_failed(

@@ -183,6 +183,6 @@ def test_the_check_names_a_loop_and_does_not_refuse_it(tmp_path: Path) -> None:
     watches.write_text(WATCHES)
     file.write_text(LOOP)
     context = CliContext({"DOCFLOW_TRANSFERS_WATCHES": str(watches)})
-    ended = run_docflow("transfers", "check", str(file), context=context)
+    ended = run_docflow("transfer", "check", str(file), context=context)
     assert ended.exit_code == 0, ended.output
     assert "a loop: job orders of queue jobs, action 2 (WriteFile)" in ended.output

@@ -1,20 +1,12 @@
 """What operators keep of transfers, over `/api/v1`."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from temporalio.worker import Worker
 
-from activities.shared.errands import Errands
 from activities.transfers.partner_store import SqlPartnerStore
-from tests.gateway.transfers.conftest import TransferGateway
+from tests.gateway.transfers.conftest import TransferGateway, errands
 from tests.support.transfers.events import a_transfer
-from workers.shared.register import Context
-from workers.shared.services.errands import errands_of
-from workers.transfers.register import TRANSFERS
-from workflows.shared.errand_workflow import Errand
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.partners import Partner, PlaceKind
 
@@ -77,23 +69,12 @@ async def test_routes_are_for_operators(transfers: TransferGateway) -> None:
             assert answer.status_code == 403
 
 
-@asynccontextmanager
-async def errands(transfers: TransferGateway, **settings: str) -> AsyncGenerator[None]:
-    """A worker of transfers that does errands."""
-    context = Context(settings, transfers.client, transfers.resources)
-    do = Errands(errands_of(context, TRANSFERS, None)).carry_out
-    async with Worker(
-        transfers.client, task_queue=TRANSFERS.task_queue, workflows=[Errand], activities=[do]
-    ):
-        yield
-
-
 async def test_a_worker_tests_a_partner(transfers: TransferGateway, tmp_path: Path) -> None:
     store = SqlPartnerStore(transfers.resources.database)
     await store.put(Partner(name="share", kind=PlaceKind.FOLDER, container=str(tmp_path)))
     async with (
         transfers.api() as olga,
-        errands(transfers, DOCFLOW_TRANSFERS_FOLDERS=str(tmp_path)),
+        errands(transfers, {"DOCFLOW_TRANSFERS_FOLDERS": str(tmp_path)}),
     ):
         listed = (await olga.get("/api/v1/partners", params={"limit": 200})).json()["items"]
         assert "enabled" in [each["state"] for each in listed if each["name"] == "share"]
@@ -114,3 +95,39 @@ async def test_watches_and_expected_files_are_shown(transfers: TransferGateway) 
         [expected] = (await olga.get("/api/v1/expected-files")).json()["items"]
         assert (expected["expected"]["queue"], expected["day"]) == ("jobs", None)
         assert (await olga.get("/api/v1/expected-files/orders")).json()["days"] == []
+
+
+async def test_a_partner_that_was_changed_meanwhile_is_kept(transfers: TransferGateway) -> None:
+    async with transfers.api() as olga:
+        record = {"name": "share", "kind": "folder", "container": "/mnt/a"}
+        made = await olga.post("/api/v1/partners", json={"record": record})
+        at, seen = made.headers["location"], {"if-match": made.headers["etag"]}
+        assert (made.status_code, at) == (201, "/api/v1/partners/share")
+        moved = {"record": {**record, "container": "/mnt/b"}}
+        changed = await olga.put(at, json=moved, headers=seen)
+        assert (changed.status_code, changed.json()["where"]) == (200, "/mnt/b"), changed.text
+        for late in (
+            await olga.put(at, json=moved, headers=seen),
+            await olga.delete(at, headers=seen),
+        ):
+            assert late.status_code == 412 and "changed meanwhile" in late.json()["detail"]
+        other_record = {"record": {**record, "name": "other"}}
+        other = await olga.put(at, json=other_record)
+        assert other.status_code == 422 and "the record is of other" in other.json()["detail"]
+        assert (await olga.put("/api/v1/partners/other", json=other_record)).status_code == 404
+        found = await olga.get(at)
+        assert found.headers["etag"] == changed.headers["etag"]
+
+
+async def test_a_secret_in_the_place_of_a_reference_is_refused(transfers: TransferGateway) -> None:
+    async with transfers.api() as olga:
+        record = {"name": "share", "kind": "folder", "container": "/mnt/a"}
+        await olga.post("/api/v1/partners", json={"record": record})
+        # No worker runs: it is refused before one is asked.
+        for key in ({"private": "planted"}, {"private": "env:OURS", "passphrase": "planted"}, {}):
+            body = {"fingerprint": "AB" * 20, **key}
+            refused = await olga.post("/api/v1/partners/share/keys", json=body)
+            assert refused.status_code == 422 and "planted" not in refused.text, refused.text
+    async with transfers.api("mapper") as ida:
+        answer = await ida.post("/api/v1/partners", json={"record": record})
+        assert answer.status_code == 403

@@ -25,6 +25,8 @@ from activities.transfers.reception import (
 )
 from activities.transfers.store import SqlRouteStore, SqlSequenceLocks, SqlTransferStore
 from adapters.ports.places import PartnerAway
+from tests.gateway.test_commands import Terminal
+from tests.support.gateway import build_app, served, token
 from tests.support.transfers.events import READ, WRITE
 from tests.support.waiting import eventually
 from workers.shared.register import Lane, Pipeline
@@ -272,3 +274,14 @@ async def ended(transfers: Installation, transfer_id: str) -> TransferView:
     await until(transfers, transfer_id, TransferStatus.SUCCEEDED)
     run = transfers.client.get_workflow_handle(file_job_id(transfer_id), result_type=TransferView)
     return await run.result()
+
+
+@asynccontextmanager
+async def at_terminal(transfers: Installation) -> AsyncGenerator[Terminal]:
+    """An operator at a gateway over the installation."""
+    queues = {"DOCFLOW_TRANSFERS_QUEUES": str(transfers.settings.parent / "queues.yaml")}
+    app, _ = build_app(
+        transfers.client, transfers.resources, allowed_hosts=("127.0.0.1",), environment=queues
+    )
+    async with served(app) as address:
+        yield Terminal(address, token("ida", 1, "operator"))

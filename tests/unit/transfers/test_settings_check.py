@@ -113,7 +113,7 @@ def test_the_command_refuses_with_exit_code_2_and_names_what_nothing_reads(tmp_p
     def check(text: str) -> tuple[int, str]:
         file = tmp_path / "jobsettings.json"
         file.write_text(text)
-        ended = run_docflow("transfers", "check", str(file), context=CliContext({}))
+        ended = run_docflow("transfer", "check", str(file), context=CliContext({}))
         return ended.exit_code, ended.output
 
     code, output = check(json.dumps({"Jobs": [a_job(Colour=1)]}))

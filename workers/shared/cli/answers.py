@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from workers.shared.cli.errors import ExitCode, UsageError, failures_in_one_line, stop
-from workers.shared.cli.output import is_interactive, read_body
+from workers.shared.cli.output import is_interactive, read_object
 from workers.shared.cli.remote import (
     Item,
     Output,
@@ -242,14 +242,7 @@ def _input(message: Path | None) -> Mapping[str, Any] | None:
     if message is None:
         return None
     with failures_in_one_line():
-        body = read_body(message)
-    try:
-        found: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        stop(UsageError(f"{message} is not a JSON object"))
-    return cast("Mapping[str, Any]", found)
+        return read_object(message)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -85,6 +85,22 @@ def read_body(file: Path) -> bytes:
             f"{file} is over {MESSAGE_BYTES // 1024} KiB, more than a message may have"
         )
     return body
+
+
+def read_object(file: Path) -> Mapping[str, Any]:
+    """The JSON object of a file.
+
+    Raises:
+        UsageError: It cannot be read, or holds something else.
+    """
+    body = read_body(file)
+    try:
+        found: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError(f"{file} is not a JSON object")
+    return cast("Mapping[str, Any]", found)
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -135,6 +135,11 @@ def show_one(
         out.print(text(body), soft_wrap=True)
 
 
+def when(at: str | None) -> str | None:
+    """A moment of an answer, for people."""
+    return None if at is None else moment(datetime.fromisoformat(at))
+
+
 def _print(found: object, output: Output) -> bool:
     """Print for programs, if that is asked for."""
     if output is Output.JSON:
@@ -157,7 +162,7 @@ def _value(item: Item, column: Column) -> object:
         return column(item)
     value: Any = item.get(column)
     if isinstance(value, str) and (column == "at" or column.endswith(("_at", "_run"))):
-        return moment(datetime.fromisoformat(value))
+        return when(value)
     if isinstance(value, list):
         return ", ".join(str(each) for each in cast("list[object]", value))
     return value

@@ -68,7 +68,8 @@ ROLES_OF: Final[Mapping[Least, str]] = {
     """,
     Least(OPERATOR, of_all=True): """
         submitDocument getDocument correctDocument
-        sendEvent listTransfers getTransfer
+        sendEvent listTransfers getTransfer assignTransfer rerouteTransfer
+        resendTransfer redriveTransfer getReceipt
         listBatches getBatch listBatchDocuments listFailedMessages listBatchResources
         startBatch finishBatch endBatch cancelBatch redriveBatch
         getConcurrency setConcurrency expectBatches
@@ -80,7 +81,10 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         listDeadLetters getDeadLetter redriveDeadLetters removeDeadLetters
         listOutages getStatus
         listRoutes addRoute getRoute changeRoute removeRoute testRoutes rerouteEvents
-        listPartners getPartner testPartner
+        enableRoute disableRoute listRouteChanges
+        listPartners getPartner testPartner addPartner replacePartner removePartner
+        enablePartner disablePartner getHostKey acceptHostKey
+        listPartnerKeys addPartnerKey removePartnerKey
         listWatches getWatch listExpectedFiles getExpectedFiles
     """,
     Least(ADMIN): """
