@@ -133,9 +133,9 @@ async def test_the_tutorial_leads_to_rows_in_a_table_of_yours(tmp_path: Path) ->
             print(f"{time.monotonic() - block:5.1f} s  {first[:70]}")
         seconds = time.monotonic() - began
         print(f"the commands of the tutorial take {seconds:.0f} s")
-    assert "10 rows: 10 accepted, 0 rejected" in reader.outputs["types check"]
-    assert "docflow_progress" in reader.outputs["types plan"]
-    assert "is in force now" in reader.outputs["types apply"]
+    assert "10 rows: 10 accepted, 0 rejected" in reader.outputs["type check"]
+    assert "docflow_progress" in reader.outputs["type plan"]
+    assert "is in force now" in reader.outputs["type apply"]
     assert "violates check constraint" in reader.outputs["submit imports"]
     shown = reader.outputs["spreadsheets show"]
     assert "9 created, 0 updated, 0 skipped, 1 error" in shown
@@ -150,7 +150,7 @@ def test_the_draft_of_the_tutorial_leaves_what_the_page_says(
     monkeypatch.chdir(tmp_path)
     sample = next(body for kind, _, body in BLOCK.findall(TUTORIAL) if kind == "csv")
     (tmp_path / "tools.csv").write_text(dedent(sample), encoding="utf-8")
-    done = run_docflow("types", "new", "tools", "--from", "tools.csv", context=CliContext({}))
+    done = run_docflow("type", "new", "tools", "--from", "tools.csv", context=CliContext({}))
     assert done.exit_code == 0, done.output
     assert "key: [tool_no]" in done.output
     assert "state:  # the sample has these values; are there others?" in done.output

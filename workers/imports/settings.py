@@ -16,7 +16,7 @@ class TypeSettings(Settings):
     """Where the types are that a team declares."""
 
     title: ClassVar[str] = "Declared types"
-    used_by: ClassVar[str] = "`docflow types`"
+    used_by: ClassVar[str] = "`docflow type`"
 
     folder: Annotated[Path | None, Setting(kind="folder")] = Field(
         None,
