@@ -118,19 +118,19 @@ async def test_a_spreadsheet_is_imported_end_to_end(
 ) -> None:
     code, output = await _docflow(
         settings,
-        *("spreadsheets", "submit", "samples/registrations.xlsx", "--json", "--auto-start"),
-        *("--type", "EVENT_PARTICIPANT", "--organisation", "1", "--context", "1"),
+        *("upload", "submit", "samples/registrations.xlsx", "-o", "json", "--auto-start"),
+        *("--type", "EVENT_PARTICIPANT", "--context", "1"),
     )
     assert code == 0, output
     uuid = json.loads(output)["uuid"]
     async with asyncio.timeout(60):
         while "COMPLETED" not in output:
             await asyncio.sleep(0.1)
-            code, output = await _docflow(settings, "spreadsheets", "show", uuid)
+            code, output = await _docflow(settings, "upload", "show", uuid)
             assert code == 0 and "FAILED" not in output, output
     assert "58 created, 0 updated, 0 skipped, 2 error" in output
     report = tmp_path / "errors.xlsx"
-    code, output = await _docflow(settings, "spreadsheets", "report", uuid, "--out", str(report))
+    code, output = await _docflow(settings, "report", uuid, "--out", str(report))
     assert code == 0, output
     with FileDocuments().open_table(report) as table:
         assert len(list(table.rows())) == 3

@@ -176,7 +176,7 @@ SPREADSHEETS = Pipeline(
     schedules=_schedules,
     audience=Audience.ORGANISATION,
     naming="the UUID of a spreadsheet",
-    commands={NAME: "workers.spreadsheets.commands:app"},
+    commands={"upload": "workers.spreadsheets.commands:app"},
     gateway="workers.spreadsheets.part:open_part",
     gateway_settings="workers.spreadsheets.settings:SpreadsheetSettings",
 )
