@@ -141,7 +141,7 @@ async def test_the_tutorial_leads_to_rows_in_a_table_of_yours(tmp_path: Path) ->
     assert "10 rows: 10 accepted, 0 rejected" in reader.outputs["type check"]
     assert "docflow_progress" in reader.outputs["type plan"]
     assert "is in force now" in reader.outputs["type apply"]
-    assert "violates check constraint" in reader.outputs["submit imports"]
+    assert "violates check constraint" in reader.outputs["import submit"]
     shown = reader.outputs["upload show"]
     assert "9 created, 0 updated, 0 skipped, 1 error" in shown
     for name in ("to-correct.xlsx", "stored.xlsx"):

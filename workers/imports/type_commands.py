@@ -187,7 +187,7 @@ def check(
 ) -> None:
     """Show what an import of a type would do with a file, row by row; nothing is written.
 
-    The options are those of `docflow submit imports`. References are looked up if there is a
+    The options are those of `docflow import submit`. References are looked up if there is a
     database; the note lists those that were not.
 
     Exit codes: 0 no row would be rejected, 1 some would, or the file cannot be imported.
@@ -225,7 +225,7 @@ async def _check(
     from activities.imports.type_checks import check
     from adapters.types.files import read_type
     from adapters.types.store import refuse_own
-    from workers.imports.submit_command import build_message
+    from workers.imports.drafts import build_message
     from workflows.imports.messages import DeclaredMessage
 
     try:

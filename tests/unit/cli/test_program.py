@@ -36,7 +36,7 @@ def docflow(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 def test_every_command_is_there() -> None:
     assert {" ".join(path) for path in COMMANDS} >= {
-        *("submit imports", "status", "list", "show", "report"),
+        *("import submit", "status", "list", "show", "report"),
         *("retry", "skip", "fail", "cancel"),
         *("message list", "message retry", "dead-letter redrive", "login"),
         *("db upgrade", "db current", "stack service-bus"),

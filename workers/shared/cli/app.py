@@ -135,7 +135,7 @@ def docflow(
       docflow setup
       docflow status
       docflow login http://localhost:8000
-      docflow submit imports equipment.xlsx --type equipment --project P1
+      docflow import submit equipment.xlsx --type equipment --project P1
       docflow upload submit people.xlsx --type MEMBERSHIP --context 3
       docflow batch start 7 1
 
