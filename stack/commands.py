@@ -100,7 +100,7 @@ def up(
     \b
     Example:
       docflow stack up
-      . .docflow/dev/env; docflow submit imports samples/equipment.csv --type equipment --project P1
+      . .docflow/dev/env; docflow import submit samples/equipment.csv --type equipment --project P1
     """
     run(_up(folder, temporal_port, ui_port, gateway_port))
 

@@ -148,6 +148,6 @@ class TableTypes:
             names = ", ".join(known) or "no declared types"
             raise RuleViolation(
                 f"there is no type {name}; there are {names}. Put it in force with "
-                "`docflow types apply`, and retry"
+                "`docflow type apply`, and retry"
             )
         return known[name]

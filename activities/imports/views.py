@@ -53,6 +53,10 @@ class ImportTaskRow(PlainRecord):
     ] = None
     reason: Annotated[str | None, served("Why it ended or waits", "the sheet is not named")] = None
     note: Annotated[str | None, served("What was left out", "2 totals were left out")] = None
+    earlier: Annotated[
+        ImportState | None,
+        served("State of the import of the same work for which this one was skipped", None),
+    ] = None
     counts: Annotated[Counts, served("Rows by outcome", {"created": 12})]
     problem_count: Annotated[int, served("How many problems there are", 1)]
     problems: Annotated[

@@ -99,11 +99,6 @@ class SqlSpreadsheetStatuses:
         row = await self._status(uuid)
         return None if row is None or row.organisation_id not in organisations else _status(row)
 
-    async def organisations(self) -> tuple[int, ...]:
-        """Every organisation that has imports."""
-        async with self._database.reading() as connection:
-            return tuple((await connection.execute(_organisations())).scalars())
-
     async def list(
         self,
         organisations: Collection[int],
@@ -182,16 +177,6 @@ def _conditions(organisations: Collection[int], wanted: ImportFilter) -> list[Co
     if wanted.text:
         conditions.append(imports.filename.icontains(clean(wanted.text), autoescape=True))
     return conditions
-
-
-@lru_cache
-def _organisations() -> Select[Any]:
-    """The next larger id after each: DISTINCT would read every row that there is."""
-    ids = spreadsheet_imports.c.organisation_id
-    found = select(func.min(ids).label("id")).cte("found", recursive=True)
-    following = select(func.min(ids)).where(ids > found.c.id).scalar_subquery()
-    found = found.union_all(select(following).where(found.c.id.is_not(None)))
-    return select(found.c.id).where(found.c.id.is_not(None))
 
 
 def _count_to(most: int, conditions: Sequence[ColumnElement[bool]]) -> Select[int]:

@@ -406,7 +406,7 @@ async def once(
     if not await has_table(connection, schema, SIDE):
         raise Denied(
             f"there is no table {schema}.{SIDE}, in which docflow notes how far an import has "
-            f"come; let its owner run `docflow types apply`, or: {side_table(schema)}"
+            f"come; let its owner run `docflow type apply`, or: {side_table(schema)}"
         )
     began = await rows_of(
         connection,

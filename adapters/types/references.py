@@ -155,7 +155,7 @@ def _referred(
     if field.to not in known:
         raise RuleViolation(
             f"{name} refers to the type {field.to}, which is not in force; put it in force "
-            "with `docflow types apply`, and retry"
+            "with `docflow type apply`, and retry"
         )
     target = known[field.to]
     can_create = target.target is None and not any(

@@ -34,7 +34,7 @@ from workflows.shared.declared_fields import nearest
 from workflows.shared.declared_types import DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
 
-_LOCK: Final = "docflow types apply"
+_LOCK: Final = "docflow type apply"
 _NAMED: Final = 5
 """Runs that a refusal lists."""
 
@@ -224,7 +224,7 @@ class SqlDeclaredTypes:
             if drop_table and rows and not allow_loss:
                 raise RuleViolation(
                     f"{table} has {rows:,} row{'' if rows == 1 else 's'}, which would be lost. "
-                    "Write them into a file with `docflow types export`, then say --allow-loss"
+                    "Write them into a file with `docflow type export`, then say --allow-loss"
                 )
             of_name = declared_types.c.name == name
             await connection.execute(delete(declared_types).where(of_name))

@@ -331,6 +331,7 @@ class ImportTaskRow(Model):
     corrections: list[Correction] | None = None
     counts: Counts
     document_type: str
+    earlier: str | None = None
     filename: str | None = None
     id: str
     note: str | None = None

@@ -90,12 +90,18 @@ class Connection:
                 return
             filters["cursor"] = page.next
 
-    def wait(self, id: str, timeout: float | None = None) -> "RunDetail":
+    def wait(
+        self,
+        id: str,
+        timeout: float | None = None,
+        seen: "Callable[[RunDetail], None] | None" = None,
+    ) -> "RunDetail":
         """Wait until a run has ended or needs a person.
 
         Args:
             id: Of the run.
             timeout: Seconds; None: as long as it takes.
+            seen: Called with the run at each look.
 
         Raises:
             TooLate: It is still going on after `timeout`.
@@ -109,6 +115,8 @@ class Connection:
             run = self.fetch(Request("GET", place("/api/v1/runs/{id}", id=id)), RunDetail)
             if run.state not in _OPEN:
                 return run
+            if seen is not None:
+                seen(run)
             if until is not None and time.monotonic() >= until:
                 raise TooLate(f"{id} is {run.state} after {timeout:g} s")
             time.sleep(pause)

@@ -5,7 +5,7 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +76,7 @@ class Person:
     async def json(self, *arguments: str) -> Any:
         """What a command prints for programs."""
         context = CliContext(self.environment)
-        own = {"spreadsheets", "status"}
-        option = ("--json",) if arguments[0] in own else ("-o", "json")
+        option = ("--json",) if arguments[0] == "status" else ("-o", "json")
         done = await run_docflow_in_thread(*arguments, *option, context=context)
         assert done.stdout, done.stderr
         return json.loads(done.stdout)
@@ -127,27 +126,26 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 limits=ROOMY,
             )
             club = await sample_club(database)
-            person = Person(settings, client, receiver, "")
-            made = await person.json(
-                *("spreadsheets", "submit", str(REGISTRATIONS), "--type", "EVENT_PARTICIPANT"),
-                *("--organisation", str(club.organisation_id), "--context", str(club.event_id)),
-            )
-            for file in filter(Path.is_file, (folder / "blobs").rglob("*")):
-                file.unlink()
-            await _start_import(client, "T1")
             imports = import_resources(database, client, RunSettings.read(settings))
-            async with (
-                build_worker(client, IMPORTS, resources, imports),
-                build_worker(client, SPREADSHEETS, resources, spreadsheet_resources(database)),
-                build_worker(client, BATCHES, resources, batches),
-            ):
-                gateway, _ = build_app(
-                    client, resources, allowed_hosts=("127.0.0.1",), environment=QUICK
+            gateway, _ = build_app(
+                client, resources, allowed_hosts=("127.0.0.1",), environment=QUICK
+            )
+            async with served(gateway) as address:
+                at = {"DOCFLOW_ADDRESS": address, "DOCFLOW_TOKEN": token("ada", 1, "operator")}
+                person = Person(settings | at, client, receiver, "")
+                made = await person.json(
+                    *("upload", "submit", str(REGISTRATIONS), "--type", "EVENT_PARTICIPANT"),
+                    *("--context", str(club.event_id)),
                 )
-                async with served(gateway) as address:
-                    at = {"DOCFLOW_ADDRESS": address, "DOCFLOW_TOKEN": token("ada", 1, "operator")}
-                    id = f"spreadsheet/{made['uuid']}"
-                    person = Person(settings | at, client, receiver, id)
+                for file in filter(Path.is_file, (folder / "blobs").rglob("*")):
+                    file.unlink()
+                await _start_import(client, "T1")
+                async with (
+                    build_worker(client, IMPORTS, resources, imports),
+                    build_worker(client, SPREADSHEETS, resources, spreadsheet_resources(database)),
+                    build_worker(client, BATCHES, resources, batches),
+                ):
+                    person = replace(person, spreadsheet=made["id"])
                     await person.json("batch", "start", "7", "1", "--end", "0")
                     await person.json("batch", "finish", "7", "1")
                     yield person
@@ -240,14 +238,12 @@ async def test_the_reason_of_a_retry_is_kept_with_the_run(terminal: Person) -> N
         return terminal.spreadsheet in await terminal.listed("--state", "parked")
 
     uuid = terminal.spreadsheet.removeprefix("spreadsheet/")
-    for arguments in (("retry",), ("spreadsheets", "retry")):
-        await eventually(parked, seconds=60, pause=0.2)
-        await terminal.json(*arguments, uuid, "--reason", f"by docflow {arguments[0]}")
+    await eventually(parked, seconds=60, pause=0.2)
+    await terminal.json("retry", uuid, "--reason", "by docflow retry")
     handle = terminal.client.get_workflow_handle(terminal.spreadsheet)
     history = (await handle.fetch_history()).to_json()
     payloads = [base64.b64decode(each) for each in re.findall(r'"data": "([^"]+)"', history)]
-    for reason in (b"by docflow retry", b"by docflow spreadsheets"):
-        assert any(reason in each for each in payloads)
+    assert any(b"by docflow retry" in each for each in payloads)
 
 
 async def test_terminated_runs_are_swept_whichever_pipeline_they_are_of(terminal: Person) -> None:

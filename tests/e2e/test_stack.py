@@ -138,14 +138,14 @@ async def stack(open_folder: Path) -> AsyncIterator[Stack]:
 
 async def _submit(stack: Stack, task: str) -> None:
     submit = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "workers.shared.cli", "submit", "imports", "samples/equipment.csv"),
+        *(sys.executable, "-m", "workers.shared.cli", "import", "submit", "samples/equipment.csv"),
         *("--type", "equipment", "--project", task, "--task", task),
         cwd=ROOT,
         stdout=PIPE,
         env={**os.environ, **stack.settings},
     )
     output, _ = await asyncio.wait_for(submit.communicate(), 120)
-    assert (submit.returncode, b"15 created" in output) == (0, True), output.decode()
+    assert (submit.returncode, b"created 15" in output) == (0, True), output.decode()
 
 
 async def test_the_next_start_has_the_same_ports(stack: Stack) -> None:

@@ -74,7 +74,7 @@ async def running(folder: Path, site: Path) -> AsyncGenerator[Docflow]:
 
 
 async def test_types_of_a_package_are_planned(tmp_path: Path, site: Path) -> None:
-    process = await installed_at(site, DATABASE_URL=fresh_url()).start("types", "plan")
+    process = await installed_at(site, DATABASE_URL=fresh_url()).start("type", "plan")
     out, errors = await process.communicate()
     assert b"CREATE TABLE docflow_types.spare_parts" in out, errors.decode()
     folder = tmp_path / "types"
@@ -82,7 +82,7 @@ async def test_types_of_a_package_are_planned(tmp_path: Path, site: Path) -> Non
     text = "name: spare_parts\ntitle: Mine\nkey: [no]\nfields:\n  no: {required: true}\n"
     (folder / "mine.yaml").write_text(text)
     given = {"DATABASE_URL": fresh_url(), "DOCFLOW_TYPES": str(folder)}
-    process = await installed_at(site, **given).start("types", "plan")
+    process = await installed_at(site, **given).start("type", "plan")
     out, errors = await process.communicate()
     said = b"mine.yaml: spare_parts.yaml of parts_extension.types declares the type spare_parts"
     assert said in b" ".join((out + errors).split()), errors.decode()

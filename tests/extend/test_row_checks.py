@@ -211,9 +211,9 @@ def test_types_check_runs_the_checks_of_a_type(
 ) -> None:
     file, sample = site / "parts_extension/types/spare_parts.yaml", tmp_path / "parts.csv"
     sample.write_text(PARTS)
-    done = run_docflow("types", "check", str(file), str(sample))
+    done = run_docflow("type", "check", str(file), str(sample))
     assert (done.exit_code, "ean has a wrong check digit" in done.output) == (1, True), done.output
     assert "4 rows: 2 accepted, 2 rejected" in done.output
     with installed():
-        done = run_docflow("types", "check", str(file), str(sample))
+        done = run_docflow("type", "check", str(file), str(sample))
     assert "spare_parts.yaml: line 4: checks.1: the check 'ean' is not installed" in done.output

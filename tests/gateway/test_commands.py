@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
+from typer.testing import Result
 
 from stack.children import free_port
 from tests.gateway.test_kept_api import QUEUE
@@ -31,9 +32,12 @@ class Terminal:
 
     async def says(self, *arguments: str, code: int = 0) -> str:
         """What a command prints, on one stream or the other."""
-        done = await run_docflow_in_thread(*arguments, context=CliContext(self.environment))
+        done = await self.run(*arguments)
         assert done.exit_code == code, done.output
         return done.output if code == 0 else done.stderr
+
+    async def run(self, *arguments: str) -> Result:
+        return await run_docflow_in_thread(*arguments, context=CliContext(self.environment))
 
     async def json(self, *arguments: str) -> Any:
         return json.loads(await self.says(*arguments, "-o", "json"))

@@ -1,11 +1,10 @@
 """Fakes of the services that `docflow` uses, and the command that reaches them."""
 
 import re
-from collections.abc import AsyncGenerator, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain, repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,33 +16,24 @@ from typer.testing import Result
 from activities.imports.views import ImportTaskRow
 from adapters.database import runs as table
 from tests.support.cli import SETTINGS, run_docflow
-from tests.support.memory.blobs import MemoryBlobs
 from tests.support.memory.rejected import MemoryRejectedMessages
-from workers.imports import access, runs
+from workers.imports import bridge
 from workers.imports.register import IMPORTS
 from workers.imports.settings import QueueSettings
 from workers.shared import tables
 from workers.shared.cli.context import CliContext
 from workers.shared.errors import TemporalUnreachable
 from workers.shared.register import Pipeline, PipelineView
-from workers.shared.services import runs as all_runs
-from workers.shared.services import service_bus
+from workers.shared.services import runs, service_bus
 from workers.shared.services.errors import ServiceError
-from workers.shared.services.runs import RunView
 from workers.shared.services.service_bus import QueueSnapshot
-from workers.shared.settings.common import BlobSettings, DatabaseSettings
+from workers.shared.settings.common import DatabaseSettings
 from workflows.imports.messages import DocumentType, Strategy
 from workflows.imports.runs import (
     Counts,
-    ImportResult,
     ImportState,
-    ImportStatus,
-    LoadMark,
-    Retry,
-    TaskKey,
 )
 from workflows.shared import attributes
-from workflows.shared.contracts import Answer
 from workflows.shared.runs import RunFilter, RunRecord, RunState
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
@@ -141,16 +131,6 @@ def a_run_of(row: ImportTaskRow) -> RunRecord:
     )
 
 
-class FakeStore:
-    """Progress marks, one after the other."""
-
-    def __init__(self, *marks: LoadMark) -> None:
-        self._marks: Iterator[LoadMark] = chain(marks, repeat(marks[-1] if marks else LoadMark()))
-
-    async def mark(self, key: TaskKey) -> LoadMark:
-        return next(self._marks)
-
-
 class FakeQueue:
     """Keeps what was sent."""
 
@@ -167,19 +147,6 @@ class FakeQueue:
         if self.error is not None:
             raise self.error
         return QueueSnapshot(waiting=at_most, dead_letters=1, at_most=at_most)
-
-
-def a_view(**changes: Any) -> RunView:
-    """A run that is going on."""
-    view = {
-        "workflow_id": "import/P1/T1",
-        "run_id": "r-1",
-        "status": "running",
-        "closed": False,
-        "parked": False,
-        "link": "http://ui/r-1",
-    }
-    return RunView(**{**view, **changes})
 
 
 def an_execution(
@@ -210,28 +177,12 @@ def an_execution(
     )
 
 
-def a_result(**changes: Any) -> ImportResult:
-    """The result of a good run."""
-    result = {
-        "task_id": "T1",
-        "project_id": "P1",
-        "document_type": DocumentType.EQUIPMENT,
-        "state": ImportState.COMPLETED,
-    }
-    return ImportResult(**{**result, **changes})
-
-
 class FakeRuns:
-    """Temporal: what `look` sees, one view after the other, and what else it would answer."""
+    """Temporal: what it would answer."""
 
     place = "localhost:7233, default"
 
-    def __init__(self, *views: RunView | None) -> None:
-        self._views = chain(views, repeat(views[-1] if views else None))
-        self.current: ImportStatus | None = None
-        self.ending: ImportResult | ServiceError = a_result()
-        self.refusal: ServiceError | None = None
-        self.answers: list[tuple[str, str, Retry | Answer]] = []
+    def __init__(self) -> None:
         self.polling = 1
         self.counts: Mapping[ImportState, int] = {}
         self.pipelines = {
@@ -248,29 +199,6 @@ class FakeRuns:
         """What is open of them."""
         self.counted = 0
         self.queries: list[str] = []
-
-    def link(self, workflow_id: str) -> str | None:
-        return f"http://ui/{workflow_id}"
-
-    async def look(self, workflow_id: str) -> RunView | None:
-        return next(self._views)
-
-    async def status(self, workflow_id: str) -> ImportStatus | None:
-        return self.current
-
-    async def result(self, workflow_id: str) -> ImportResult:
-        if isinstance(self.ending, ServiceError):
-            raise self.ending
-        return self.ending
-
-    async def answer(self, workflow_id: str, name: str, answer: Retry | Answer) -> ImportStatus:
-        if self.refusal is not None:
-            raise self.refusal
-        self.answers.append((workflow_id, name, answer))
-        return ImportStatus(state=ImportState.RUNNING, step="imports.load_rows")
-
-    async def workers(self) -> int:
-        return self.polling
 
     async def pipeline(self, pipeline: Pipeline) -> PipelineView:
         if pipeline.name in self.pipelines:
@@ -324,9 +252,7 @@ class FakeInstallation:
 
     environment: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     tasks: FakeTasks = field(default_factory=FakeTasks)
-    store: FakeStore = field(default_factory=FakeStore)
     rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
-    blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     queue: FakeQueue = field(default_factory=FakeQueue)
     listed: list[RunRecord] = field(default_factory=list[RunRecord])
     """Rows of other pipelines in the table of runs."""
@@ -334,22 +260,9 @@ class FakeInstallation:
     """None: Temporal is unavailable."""
 
     @asynccontextmanager
-    async def _resources(
-        self, environment: Mapping[str, str]
-    ) -> AsyncGenerator["FakeInstallation"]:
-        BlobSettings.read(environment)
-        DatabaseSettings.read(environment)
-        yield self
-
-    @asynccontextmanager
     async def _tables(self, environment: Mapping[str, str]) -> AsyncGenerator["FakeInstallation"]:
         DatabaseSettings.read(environment)
         yield self
-
-    @asynccontextmanager
-    async def _tasks(self, environment: Mapping[str, str]) -> AsyncGenerator[FakeTasks]:
-        DatabaseSettings.read(environment)
-        yield self.tasks
 
     @asynccontextmanager
     async def _queue(self, settings: QueueSettings) -> AsyncGenerator[FakeQueue]:
@@ -369,11 +282,9 @@ class FakeInstallation:
     def reached(self) -> Generator[None]:
         """Commands of this process reach this installation inside the block."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(access, "open_imports", self._resources)
-            patch.setattr(access, "open_tasks", self._tasks)
             patch.setattr(tables, "open_tables", self._tables)
             patch.setattr(table, "SqlRuns", lambda opened: FakeTable(self.tasks, self.listed))
-            patch.setattr(service_bus, "open_queue", self._queue)
-            for module in (runs, all_runs):
-                patch.setattr(module, "open_runs", self._runs)
+            for module in (service_bus, bridge):
+                patch.setattr(module, "open_queue", self._queue)
+            patch.setattr(runs, "open_runs", self._runs)
             yield

@@ -1,4 +1,4 @@
-"""`docflow types check` does what an import of the same file would do."""
+"""`docflow type check` does what an import of the same file would do."""
 
 import asyncio
 import json
@@ -124,7 +124,7 @@ def checked(folder: Path, text: str, sample: str, options: str, context: CliCont
     file, table = folder / "tools.yaml", folder / "tools.csv"
     file.write_text(text, encoding="utf-8")
     table.write_text(sample, encoding="utf-8")
-    done = run_docflow("types", "check", str(file), str(table), *options.split(), context=context)
+    done = run_docflow("type", "check", str(file), str(table), *options.split(), context=context)
     assert done.exit_code == (0 if " 0 rejected" in done.output else 1), done.output
     return done.output
 
@@ -146,7 +146,7 @@ def test_a_wrong_option_is_refused_as_an_import_refuses_it(tmp_path: Path) -> No
         (tmp_path / "t.yaml").write_text(HEAD)
         (tmp_path / "t.csv").write_text("code\nA\n")
         files = (str(tmp_path / "t.yaml"), str(tmp_path / "t.csv"))
-        done = run_docflow("types", "check", *files, option, context=CliContext({}))
+        done = run_docflow("type", "check", *files, option, context=CliContext({}))
         assert done.exit_code != 0 and said in done.output, done.output
 
 
@@ -181,7 +181,7 @@ def test_references_are_checked_in_the_database(
     output = checked(tmp_path, text, rows, options, context)
     assert said in output and f"{accepted} accepted" in output, output
     as_json = run_docflow(
-        *("types", "check", str(tmp_path / "tools.yaml"), str(tmp_path / "tools.csv")),
+        *("type", "check", str(tmp_path / "tools.yaml"), str(tmp_path / "tools.csv")),
         *(*options.split(), "--json"),
         context=context,
     )

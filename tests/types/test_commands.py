@@ -36,7 +36,7 @@ def test_a_type_is_planned_changed_and_removed(
     context = CliContext({"DATABASE_URL": url, "DOCFLOW_TYPES": str(tmp_path), "USER": "ada"})
 
     def run(command: str, exit_code: int = 0) -> str:
-        done = run_docflow("types", *command.split(), context=context)
+        done = run_docflow("type", *command.split(), context=context)
         assert done.exit_code == exit_code, done.output
         return done.output
 
@@ -61,9 +61,9 @@ def test_a_type_is_planned_changed_and_removed(
     assert "docflow_types.tools is dropped, with 0 rows" in run("remove tools --drop-table")
     *_, third, second, first = found = asyncio.run(noted(url))
     assert [(each.action, each.object, each.status) for each in (first, second, third)] == [
-        ("types apply", "tools", 0),
-        ("types remove", "tool", 1),
-        ("types remove", "tools", 0),
+        ("type apply", "tools", 0),
+        ("type remove", "tool", 1),
+        ("type remove", "tools", 0),
     ]
     assert first.before == {"tools": None} and first.after.keys() == {"tools"}
     assert {(each.who, each.by, each.from_where) for each in found} == {
@@ -78,19 +78,19 @@ async def noted(url: str) -> Sequence[AuditEntry]:
 
 def test_every_type_of_docflow_is_listed_and_shown(tmp_path: Path) -> None:
     context = CliContext({"DATABASE_URL": fresh_url()})
-    listed = json.loads(run_docflow("types", "list", "--json", context=context).output)
+    listed = json.loads(run_docflow("type", "list", "--json", context=context).output)
     own = {each["name"] for each in listed}
     assert own == own_types().keys() >= {"equipment", "events", "PERSON", "RESULT"}
     for name in people_types():
-        shown = run_docflow("types", "show", name, context=context).output
+        shown = run_docflow("type", "show", name, context=context).output
         assert read_own_type(shown, "again.yaml", PeopleType) == people_types()[name]
     for name, door in (
         ("PERSON", "# no files are of this type: "),
         ("equipment", "name: equipment"),
     ):
-        assert run_docflow("types", "show", name, context=context).output.startswith(door)
+        assert run_docflow("type", "show", name, context=context).output.startswith(door)
     for name, table in (("events", "events"), ("RESULT", "race_results")):
-        done = run_docflow("types", "export", name, "--project", "P1", context=context)
+        done = run_docflow("type", "export", name, "--project", "P1", context=context)
         assert f"read them from the table {table} of docflow's database" in done.output
         assert done.exit_code == 1
 
@@ -122,17 +122,17 @@ def test_removing_a_type_tells_where_its_rows_stay(
         await connection.close()
 
     asyncio.run(make_table())
-    planned = run_docflow("types", "apply", context=context).output
+    planned = run_docflow("type", "apply", context=context).output
     note = "-- note: no field fills public.yard.n, which is NOT NULL: new rows get its default"
     assert (note in planned) == ("yard" in target), planned
-    removed = run_docflow("types", *command.split(), context=context).output
+    removed = run_docflow("type", *command.split(), context=context).output
     assert removed == f"tools is out of force; {left}\n"
 
 
 def test_each_fault_of_a_file_is_told_in_a_line(tmp_path: Path) -> None:
     file = tmp_path / "tools.yaml"
     file.write_text("name: tools\nkey: [code]\nfields:\n  code: {}\ntitel: x\n")
-    done = run_docflow("types", "check", str(file), str(file))
+    done = run_docflow("type", "check", str(file), str(file))
     assert done.stderr.splitlines() == [
         "docflow: tools.yaml: line 1: title: is missing; add it",
         "docflow: tools.yaml: line 5: titel: is not known here; did you mean 'title'?",
@@ -147,7 +147,7 @@ def test_names_of_docflows_own_types_are_refused(tmp_path: Path, command: str, p
     file, sample = tmp_path / "events.yaml", tmp_path / "events.csv"
     file.write_text(TOOLS.replace("tools", "events"))
     sample.write_text("code\nA\n")
-    done = run_docflow("types", *command.format(file=file, sample=sample).split())
+    done = run_docflow("type", *command.format(file=file, sample=sample).split())
     assert done.exit_code == 1
     said = f"{place}: line 2: events is a type of docflow's own; choose another name"
     assert said in done.output

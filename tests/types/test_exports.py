@@ -1,4 +1,4 @@
-"""`docflow types export` writes files that restore rows when they are imported again."""
+"""`docflow type export` writes files that restore rows when they are imported again."""
 
 import asyncio
 import csv
@@ -29,9 +29,7 @@ ROWS = "bib,lap,Colour,=Note\n007,1:05:07.5,red,=1+1\n2,26:00:00,,007\n"
 async def exported(installation: Installation, *options: str) -> Any:
     url = installation.database.engine.url.render_as_string(hide_password=False)
     context = CliContext({"DATABASE_URL": url})
-    return await asyncio.to_thread(
-        run_docflow, "types", "export", "laps", *options, context=context
-    )
+    return await asyncio.to_thread(run_docflow, "type", "export", "laps", *options, context=context)
 
 
 async def rows(installation: Installation, text: str, *columns: str) -> list[tuple[Any, ...]]:

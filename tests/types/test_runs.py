@@ -104,7 +104,7 @@ class Site:
         """Put types in force as a team does."""
         for number, text in enumerate(texts):
             (self.folder / f"{number}.yaml").write_text(text, encoding="utf-8")
-        await self.docflow("types", "apply", "--folder", str(self.folder))
+        await self.docflow("type", "apply", "--folder", str(self.folder))
 
     def stored(self, name: str, content: bytes) -> Path:
         """A document in the blob store."""

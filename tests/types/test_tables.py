@@ -131,7 +131,7 @@ async def test_processes_that_apply_two_types_at_once_take_turns(
         text = FIRST.replace("name: tools", f"name: {name}")
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
         applying = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "workers.shared.cli", "types", "apply", "--folder", folder),
+            *(sys.executable, "-m", "workers.shared.cli", "type", "apply", "--folder", folder),
             env={**os.environ, "DATABASE_URL": url},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

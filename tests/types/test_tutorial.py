@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import asyncpg
 import pytest
 
-from stack.children import start_child, stop_child
+from stack.children import free_port, start_child, stop_child
 from stack.parts import DOCFLOW
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow
@@ -40,6 +40,7 @@ class Reader:
     Attributes:
         folder: Where.
         addresses: What the page writes for a server, to where it is.
+        port: Of the gateway, which the page has at 8000.
         stack: Ends the processes that are left running.
         outputs: First two words of each command to what it printed.
         rows: What the last query found.
@@ -48,6 +49,7 @@ class Reader:
     folder: Path
     addresses: dict[str, str]
     stack: AsyncExitStack
+    port: int = field(default_factory=free_port)
     outputs: dict[str, str] = field(default_factory=dict[str, str])
     rows: str = ""
 
@@ -83,14 +85,17 @@ class Reader:
             await connection.close()
 
     async def _command(self, line: str) -> None:
-        submitted = self.outputs.get("spreadsheets submit", "")
-        line = line.replace("ID", "".join(re.findall(r"is import (\S+);", submitted)))
+        submitted = self.outputs.get("upload submit", "")
+        line = line.replace("ID", "".join(re.findall(r"is upload (\S+);", submitted)))
+        line = line.replace(":8000", f":{self.port}")
         run = line.replace("docflow ", f"exec {shlex.join(DOCFLOW)} ", 1)
         shell = ("bash", "-ec", f"cd {self.folder}; . ./settings.sh; {run}")
         own = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
-        if line.startswith("docflow worker "):
-            worker = await start_child(shell, self.folder / "worker.log", own)
-            self.stack.push_async_callback(stop_child, worker)
+        if line == "docflow gateway" or line.startswith("docflow worker "):
+            if line == "docflow gateway":
+                shell = (*shell[:-1], f"{shell[-1]} --port {self.port}")
+            child = await start_child(shell, self.folder / f"{line.split()[1]}.log", own)
+            self.stack.push_async_callback(stop_child, child)
             return
 
         async def is_done() -> bool:
@@ -101,7 +106,7 @@ class Reader:
             assert done.returncode == 0, f"{line}\n{output}"
             self.outputs[" ".join(line.split()[1:3])] = output
             # The page says that an import takes some seconds.
-            return not line.startswith("docflow spreadsheets show ") or "COMPLETED" in output
+            return not line.startswith("docflow upload show ") or "COMPLETED" in output
 
         await eventually(is_done)
 
@@ -133,11 +138,11 @@ async def test_the_tutorial_leads_to_rows_in_a_table_of_yours(tmp_path: Path) ->
             print(f"{time.monotonic() - block:5.1f} s  {first[:70]}")
         seconds = time.monotonic() - began
         print(f"the commands of the tutorial take {seconds:.0f} s")
-    assert "10 rows: 10 accepted, 0 rejected" in reader.outputs["types check"]
-    assert "docflow_progress" in reader.outputs["types plan"]
-    assert "is in force now" in reader.outputs["types apply"]
-    assert "violates check constraint" in reader.outputs["submit imports"]
-    shown = reader.outputs["spreadsheets show"]
+    assert "10 rows: 10 accepted, 0 rejected" in reader.outputs["type check"]
+    assert "docflow_progress" in reader.outputs["type plan"]
+    assert "is in force now" in reader.outputs["type apply"]
+    assert "violates check constraint" in reader.outputs["import submit"]
+    shown = reader.outputs["upload show"]
     assert "9 created, 0 updated, 0 skipped, 1 error" in shown
     for name in ("to-correct.xlsx", "stored.xlsx"):
         assert (reader.folder / name).exists()
@@ -150,7 +155,7 @@ def test_the_draft_of_the_tutorial_leaves_what_the_page_says(
     monkeypatch.chdir(tmp_path)
     sample = next(body for kind, _, body in BLOCK.findall(TUTORIAL) if kind == "csv")
     (tmp_path / "tools.csv").write_text(dedent(sample), encoding="utf-8")
-    done = run_docflow("types", "new", "tools", "--from", "tools.csv", context=CliContext({}))
+    done = run_docflow("type", "new", "tools", "--from", "tools.csv", context=CliContext({}))
     assert done.exit_code == 0, done.output
     assert "key: [tool_no]" in done.output
     assert "state:  # the sample has these values; are there others?" in done.output

@@ -106,11 +106,8 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("benchmarks/status/rows.py", "app.jobs"): _ROWS,
     ("benchmarks/status/rows.py", "transfers"): _ROWS,
     ("benchmarks/status/rows.py", "transfer/"): _ROWS,
-    ("stack/commands.py", "docflow submit imports"): "an example in help",
     ("stack/embedded.py", "imports"): "the container and the worker of the smallest stack",
     ("workers/shared/cli/answers.py", "batch/"): _EXAMPLE,
-    ("workers/shared/cli/app.py", "docflow spreadsheets"): _EXAMPLE,
-    ("workers/shared/cli/app.py", "docflow submit imports"): _EXAMPLE,
     ("workers/shared/cli/runs.py", "batch/"): _EXAMPLE,
     ("workers/transfers/route_commands.py", "docflow route add jobs"): _QUEUE,
     ("workers/transfers/route_commands.py", "docflow route disable jobs"): _QUEUE,
@@ -122,10 +119,6 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("workers/batches/register.py", "jobs"): "the former name of a bridge",
     ("workers/shared/services/bodies.py", "docflow imports"): "a verb",
     ("workers/shared/settings/common.py", "imports"): _CONTAINER,
-    (
-        "workers/shared/settings/common.py",
-        "docflow spreadsheets",
-    ): "the reference says who reads what",
     ("workers/spreadsheets/pages/import_pages.py", "imports.html"): "a template",
     ("stack/loader_function.py", "workers.batches.loader_lambda"): "the handler that is packed",
 }

@@ -13,8 +13,10 @@ from workers.imports.messages import read_message
 from workers.imports.settings import BridgeSettings, QueueSettings, RunSettings
 from workers.shared.bridges.consumer import BridgeTotals
 from workers.shared.bridges.service_bus import ServiceBusBridge
+from workers.shared.cli.context import CliContext
+from workers.shared.cli.errors import Failure, attempt
 from workers.shared.connect import connect, read_config
-from workers.shared.register import Context, DocumentRuns, load
+from workers.shared.register import Check, Context, DocumentRuns, load
 from workers.shared.resources import RESOURCE_SETTINGS, open_resources
 from workers.shared.services.accepted import noting_starts
 from workers.shared.services.bodies import Verdict
@@ -128,6 +130,27 @@ async def queue_requirements(
 SENDER: Final = ServiceBusSender(
     partial(read_message, declared=None), lambda message: message.workflow_id, QueueSettings.read
 )
+
+
+_PEEKED: Final = 100
+
+
+async def checks(context: CliContext) -> Sequence[Check]:
+    """The Service Bus queue, for `docflow status`."""
+
+    async def depth() -> str:
+        async with open_queue(QueueSettings.read(context.environment)) as queue:
+            depth = await queue.depth(_PEEKED)
+        waiting, dead = (
+            f"{number}{' or more' if number == depth.at_most else ''}"
+            for number in (depth.waiting, depth.dead_letters)
+        )
+        return f"{waiting} waiting, {dead} in the dead letter queue"
+
+    found = await attempt(depth())
+    if isinstance(found, Failure):
+        return [Check("queue", False, found.reason)]
+    return [Check("queue", True, found)]
 
 
 def dead_letters(

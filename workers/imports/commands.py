@@ -1,108 +1,269 @@
-"""How commands show imports, what they would do, and imported rows again."""
+"""`docflow import`: documents go in and are followed to their ends."""
 
-import asyncio
 import shutil
-from collections.abc import Generator, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    contextmanager,
-)
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from adapters.ports.errors import Unavailable
-from workers.shared.cli.context import CliContext
-from workers.shared.cli.errors import CommandError, ExitCode, Failure, attempt
-from workers.shared.cli.output import (
-    console,
-    counts_text,
-    output_file,
-    print_json,
-    problems_table,
-    table,
-    text,
+from workers.imports.drafts import build_message, changed, new_task_id
+from workers.imports.service import file_fields
+from workers.shared.cli.answers import (
+    DateOrderOption,
+    DecimalOption,
+    EncodingOption,
+    KeepLinesOption,
+    LeadingZerosOption,
+    LeftOutOption,
+    MapOption,
+    ScheduleOption,
+    SetOption,
+    SheetOption,
+    changes_of,
+    map_of,
+    pairs_of,
 )
-from workers.shared.register import Check
-from workflows.imports.messages import ImportMessage, workflow_id
-from workflows.imports.runs import (
-    ImportResult,
-    ImportStatus,
-    LoadMark,
-    TaskKey,
+from workers.shared.cli.context import CliContext, cli_context
+from workers.shared.cli.errors import ExitCode, UsageError, failures_in_one_line, run
+from workers.shared.cli.following import follow
+from workers.shared.cli.output import console, output_file, problems_table
+from workers.shared.cli.progress import sent
+from workers.shared.cli.remote import (
+    Column,
+    Item,
+    Output,
+    OutputOption,
+    gateway,
+    show_list,
+    show_one,
 )
+from workers.shared.text import one_line
+from workflows.imports.messages import DocumentType, ImportMessage, Strategy
+from workflows.shared.errors import RuleViolation
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from activities.imports.views import SqlImportTasks
-    from workers.imports.access import ImportAccess
+    from docflow.client.synchronous import Connection
     from workers.imports.rehearsal import Rehearsal
-    from workers.imports.runs import ImportRuns
-    from workers.shared.services.runs import RunView
-    from workers.shared.services.service_bus import ServiceBusQueue
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Imports of documents, without a person."
+)
+_COUNTS: Final = ("created", "updated", "unchanged", "rejected", "deleted", "flagged")
+_Work = Sequence[tuple[ImportMessage, Path | None]]
 
 
-def open_imports(cli: CliContext) -> "AbstractAsyncContextManager[ImportAccess]":
-    """Status rows, progress marks, rejected messages and documents.
-
-    Raises:
-        SettingsError: A setting is missing.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-    """
-    from workers.imports import access
-
-    return access.open_imports(cli.environment)
-
-
-def open_tasks(cli: CliContext) -> "AbstractAsyncContextManager[SqlImportTasks]":
-    """Status rows.
-
-    Raises:
-        SettingsError: `DATABASE_URL` is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-    """
-    from workers.imports import access
-
-    return access.open_tasks(cli.environment)
-
-
-def open_queue(cli: CliContext) -> "AbstractAsyncContextManager[ServiceBusQueue]":
-    """The Service Bus queue of import messages.
-
-    Raises:
-        SettingsError: A setting is missing.
-    """
-    from workers.imports.settings import QueueSettings
-    from workers.shared.services import service_bus
-
-    return service_bus.open_queue(QueueSettings.read(cli.environment))
-
-
-async def open_runs(cli: CliContext) -> "ImportRuns":
-    """Import runs in Temporal.
-
-    Raises:
-        TemporalUnreachable: Temporal does not answer.
-    """
-    from workers.imports import runs
-
-    return await runs.open_runs(cli.environment)
-
-
-COUNTS = ("created", "updated", "unchanged", "rejected", "deleted", "flagged")
-
-
-async def dry_run(
-    cli: CliContext,
-    work: Sequence[tuple[ImportMessage, Path | None]],
-    report: Path | None,
-    *,
-    as_json: bool,
+@app.command()
+def submit(
+    context: typer.Context,
+    document_type: Annotated[
+        str,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help=f"What the document is: {', '.join(DocumentType)}, or a declared type.",
+        ),
+    ],
+    project: Annotated[str, typer.Option(help="Project it belongs to.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            exists=True,
+            readable=True,
+            show_default=False,
+            help="The documents, or folders of documents; deletes and bulk operations take none.",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Name of this import; made up if absent.")
+    ] = None,
+    service: Annotated[
+        str | None, typer.Option(help="Service of take-off or estimate lines.")
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="What rows of a declared type belong to; may be repeated."
+        ),
+    ] = None,
+    strategy: Annotated[
+        Strategy | None,
+        typer.Option(help="How rows meet those already there; as the type declares it if absent."),
+    ] = None,
+    all_or_nothing: Annotated[
+        bool, typer.Option("--all-or-nothing", help="One bad row and nothing goes in.")
+    ] = False,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="Names the work: what is done once is not done again.")
+    ] = None,
+    sheet: SheetOption = None,
+    encoding: EncodingOption = None,
+    columns: MapOption = None,
+    date_order: DateOrderOption = None,
+    decimal: DecimalOption = None,
+    leading_zeros: LeadingZerosOption = None,
+    left_out: LeftOutOption = None,
+    keep_lines: KeepLinesOption = None,
+    max_rejected_share: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Park where more of the rows are rejected [1.0]."),
+    ] = None,
+    primavera_project: Annotated[
+        str | None, typer.Option(help="Short name or object id of the project in a schedule.")
+    ] = None,
+    extraction: Annotated[
+        str | None, typer.Option(help="Names a schedule extraction, which is done once.")
+    ] = None,
+    target_blob: Annotated[
+        str | None, typer.Option(help="Where an uploaded schedule is to be kept.")
+    ] = None,
+    payload: Annotated[
+        str | None, typer.Option(metavar="JSON", help="What a bulk operation writes.")
+    ] = None,
+    filters: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Activities of a bulk operation, by column.")
+    ] = None,
+    activity_id: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Task code for a bulk operation; may be repeated."),
+    ] = None,
+    schedule: ScheduleOption = None,
+    values: SetOption = None,
+    no_follow: Annotated[bool, typer.Option("--no-follow", help="Send, and do not wait.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show what would change in the database of DATABASE_URL, and write nothing.",
+        ),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.xlsx", help="With --dry-run: where the report of rejected rows goes."
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
+    """Upload documents and follow their imports to their ends.
+
+    Each of several documents, and each file of a folder, is a task of its own. A task is done once;
+    one whose run was terminated is done again.
+
+    --dry-run asks no gateway. `docflow type check` does not need a database, and tries a type that
+    is not in force yet.
+
+    Exit codes: 0 completed (rejected rows or not) or skipped, 1 failed, cancelled, or skipped for
+    an import of the same work that has not completed, 2 wrong options, 4 parked: it waits for your
+    answer.
+
+    \b
+    Examples:
+      docflow import submit equipment.xlsx --type equipment --project P1
+      docflow import submit march/ april.xlsx --type equipment --project P1 --dry-run
+      docflow import submit takeoff.xlsx --type mto --project P1 --service S1 --strategy replace
+      docflow import submit crew.csv --type crew_member --project P1 --date-order mdy \\
+          --map "Finish=valid_to"
+      docflow import submit plan.xer --type schedule_extraction --project P1 \\
+          --primavera-project PLANT
+      docflow import submit --type schedule_fill_level --project P1 \\
+          --filters '{"wbs_code": "PLANT.PIPING"}' --payload '{"level": 1, "value": "Piping"}'
+      docflow import submit --type mto_delete --project P1 --service S1
+    """
+    given = {
+        "service_id": service,
+        "scope": pairs_of("--scope", scope or ()) or None,
+        "strategy": strategy,
+        "all_or_nothing": all_or_nothing or None,
+        "idempotency_key": idempotency_key,
+        "sheet": sheet,
+        "encoding": encoding,
+        "map": map_of(columns or ()) or None,
+        "date_order": date_order,
+        "decimal": decimal,
+        "leading_zeros": leading_zeros,
+        "left_out": left_out,
+        "keep_lines": keep_lines or None,
+        "max_rejected_share": max_rejected_share,
+        "primavera_project_id": primavera_project,
+        "extraction_id": extraction,
+        "target_blob_name": target_blob,
+        "payload": payload,
+        "filters": filters,
+        "activity_ids": activity_id or None,
+    }
+    changes = changes_of({"schedule_id": schedule}, (), values or ())
+    with failures_in_one_line():
+        found = _documents(files or ())
+        if len(found) > 1 and (task is not None or report is not None):
+            raise UsageError("--task and --report go with one FILE")
+        if report is not None and not dry_run:
+            raise UsageError("--report goes with --dry-run")
+        # All of them are checked before any is sent.
+        work = [_order(document_type, project, task, file, given, changes) for file in found]
+    if dry_run:
+        run(_rehearse(cli_context(context), work, report, output))
+        return
+    with gateway(context) as connection:
+        accepted = [_send(connection, *each) for each in work]
+        several = len(accepted) > 1
+        if output is Output.TABLE:
+            for each in accepted if several or no_follow else ():
+                typer.echo(one_line(f"sent {each['id']}; see `docflow show {each['id']}`"))
+        elif no_follow and several:
+            show_list(accepted, output, {}, name="id", nothing="")
+        elif no_follow:
+            show_one(accepted[0], output, {}, name="id")
+        if not no_follow:
+            follow(connection, [each["id"] for each in accepted], output)
+
+
+def _documents(given: Sequence[Path]) -> Sequence[Path | None]:
+    """The files, and those of each folder by name, hidden ones and locks of Office left out."""
+    found: list[Path] = []
+    for each in given:
+        if not each.is_dir():
+            found.append(each)
+            continue
+        inside = sorted(
+            p for p in each.iterdir() if p.is_file() and not p.name.startswith((".", "~$"))
+        )
+        if not inside:
+            raise UsageError(f"the folder {each} holds no files")
+        found += inside
+    return found or (None,)
+
+
+def _order(
+    document_type: str,
+    project: str,
+    task: str | None,
+    file: Path | None,
+    given: Mapping[str, Any],
+    changes: Mapping[str, Any],
+) -> tuple[ImportMessage, Path | None]:
+    task = task or new_task_id(document_type, datetime.now(UTC))
+    return changed(build_message(document_type, project, task, file, given), changes), file
+
+
+def _send(connection: "Connection", message: ImportMessage, file: Path | None) -> Item:
+    """Have an import started; its run."""
+    from docflow.client.protocol import Request, new_key
+
+    # The gateway names the file.
+    own = {*file_fields(message.document_type)} if file is not None else set[str]()
+    body = message.model_dump(mode="json", exclude_unset=True, exclude=own)
+    path, key = "/api/v1/documents", new_key()
+    if file is None:
+        return connection.carry_out(Request("POST", path, body=body, key=key))
+    with sent(file) as content:
+        form = Request("POST", path, body={"message": body}, files={"file": content}, key=key)
+        return connection.carry_out(form)
+
+
+async def _rehearse(cli: CliContext, work: _Work, report: Path | None, output: Output) -> None:
     """Try imports on copies of the rows that they meet, and show a line for each.
 
     Each is tried by itself: what an earlier one would write, a later one does not find.
@@ -114,43 +275,43 @@ async def dry_run(
     from workers.shared.settings.targets import TargetSettings
 
     urls = TargetSettings.read(cli.environment).databases
-    made = table("document", *COUNTS, "problems", "what would happen", numbers=[*COUNTS])
-    parks = False
-    shown: list[dict[str, object]] = []
+    shown: list[Item] = []
     async with cli.tables() as database:
         for message, file in work:
-            async with rehearsed(database, message, file, urls) as found:
-                parks = parks or found.parks is not None
-                shown.append(_as_json(message, file, found))
-                _add(made, message, file, found)
-                if report is not None and found.report is not None:
-                    with output_file(report, force=False) as target:
-                        shutil.copyfile(found.report, target)
-                if not as_json and len(work) == 1 and found.outcome.problems:
-                    outcome = found.outcome
-                    console().print(problems_table(outcome.problems, outcome.problem_count))
-    if as_json:
-        print_json(shown)
-    else:
-        console().print(made)
+            try:
+                async with rehearsed(database, message, file, urls) as found:
+                    shown.append(_as_item(message, file, found))
+                    if report is not None and found.report is not None:
+                        with output_file(report, force=False) as target:
+                            shutil.copyfile(found.report, target)
+                    if output is Output.TABLE and len(work) == 1 and found.outcome.problems:
+                        outcome = found.outcome
+                        console().print(problems_table(outcome.problems, outcome.problem_count))
+            except RuleViolation as error:
+                raise UsageError(str(error)) from error
+    columns: Mapping[str, Column] = {
+        "document": lambda one: Path(one["file"]).name if one["file"] else one["document_type"],
+        **{name: _count(name) for name in _COUNTS},
+        "problems": lambda one: f"{one['problem_count']:,}",
+        "what would happen": lambda one: (
+            f"parks: {one['parks']}" if one["parks"] else one["note"] or "completed"
+        ),
+    }
+    show_list(shown, output, columns, name="file", nothing="", numbers=_COUNTS)
+    if output is Output.TABLE:
         typer.echo("nothing was written" + (f"; report: {report}" if report else ""))
-    if parks:
+    if any(each["parks"] for each in shown):
         raise typer.Exit(ExitCode.PARKED)
 
 
-def _add(made: "Table", message: ImportMessage, file: Path | None, found: "Rehearsal") -> None:
-    outcome = found.outcome
-    counts = outcome.counts.model_dump()
-    end = f"parks: {found.parks}" if found.parks else outcome.note or "completed"
-    made.add_row(
-        text(file.name if file else message.document_type),
-        *(text(f"{counts[name]:,}") for name in COUNTS),
-        text(f"{outcome.problem_count:,}"),
-        text(end),
-    )
+def _count(name: str) -> Column:
+    def counted(one: Item) -> object:
+        return f"{one['counts'][name]:,}"
+
+    return counted
 
 
-def _as_json(message: ImportMessage, file: Path | None, found: "Rehearsal") -> dict[str, object]:
+def _as_item(message: ImportMessage, file: Path | None, found: "Rehearsal") -> Item:
     outcome = found.outcome
     return {
         "document_type": message.document_type,
@@ -162,206 +323,3 @@ def _as_json(message: ImportMessage, file: Path | None, found: "Rehearsal") -> d
         "parks": found.parks,
         "question": outcome.question and outcome.question.model_dump(),
     }
-
-
-MESSAGES_PEEKED: Final = 100
-
-
-async def checks(context: CliContext) -> Sequence[Check]:
-    """The Service Bus queue."""
-
-    async def depth() -> str:
-        async with AsyncExitStack() as stack:
-            queue = await stack.enter_async_context(open_queue(context))
-            depth = await queue.depth(MESSAGES_PEEKED)
-        waiting, dead = (
-            f"{number}{' or more' if number == depth.at_most else ''}"
-            for number in (depth.waiting, depth.dead_letters)
-        )
-        return f"{waiting} waiting, {dead} in the dead letter queue"
-
-    found = await attempt(depth())
-    if isinstance(found, Failure):
-        return [Check("queue", False, found.reason)]
-    return [Check("queue", True, found)]
-
-
-QUIET_SECONDS = 10.0
-"""Seconds without progress after which hints about what may be missing are shown."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
-"""Seconds between two looks: small documents are done in a moment, big ones take minutes."""
-
-
-@dataclass(frozen=True)
-class Parked:
-    """The import waits for a person."""
-
-    status: ImportStatus | None
-    """None when no worker answers."""
-
-
-Ending = ImportResult | Parked
-"""Why following is over."""
-
-
-class Screen(Protocol):
-    """Shows how an import goes."""
-
-    def state(self, description: str) -> None:
-        """What is happening."""
-        ...
-
-    def rows(self, mark: LoadMark) -> None:
-        """How far the rows have come."""
-        ...
-
-    def hint(self, sentence: str) -> None:
-        """Something the person may have to do."""
-        ...
-
-
-class Follower:
-    """Watches one import.
-
-    Args:
-        key: The import.
-        runs: Temporal.
-        resources: For progress marks and rejected messages.
-        screen: Shows what is seen.
-        earlier: Run id of an earlier run of the import, which is over.
-        quiet_seconds: After how long without a sign of life hints are given.
-        pauses: Seconds of the first and the longest pause between two looks.
-    """
-
-    def __init__(
-        self,
-        key: TaskKey,
-        runs: "ImportRuns",
-        resources: "ImportAccess",
-        screen: Screen,
-        *,
-        earlier: str | None = None,
-        quiet_seconds: float = QUIET_SECONDS,
-        pauses: tuple[float, float] = (FIRST_PAUSE, LONGEST_PAUSE),
-    ) -> None:
-        self._key = key
-        self._workflow_id = workflow_id(key.project_id, key.task_id)
-        self._runs = runs
-        self._resources = resources
-        self._screen = screen
-        self._earlier = earlier
-        self._quiet_seconds = quiet_seconds
-        self._pauses = pauses
-        self._mark = LoadMark()
-        self._last_sign = 0.0
-        self._hinted = False
-
-    async def follow(self) -> Ending:
-        """Watch until the import is over or waits for a person.
-
-        Raises:
-            CommandError: The message was rejected.
-            ServiceError: The run ended without a result, or Temporal does not answer.
-        """
-        self._sign_of_life()
-        pause, longest = self._pauses
-        while True:
-            view = await self._runs.look(self._workflow_id)
-            if view is not None and view.run_id == self._earlier:
-                view = None
-            if view is not None and view.closed:
-                return await self._runs.result(self._workflow_id)
-            if view is not None and view.parked:
-                return Parked(await self._runs.status(self._workflow_id))
-            await (self._wait_for_a_run() if view is None else self._watch(view))
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, longest)
-
-    def _sign_of_life(self) -> None:
-        self._last_sign = asyncio.get_running_loop().time()
-
-    def _is_quiet(self) -> bool:
-        quiet = asyncio.get_running_loop().time() - self._last_sign >= self._quiet_seconds
-        return quiet and not self._hinted
-
-    async def _wait_for_a_run(self) -> None:
-        from workers.imports.runs import find_rejection
-
-        self._screen.state("in the queue")
-        if rejected := await find_rejection(self._resources, self._workflow_id):
-            raise CommandError(
-                f"the message was rejected: {rejected.reason}: {rejected.description}; "
-                f"`docflow message show {rejected.id}` shows it"
-            )
-        if self._is_quiet():
-            self._hinted = True
-            self._screen.hint(
-                f"No run {self._workflow_id} after {self._quiet_seconds:.0f} s. Is a bridge "
-                "receiving from this queue (`docflow bridge service-bus`)? "
-                "`docflow status` shows what is up."
-            )
-
-    async def _watch(self, view: "RunView") -> None:
-        self._screen.state(view.status)
-        try:
-            mark = await self._resources.store.mark(self._key)
-        except Unavailable:
-            # The run does not depend on this progress mark: keep following it.
-            return
-        if mark != self._mark:
-            self._mark = mark
-            self._screen.rows(mark)
-            self._sign_of_life()
-        elif self._is_quiet():
-            self._hinted = True
-            if await self._runs.workers() == 0:
-                self._screen.hint(
-                    "The run has started and no worker polls its task queue: "
-                    "start `docflow worker imports`."
-                )
-
-
-class ProgressScreen:
-    """A progress bar on stderr; what the file still holds is not known, so it has no end."""
-
-    def __init__(self) -> None:
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        out = console(stderr=True)
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[rows]}", markup=False),
-            TimeElapsedColumn(),
-            console=out,
-            transient=True,
-            disable=not out.is_terminal,
-        )
-        self._task = self._progress.add_task("sent", total=None, rows="")
-
-    @contextmanager
-    def shown(self) -> Generator[None]:
-        """Keep the bar on the screen."""
-        with self._progress:
-            yield
-
-    def state(self, description: str) -> None:
-        """What is happening."""
-        self._progress.update(self._task, description=description)
-
-    def rows(self, mark: LoadMark) -> None:
-        """How far the rows have come."""
-        self._progress.update(
-            self._task, rows=f"{mark.cursor:,} rows read: {counts_text(mark.counts)}"
-        )
-
-    def hint(self, sentence: str) -> None:
-        """Something the person may have to do."""
-        self._progress.console.print(sentence)

@@ -215,7 +215,9 @@ IMPORTS = Pipeline(
     naming="a task id, project/task or import/project/task of an import",
     corrects=("retry",),
     changes=("retry",),
-    commands={"types": "workers.imports.type_commands:app"},
-    submit="workers.imports.submit_command:app",
-    checks="workers.imports.commands:checks",
+    commands={
+        "import": "workers.imports.commands:app",
+        "type": "workers.imports.type_commands:app",
+    },
+    checks="workers.imports.bridge:checks",
 )

@@ -1,8 +1,8 @@
-"""Import runs for the gateway and for commands: where one stands, and answers of people to it."""
+"""Import runs for the gateway: where one stands, and answers of people to it."""
 
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -10,7 +10,13 @@ from workers import catalogue
 from workers.imports.messages import read_message, upload_name
 from workers.shared.register import Run, recognise
 from workers.shared.services.bodies import RefusedMessage
-from workers.shared.services.errors import InvalidRequest, NotFound, Refused, WrongState
+from workers.shared.services.errors import (
+    InvalidRequest,
+    NotFound,
+    Refused,
+    ServiceError,
+    WrongState,
+)
 from workers.shared.services.identity import Identity, require_import, require_operator
 from workers.shared.services.run_actions import Report
 from workflows.imports.messages import DocumentType, ImportMessage, encoded
@@ -200,6 +206,10 @@ class ImportService:
         row = await self._tasks.get(key.project_id, key.task_id)
         if row is None:
             raise NotFound(f"there is no import {key.project_id}/{key.task_id}")
+        if row.state is ImportState.SKIPPED:
+            with suppress(ServiceError):
+                ended = await self._runs.result(run.workflow_id)
+                row = row.model_copy(update={"earlier": ended.earlier})
         now = status or await self._runs.status(run.workflow_id)
         return row if now is None else row.reported(now, run.kind.answers)
 

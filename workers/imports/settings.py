@@ -16,7 +16,7 @@ class TypeSettings(Settings):
     """Where the types are that a team declares."""
 
     title: ClassVar[str] = "Declared types"
-    used_by: ClassVar[str] = "`docflow types`"
+    used_by: ClassVar[str] = "`docflow type`"
 
     folder: Annotated[Path | None, Setting(kind="folder")] = Field(
         None,
@@ -29,7 +29,7 @@ class QueueSettings(ServiceBusSettings):
     """The Service Bus queue that import messages come from."""
 
     title: ClassVar[str] = "Queue of imports"
-    used_by: ClassVar[str] = "bridges of imports, `docflow submit`, workers"
+    used_by: ClassVar[str] = "bridges of imports, workers"
     queue_setting: ClassVar[str] = "AZURE_SERVICE_BUS_QUEUE_NAME"
 
     queue_name: str = Field(
@@ -66,7 +66,7 @@ class RunSettings(Settings):
         (),
         validation_alias="DOCFLOW_IMPORT_PREFIXES",
         description="where the blobs are that messages may name, as `incoming/,sched/`; documents "
-        "of `docflow submit` and of answers need not be named",
+        "of `docflow import submit` and of answers need not be named",
     )
     park_for_days: Annotated[int, Whole(1, 3650)] = Field(
         14,

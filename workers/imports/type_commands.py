@@ -64,7 +64,7 @@ def list_types(context: typer.Context, as_json: JsonOption = False) -> None:
 
     \b
     Example:
-      docflow types list
+      docflow type list
     """
     run(_list(cli_context(context), as_json=as_json))
 
@@ -101,7 +101,7 @@ def show(context: typer.Context, name: Annotated[str, typer.Argument(metavar="TY
 
     \b
     Example:
-      docflow types show equipment
+      docflow type show equipment
     """
     run(_show(cli_context(context), name))
 
@@ -137,7 +137,7 @@ def new(
 
     \b
     Example:
-      docflow types new tools --from tools.xlsx --out types/tools.yaml
+      docflow type new tools --from tools.xlsx --out types/tools.yaml
     """
     run(_new(name, sample, out, force=force))
 
@@ -159,7 +159,7 @@ async def _new(name: str, sample: Path, out: Path | None, *, force: bool) -> Non
         return
     with output_file(out, force=force) as target:
         target.write_text(made, encoding="utf-8")
-    typer.echo(f"{out}: read it, then `docflow types check {out} {sample}`", err=True)
+    typer.echo(f"{out}: read it, then `docflow type check {out} {sample}`", err=True)
 
 
 @app.command()
@@ -187,16 +187,16 @@ def check(
 ) -> None:
     """Show what an import of a type would do with a file, row by row; nothing is written.
 
-    The options are those of `docflow submit imports`. References are looked up if there is a
+    The options are those of `docflow import submit`. References are looked up if there is a
     database; the note lists those that were not.
 
     Exit codes: 0 no row would be rejected, 1 some would, or the file cannot be imported.
 
     \b
     Examples:
-      docflow types check types/tools.yaml tools.xlsx
-      docflow types check types/tools.yaml tools.xlsx --sheet 2025 --map "No.=tool_no"
-      docflow types check types/orders.yaml orders.csv --project P1 --date-order dmy
+      docflow type check types/tools.yaml tools.xlsx
+      docflow type check types/tools.yaml tools.xlsx --sheet 2025 --map "No.=tool_no"
+      docflow type check types/orders.yaml orders.csv --project P1 --date-order dmy
     """
     given = {
         "sheet": sheet,
@@ -225,7 +225,7 @@ async def _check(
     from activities.imports.type_checks import check
     from adapters.types.files import read_type
     from adapters.types.store import refuse_own
-    from workers.imports.submit_command import build_message
+    from workers.imports.drafts import build_message
     from workflows.imports.messages import DeclaredMessage
 
     try:
@@ -335,7 +335,7 @@ def schema(context: typer.Context) -> None:
 
     \b
     Example:
-      docflow types schema > type.schema.json
+      docflow type schema > type.schema.json
     """
     from adapters.types.schema import schema_text
 
@@ -348,7 +348,7 @@ def plan(context: typer.Context, names: NamesArgument = None, folder: FolderOpti
 
     \b
     Example:
-      docflow types plan
+      docflow type plan
     """
     run(_each(cli_context(context), names or [], folder, None))
 
@@ -368,7 +368,7 @@ def apply(
 
     \b
     Example:
-      docflow types apply invoice_lines
+      docflow type apply invoice_lines
     """
     run(_each(cli_context(context), names or [], folder, allow_loss))
 
@@ -396,7 +396,7 @@ async def _each(
                 plans = await types.plan(*declared)
             else:
                 named = ", ".join(each.name for each in declared)
-                async with cli.noted(database, "types apply", named) as act:
+                async with cli.noted(database, "type apply", named) as act:
                     plans = await types.apply(*declared, by=cli.user, allow_loss=allow_loss)
                     act.before = {each.declared.name: _digest(each.before) for each in plans}
                     act.after = {each.declared.name: each.declared.digest for each in plans}
@@ -420,7 +420,7 @@ def take_back(
 
     \b
     Example:
-      docflow types take-back P1/tools-7
+      docflow type take-back P1/tools-7
     """
     run(_take_back(cli_context(context), name, as_json=as_json))
 
@@ -434,7 +434,7 @@ async def _take_back(cli: CliContext, name: str, *, as_json: bool) -> None:
         raise UsageError(f"{name!r} is no import; write PROJECT/TASK")
     async with cli.tables() as database, open_targets(cli, database) as targets:
         try:
-            async with cli.noted(database, "types take-back", f"{project}/{task}"):
+            async with cli.noted(database, "type take-back", f"{project}/{task}"):
                 done = await taken_back(database, targets, TaskKey(project, task))
         except (RuleViolation, Denied) as error:
             raise CommandError(str(error)) from error
@@ -505,8 +505,8 @@ def remove(
 
     \b
     Examples:
-      docflow types remove tools
-      docflow types remove tools --drop-table --allow-loss
+      docflow type remove tools
+      docflow type remove tools --drop-table --allow-loss
     """
     run(_remove(cli_context(context), name, drop_table=drop_table, allow_loss=allow_loss))
 
@@ -516,7 +516,7 @@ async def _remove(cli: CliContext, name: str, *, drop_table: bool, allow_loss: b
 
     async with cli.tables() as database:
         try:
-            async with cli.noted(database, "types remove", name) as act:
+            async with cli.noted(database, "type remove", name) as act:
                 removed = await SqlDeclaredTypes(database).remove(
                     name, drop_table=drop_table, allow_loss=allow_loss
                 )

@@ -117,9 +117,9 @@ def export(
 
     \b
     Examples:
-      docflow types export equipment --project P1 --format xlsx --out rows.xlsx
-      docflow types export equipment --all --out equipment.csv
-      docflow types export mto --project P1 --scope service_id=piping
+      docflow type export equipment --project P1 --format xlsx --out rows.xlsx
+      docflow type export equipment --all --out equipment.csv
+      docflow type export mto --project P1 --scope service_id=piping
     """
     chosen = format or _format_of(out)
     given = {**({} if project is None else {"project_id": project})}

@@ -1,47 +1,72 @@
-"""`docflow spreadsheets`: imports that pause for a person, from the terminal."""
+"""`docflow upload`: spreadsheets whose import pauses for a person."""
 
-import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
 
 import typer
 
-from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import UsageError, run
-from workers.shared.cli.output import (
-    JsonOption,
-    console,
-    moment,
-    output_file,
-    pairs,
-    print_json,
-    table,
-    text,
+from workers.shared.cli.answers import EncodingOption, SheetOption, pairs_of
+from workers.shared.cli.errors import UsageError, stop
+from workers.shared.cli.output import output_file, state_text
+from workers.shared.cli.progress import sent
+from workers.shared.cli.remote import (
+    Column,
+    Item,
+    LimitOption,
+    Output,
+    OutputOption,
+    ask,
+    gateway,
+    listed,
+    show_list,
+    show_one,
 )
-from workers.spreadsheets import answer_commands
-from workers.spreadsheets.answer_commands import (
-    UuidArgument,
-    open_access,
-    open_statuses,
-    parse_uuid,
-    row_counts,
-    spreadsheet_state,
-)
-from workers.spreadsheets.answer_commands import to_json as to_json
-from workflows.spreadsheets.mappings import SpreadsheetState
-from workflows.spreadsheets.runs import workflow_id
-
-if TYPE_CHECKING:
-    from activities.spreadsheets.records import SpreadsheetRow, UndoView
-
+from workers.shared.cli.runs import words
+from workers.shared.text import one_line
+from workflows.spreadsheets.mappings import Outcome, SpreadsheetState
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Spreadsheets: imports that pause for a person.",
+    help="Uploads of spreadsheets: their columns and values are confirmed by a person.",
 )
-app.add_typer(answer_commands.app)
+
+
+def _read_uuid(given: str) -> str:
+    try:
+        return str(UUID(given.strip().rpartition("/")[2]))
+    except ValueError:
+        stop(UsageError(f"{given!r} is not the UUID of an upload; `docflow upload list` has them"))
+
+
+UuidArgument = Annotated[
+    str, typer.Argument(metavar="UUID", callback=_read_uuid, help="UUID, or workflow id.")
+]
+TypeArgument = Annotated[
+    str, typer.Argument(metavar="TYPE", help="EVENT_PARTICIPANT, or another; see `types`.")
+]
+DelimiterOption = Annotated[
+    str | None, typer.Option(help="Between the fields of a text file; `tab` for a tab.")
+]
+HeaderLineOption = Annotated[
+    int | None, typer.Option(min=1, help="Line of the header; found out if absent.")
+]
+NoHeaderOption = Annotated[
+    bool, typer.Option("--no-header", help="There is no header: columns are called by letters.")
+]
+ConfirmOption = Annotated[
+    list[int] | None, typer.Option(metavar="ID", help="The match is right; may be repeated.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+
+_ALL: Final = "/api/v1/uploads"
+_ONE: Final = f"{_ALL}/{{}}"
+_SAMPLES: Final = 3
+_Parse = Callable[[str], object]
+_Given = Iterable[tuple[int, Item]]
+"""Ids with what is decided about each."""
 
 
 @app.command()
@@ -52,14 +77,11 @@ def submit(
         typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The spreadsheet."),
     ],
     import_type: Annotated[
-        str,
-        typer.Option(
-            "--type",
-            metavar="TYPE",
-            help="EVENT_PARTICIPANT, MEMBERSHIP, RESULT or a declared one.",
-        ),
+        str, typer.Option("--type", metavar="TYPE", help="`docflow upload types` lists them.")
     ],
-    organisation: Annotated[int, typer.Option(min=1, metavar="ID", help="Whose rows they are.")],
+    organisation: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="Whose rows they are [your first].")
+    ] = None,
     belongs_to: Annotated[
         int | None,
         typer.Option(
@@ -80,226 +102,513 @@ def submit(
         bool,
         typer.Option("--review", help="Stop where rows can be corrected before any is written."),
     ] = False,
-    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook.")] = None,
-    encoding: Annotated[
-        str | None, typer.Option(help="Text encoding or code page; found out if absent.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Between the fields of a text file; `tab` for a tab.")
-    ] = None,
-    header_line: Annotated[
-        int | None, typer.Option(min=1, help="Line of the header; found out if absent.")
-    ] = None,
-    no_header: Annotated[
-        bool,
-        typer.Option("--no-header", help="There is no header: columns are called by letters."),
-    ] = False,
-    notify: Annotated[str | None, typer.Option(metavar="MAIL", help="Where reminders go.")] = None,
-    as_json: JsonOption = False,
+    sheet: SheetOption = None,
+    encoding: EncodingOption = None,
+    delimiter: DelimiterOption = None,
+    header_line: HeaderLineOption = None,
+    no_header: NoHeaderOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Upload a spreadsheet and start its import.
 
     \b
     Examples:
-      docflow spreadsheets submit registrations.xlsx --type EVENT_PARTICIPANT \\
-          --organisation 1 --context 7
-      docflow spreadsheets submit members.csv --type MEMBERSHIP --organisation 1 --context 3 \\
-          --auto-start --dry-run
-      docflow spreadsheets submit tools.xlsx --type tools --organisation 1 \\
-          --scope project_id=P1
+      docflow upload submit registrations.xlsx --type EVENT_PARTICIPANT --context 7
+      docflow upload submit members.csv --type MEMBERSHIP --context 3 --auto-start --dry-run
+      docflow upload submit tools.xlsx --type tools --organisation 1 --scope project_id=P1
     """
+    from docflow.client.protocol import Request, new_key
+
     fields = {
-        "importType": import_type,
-        "organisationId": str(organisation),
-        "contextId": belongs_to,
-        "autoStart": auto_start or None,
-        "dryRun": dry_run or None,
+        "import_type": import_type,
+        "organisation_id": organisation,
+        "context_id": belongs_to,
+        **{f"scope.{name}": value for name, value in pairs_of("--scope", scope or ()).items()},
+        "auto_start": auto_start or None,
+        "dry_run": dry_run or None,
         "review": review or None,
+        **_layout(sheet, encoding, delimiter, header_line, no_header=no_header),
+    }
+    with gateway(context) as connection:
+        with sent(file) as content:
+            form = Request("POST", _ALL, body=fields, files={"file": content}, key=new_key())
+            made = connection.carry_out(form)
+        if output is Output.TABLE:
+            shown = f"see `docflow upload show {made['uuid']}`"
+            typer.echo(one_line(f"{made['filename']} is upload {made['uuid']}; {shown}"))
+        else:
+            show_one(made, output, {}, name="uuid")
+
+
+def _layout(
+    sheet: str | None,
+    encoding: str | None,
+    delimiter: str | None,
+    header_line: int | None,
+    *,
+    no_header: bool,
+) -> Mapping[str, object]:
+    """How a file is to be read, as far as it is given."""
+    given = {
         "sheet": sheet,
         "encoding": encoding,
         "delimiter": delimiter,
-        "headerLine": header_line,
-        "noHeader": no_header or None,
+        "header_line": header_line,
+        "no_header": no_header or None,
     }
-    given = {name: str(value) for name, value in fields.items() if value is not None}
-    for each in scope or ():
-        name, _, value = each.partition("=")
-        given[f"scope.{name}"] = value
-    run(_submit(cli_context(context), file, given, organisation, notify, as_json=as_json))
+    return {name: value for name, value in given.items() if value is not None}
 
 
-async def _submit(
-    cli: CliContext,
-    file: Path,
-    fields: Mapping[str, str],
-    organisation: int,
-    notify: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from workers.spreadsheets.answer_commands import LocalUpload
-
-    with _opened(file) as content:
-        async with open_access(cli, organisation=organisation, email=notify) as access:
-            upload = LocalUpload(file.name, content, fields)
-            row = await access.service.create(access.who, upload)
-    if as_json:
-        print_json(to_json(row))
-        return
-    typer.echo(f"{row.filename} is import {row.uuid}; see `docflow spreadsheets show {row.uuid}`")
+def _state(upload: Item) -> object:
+    return state_text(upload["state"])
 
 
-def _opened(file: Path) -> BinaryIO:
-    try:
-        return file.open("rb")
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+def _awaited(upload: Item) -> object:
+    return upload["assignee"] if upload["waiting_since"] else None
 
 
 @app.command("list")
-def list_spreadsheets(
+def list_uploads(
     context: typer.Context,
     organisation: Annotated[
-        int | None, typer.Option(min=1, metavar="ID", help="Only imports of this one.")
+        int | None, typer.Option(min=1, metavar="ID", help="Only uploads of this one.")
     ] = None,
     state: Annotated[
-        SpreadsheetState | None, typer.Option(help="Only imports in this state.")
+        SpreadsheetState | None, typer.Option(help="Only uploads in this state.")
     ] = None,
     import_type: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Only imports of this type.")
+        str | None, typer.Option("--type", metavar="TYPE", help="Only uploads of this type.")
     ] = None,
-    page: Annotated[int, typer.Option(min=0, help="From 0.")] = 0,
-    size: Annotated[int, typer.Option(min=1, max=200, help="Imports of a page.")] = 50,
-    as_json: JsonOption = False,
+    text: Annotated[
+        str | None, typer.Option(help="Only with this text in the name of the file.")
+    ] = None,
+    limit: LimitOption = 50,
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """List spreadsheet imports, the newest first.
+    """List uploads, the newest first.
 
     \b
     Examples:
-      docflow spreadsheets list --state CELL_MAPPING
-      docflow spreadsheets list --organisation 1 --json
+      docflow upload list --state CELL_MAPPING
+      docflow upload list --organisation 1 -o json
     """
-    run(_list(cli_context(context), organisation, state, import_type, page, size, as_json=as_json))
-
-
-async def _list(
-    cli: CliContext,
-    organisation: int | None,
-    state: SpreadsheetState | None,
-    import_type: str | None,
-    page: int,
-    size: int,
-    *,
-    as_json: bool,
-) -> None:
-    from activities.spreadsheets.records import ImportFilter
-
-    wanted = ImportFilter(state=state, import_type=import_type)
-    async with open_statuses(cli, organisation=organisation) as (statuses, who):
-        found = await statuses.list(who, wanted, page=page, size=size)
-    if as_json:
-        print_json([to_json(row) for row in found.items])
-        return
-    if not found.items:
-        typer.echo("no spreadsheets; `docflow spreadsheets submit FILE ...` starts one")
-        return
-    made = table("state", "import", "type", "file", "rows", "waits for", "since", numbers=["rows"])
-    for row in found.items:
-        made.add_row(
-            spreadsheet_state(row.state),
-            text(row.uuid),
-            text(row.import_type),
-            text(row.filename),
-            text(f"{row.counts.done:,} of {row.total:,}" if row.total is not None else None),
-            text(row.assignee if row.waiting_since else None),
-            text(moment(row.waiting_since or row.updated_at)),
-        )
-    console().print(made)
-    if len(found.items) < found.total:
-        total = f"more than {found.total:,}" if found.has_more else f"{found.total:,}"
-        typer.echo(f"{len(found.items):,} of {total}; --page shows the others", err=True)
+    wanted = {"organisation_id": organisation, "import_type": import_type}
+    with gateway(context) as connection:
+        found = listed(connection, _ALL, limit, state=state, text=text, **wanted)
+    columns: Mapping[str, Column] = {
+        "state": _state,
+        "upload": "uuid",
+        "type": "import_type",
+        "file": "filename",
+        "rows": lambda one: one["total"] and f"{one['processed_rows']:,} of {one['total']:,}",
+        "waits for": _awaited,
+        "changed": "updated_at",
+    }
+    nothing = "no uploads; `docflow upload submit FILE ...` starts one"
+    show_list(found, output, columns, name="uuid", nothing=nothing, numbers=["rows"])
+    if len(found) == limit and output is Output.TABLE:
+        typer.echo(f"the newest {limit}; --limit shows more", err=True)
 
 
 @app.command()
-def show(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False) -> None:
-    """Show one import in full.
+def show(context: typer.Context, uuid: UuidArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show one upload in full, and how far its undo is.
 
     \b
     Example:
-      docflow spreadsheets show 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+      docflow upload show 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
-    run(_show(cli_context(context), uuid, as_json=as_json))
-
-
-async def _show(cli: CliContext, text: str, *, as_json: bool) -> None:
-    async with open_statuses(cli) as (statuses, who):
-        row = await statuses.get(who, parse_uuid(text))
-        undo = await statuses.undo_view(who, row.uuid)
-    if as_json:
-        print_json({"import": to_json(row), "undo": undo and to_json(undo)})
-        return
-    console().print(pairs([*_facts(row), *_undo_facts(undo)]))
-
-
-def _facts(row: "SpreadsheetRow") -> list[tuple[str, object]]:
-    return [
-        ("import", row.uuid),
-        ("type", row.import_type + (", dry run" if row.dry_run else "")),
-        ("file", row.filename),
-        ("organisation", row.organisation_id),
-        ("context", row.context_id),
-        ("state", spreadsheet_state(row.state)),
-        ("step", row.step or None),
-        ("reason", row.reason),
-        ("waits for", row.assignee if row.waiting_since else None),
-        ("since", moment(row.waiting_since)),
-        (
-            "open values",
-            f"{row.open_values:,} of {row.values_total:,}" if row.open_values else None,
+    with gateway(context) as connection:
+        found = ask(connection, "GET", _ONE, uuid)
+        if found["undo_state"]:
+            found["undo"] = ask(connection, "GET", f"{_ONE}/undo", uuid)
+    rows: Mapping[str, Column] = {
+        "upload": "uuid",
+        "type": lambda one: one["import_type"] + (", dry run" if one["dry_run"] else ""),
+        "file": "filename",
+        "organisation": "organisation_id",
+        "context": lambda one: one["context_name"] or one["context_id"],
+        "scope": lambda one: words(one["scope"]),
+        "state": _state,
+        "step": "step",
+        "reason": "reason",
+        "waits for": _awaited,
+        "open values": lambda one: (
+            one["open_values"] and f"{one['open_values']:,} of {one['values_total']:,}"
         ),
-        ("rows", f"{row.total:,}" if row.total is not None else None),
-        ("outcome", row_counts(row.counts)),
-        ("parked rows", f"{row.parked:,}" if row.parked else None),
-        ("created", moment(row.created_at)),
-        ("finished", moment(row.finished_at)),
-        ("removed", moment(row.purged_at)),
-        ("report", row.report and f"`docflow spreadsheets report {row.uuid}`"),
-        ("run", workflow_id(row.uuid)),
+        "rows": lambda one: one["total"] and f"{one['total']:,}",
+        "outcome": lambda one: ", ".join(f"{n:,} {name}" for name, n in one["counts"].items()),
+        "parked rows": "parked",
+        "created": "created_at",
+        "finished": "finished_at",
+        "removed": "purged_at",
+        "undo": lambda one: _undone(one["undo"]) if "undo" in one else None,
+        "report": lambda one: f"docflow report {one['id']}" if one["has_report"] else None,
+        "run": "id",
+    }
+    show_one(found, output, rows, name="uuid")
+
+
+def _undone(undo: Item) -> str:
+    done = f"{undo['deleted']:,} deleted, {undo['restored']:,} restored"
+    return f"{undo['state']}: {done}, {undo['left_alone']:,} left alone"
+
+
+@app.command()
+def columns(
+    context: typer.Context,
+    uuid: UuidArgument,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="ID=FIELD", help="What a column means; may be repeated."),
+    ] = None,
+    confirm: ConfirmOption = None,
+    ignore: Annotated[
+        list[int] | None, typer.Option(metavar="ID", help="Leave it out; may be repeated.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what columns mean, or decide it.
+
+    \b
+    Examples:
+      docflow upload columns 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+      docflow upload columns 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --set 8=CLUB --ignore 9
+    """
+    decisions = _decisions(
+        _targets("target", targets, "FIELD", str), confirm=confirm, ignore=ignore
+    )
+    path = f"{_ONE}/columns"
+    with gateway(context) as connection:
+        found = ask(connection, "GET", path, uuid)["items"]
+        if decisions:
+            answer = ask(connection, "PATCH", path, uuid, body={"decisions": decisions})
+            _show_answer({**answer, "lost_fields": _lost(found, decisions)}, output)
+            return
+    shown: Mapping[str, Column] = {
+        "ID": "id",
+        "column": "header",
+        "means": "target",
+        "match": "status",
+        "score": lambda one: f"{one['confidence']:.2f}",
+        "or": _alternatives,
+        "samples": lambda one: ", ".join(one["samples"][:_SAMPLES]),
+    }
+    nothing = "no columns yet: the file is still being analysed"
+    show_list(found, output, shown, name="id", nothing=nothing, numbers=["ID"])
+
+
+def _lost(before: Sequence[Item], decisions: Sequence[Item]) -> Sequence[Item]:
+    """Columns whose field, which they matched by themselves, a decision gave to another one."""
+    given = {each.get("target") for each in decisions}
+    decided = {each["id"] for each in decisions}
+    return [
+        {"id": each["id"], "header": each["header"], "field": each["target"]}
+        for each in before
+        if each["target"] in given and each["target"] and each["id"] not in decided
     ]
 
 
-def _undo_facts(undo: "UndoView | None") -> list[tuple[str, object]]:
-    if undo is None:
-        return []
-    done = f"{undo.deleted:,} deleted, {undo.restored:,} restored, "
-    return [("undo", f"{undo.state}: {done}{undo.left_alone:,} left alone")]
+@app.command()
+def values(
+    context: typer.Context,
+    uuid: UuidArgument,
+    only_open: Annotated[
+        bool, typer.Option("--open", help="Only those without a meaning.")
+    ] = False,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="ID=ENTITY", help="What a value means; may be repeated."),
+    ] = None,
+    confirm: ConfirmOption = None,
+    ignore: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="The cell counts as empty; may be repeated."),
+    ] = None,
+    create: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="Make a candidate of this name; may be repeated."),
+    ] = None,
+    reset: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="Take the decision back; may be repeated."),
+    ] = None,
+    for_all: Annotated[
+        bool,
+        typer.Option(
+            "--for-all", help="Answer every open question about people of the same kind as well."
+        ),
+    ] = False,
+    limit: LimitOption = 200,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what values mean, or decide it; `candidates` shows what there is to choose from.
+
+    About a person, --confirm says that it is the one who is suggested, --create that it is
+    another one, --ignore leaves the row out.
+
+    \b
+    Examples:
+      docflow upload values 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --open
+      docflow upload values 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --set 3=43 --create 4
+    """
+    flags = {"confirm": confirm, "ignore": ignore, "create": create, "reset": reset}
+    decisions = _decisions(_targets("target_id", targets, "ENTITY", int), **flags)
+    with gateway(context) as connection:
+        path = f"{_ONE.format(uuid)}/values"
+        if decisions:
+            body = {"decisions": [{**each, "for_all": for_all} for each in decisions]}
+            _show_answer(ask(connection, "PATCH", path, body=body), output)
+            return
+        found = listed(connection, path, limit, status="UNRESOLVED" if only_open else None)
+    shown: Mapping[str, Column] = {
+        "ID": "id",
+        "field": "field",
+        "value": "value",
+        "rows": lambda one: f"{one['rows']:,}",
+        "means": "target_name",
+        "match": "status",
+        "or": _alternatives,
+        "why it is asked": "reason",
+    }
+    nothing = "no values to be decided"
+    show_list(found, output, shown, name="id", nothing=nothing, numbers=["ID", "rows"])
+    if len(found) == limit and output is Output.TABLE:
+        typer.echo(f"the first {limit}; --limit shows more", err=True)
+
+
+def _alternatives(one: Item) -> str:
+    known = [(each, f", {each['id']}" if each["id"] else "") for each in one["alternatives"]]
+    return ", ".join(f"{each['name']} ({each['score']:.2f}{id})" for each, id in known)
+
+
+def _targets(name: str, given: Iterable[str] | None, what: str, parse: _Parse) -> _Given:
+    for each in given or ():
+        id, _, target = each.partition("=")
+        try:
+            yield int(id), {name: parse(target)}
+        except ValueError:
+            stop(UsageError(f"--set {each!r}: write ID={what}, for example --set 3=43"))
+
+
+def _decisions(targets: _Given, **flags: Iterable[int] | None) -> Sequence[Item]:
+    """Return the decisions about each id; the gateway refuses two about one."""
+    made: dict[int, dict[str, Any]] = {}
+    for id, target in targets:
+        made.setdefault(id, {"id": id}).update(target)
+    for name, ids in flags.items():
+        for id in ids or ():
+            made.setdefault(id, {"id": id})[name] = True
+    return [*made.values()]
+
+
+def _show_answer(answer: Item, output: Output) -> None:
+    """Show what an answer changed."""
+    if output is not Output.TABLE:
+        show_one(answer, output, {}, name="uuid")
+        return
+    uuid = answer["uuid"]
+    typer.echo(f"accepted; {uuid} is {answer['state']}")
+    for each in answer.get("lost_fields", ()):
+        typer.echo(one_line(f"column {each['id']} {each['header']!r} is no longer {each['field']}"))
+    if missing := answer.get("missing_fields"):
+        typer.echo(f"no column yet for {', '.join(missing)}")
+    if count := answer["open_values"]:
+        typer.echo(f"{count:,} values without a meaning: `docflow upload values {uuid} --open`")
 
 
 @app.command()
-def report(
+def candidates(
     context: typer.Context,
     uuid: UuidArgument,
-    out: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="File to write [FILE-errors.xlsx].")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    field: Annotated[str, typer.Option(help="Field whose values are to be understood.")],
+    text: Annotated[str | None, typer.Option(help="Part of a name.")] = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """Save the spreadsheet of the rows that did not go in, with comments on what is wrong.
+    """List what the values of a field may mean, the likeliest first; at most 50.
 
     \b
     Example:
-      docflow spreadsheets report 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --out to-correct.xlsx
+      docflow upload candidates 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --field CLUB --text run
     """
-    run(_report(cli_context(context), uuid, out, force=force))
+    query = {"field": field, "text": text}
+    with gateway(context) as connection:
+        found = ask(connection, "GET", f"{_ONE}/candidates", uuid, query=query)["items"]
+    shown = {"ENTITY": "id", "name": "name"}
+    show_list(found, output, shown, name="id", nothing="no candidates", numbers=["ENTITY"])
 
 
-async def _report(cli: CliContext, uuid: str, out: Path | None, *, force: bool) -> None:
-    async with open_access(cli) as access:
-        found = await access.service.report(access.who, parse_uuid(uuid))
-    target = out or Path(Path(found.filename).name)
-    try:
-        with output_file(target, force=force) as partial:
-            shutil.copyfile(found.path, partial)
-    finally:
-        found.path.unlink(missing_ok=True)
-    typer.echo(f"saved {target}; correct the rows and submit it as a new import")
+@app.command()
+def confirm(
+    context: typer.Context,
+    uuid: UuidArgument,
+    what: Annotated[
+        Literal["columns", "values", "rows", "all"],
+        typer.Argument(metavar="WHAT", help="columns, values, rows of the review, or all of it."),
+    ],
+    incomplete: Annotated[
+        bool,
+        typer.Option(
+            "--incomplete", help="With columns: required fields are filled in the review."
+        ),
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Confirm columns, values or the rows of a review: the import goes on.
+
+    If something required is open, nothing is confirmed.
+
+    \b
+    Examples:
+      docflow upload confirm 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 columns
+      docflow upload confirm 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 all
+    """
+    body = {"what": what, "incomplete": incomplete}
+    with gateway(context) as connection:
+        _show_answer(ask(connection, "POST", f"{_ONE}/confirm", uuid, body=body), output)
+
+
+@app.command()
+def change(
+    context: typer.Context,
+    uuid: UuidArgument,
+    to: Annotated[
+        str | None, typer.Option(metavar="PERSON", help="Who has to answer from now on.")
+    ] = None,
+    notify: Annotated[
+        str | None, typer.Option(metavar="MAIL", help="With --to: their address.")
+    ] = None,
+    sheet: SheetOption = None,
+    encoding: EncodingOption = None,
+    delimiter: DelimiterOption = None,
+    header_line: HeaderLineOption = None,
+    no_header: NoHeaderOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Assign an upload to another person, or change how its file is read.
+
+    If the file is read in another way, its columns are matched again.
+
+    \b
+    Examples:
+      docflow upload change 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --to grace
+      docflow upload change 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --sheet "Late entries"
+    """
+    layout = _layout(sheet, encoding, delimiter, header_line, no_header=no_header)
+    assignee = None if to is None and notify is None else {"to": to, "notify": notify}
+    with gateway(context) as connection:
+        body = {"assignee": assignee, "layout": layout or None}
+        _show_answer(ask(connection, "PATCH", _ONE, uuid, body=body), output)
+
+
+@app.command()
+def results(
+    context: typer.Context,
+    uuid: UuidArgument,
+    outcome: Annotated[Outcome | None, typer.Option(help="Only rows with this outcome.")] = None,
+    limit: LimitOption = 100,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List what became of each row, and what is wrong with it.
+
+    \b
+    Example:
+      docflow upload results 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --outcome ERROR
+    """
+    with gateway(context) as connection:
+        found = listed(connection, f"{_ONE.format(uuid)}/results", limit, outcome=outcome)
+    shown: Mapping[str, Column] = {
+        "line": "line",
+        "outcome": "outcome",
+        "name": "name",
+        "what is wrong": "message",
+    }
+    nothing = "no such rows"
+    show_list(found, output, shown, name="line", nothing=nothing, numbers=["line"])
+    if len(found) == limit and output is Output.TABLE:
+        typer.echo(f"the first {limit}; --limit shows more", err=True)
+
+
+@app.command()
+def undo(
+    context: typer.Context,
+    uuid: UuidArgument,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Say what would be taken back, and change nothing.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Take the rows of an upload back; records that were changed since are left alone.
+
+    \b
+    Examples:
+      docflow upload undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --preview
+      docflow upload undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+    """
+    with gateway(context) as connection:
+        if not preview:
+            ask(connection, "POST", f"{_ONE}/undo", uuid)
+        where = "undo/preview" if preview else "undo"
+        found = {"uuid": uuid, **ask(connection, "GET", f"{_ONE}/{where}", uuid)}
+    if output is not Output.TABLE:
+        show_one(found, output, {}, name="uuid")
+    elif preview:
+        _show_preview(found)
+    else:
+        typer.echo(f"undoing {uuid}; see `docflow upload show {uuid}`")
+
+
+def _show_preview(found: Item) -> None:
+    conflicts, left_alone = found["conflicts"], found["left_alone"]
+    typer.echo(
+        f"{found['deleted']:,} records would be deleted, {found['restored']:,} would get their "
+        f"values back, {left_alone:,} rows would be left alone; nothing was changed"
+    )
+    for each in conflicts:
+        typer.echo(one_line(f"row {each['line']}: {each['record'].lower()} {each['reason']}"))
+    if len(conflicts) < left_alone:
+        typer.echo(f"the first {len(conflicts):,} of {left_alone:,}", err=True)
+
+
+@app.command()
+def types(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List what can be uploaded, with the fields.
+
+    \b
+    Example:
+      docflow upload types
+    """
+    with gateway(context) as connection:
+        found = ask(connection, "GET", f"{_ALL}/types")["items"]
+    shown: Mapping[str, Column] = {
+        "type": "name",
+        "title": "title",
+        "context": lambda one: one["context"] and one["context"]["title"],
+        "scope": "scope",
+        "fields": lambda one: ", ".join(each["name"] for each in one["fields"]),
+    }
+    show_list(found, output, shown, name="name", nothing="no types")
+
+
+@app.command()
+def template(
+    context: typer.Context,
+    name: TypeArgument,
+    out: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="File to write [TYPE-template.xlsx].")
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Save a spreadsheet with the columns of a type, and help on a second sheet.
+
+    \b
+    Example:
+      docflow upload template MEMBERSHIP --out members.xlsx
+    """
+    from docflow.client.protocol import Request, place
+
+    target = out or Path(f"{name.lower()}-template.xlsx")
+    with gateway(context) as connection, output_file(target, force=force) as partial:
+        path = place(f"{_ALL}/types/{{name}}/template", name=name)
+        connection.download(Request("GET", path, to=partial))
+    typer.echo(f"saved {target}; `docflow upload submit {target} --type {name}` sends it")

@@ -17,7 +17,7 @@ class SpreadsheetSettings(AddressSettings):
     """Limits of uploads, and how long imports wait for people."""
 
     title: ClassVar[str] = "Uploads and answers"
-    used_by: ClassVar[str] = "`docflow gateway`, the bridge of imports, `docflow spreadsheets`"
+    used_by: ClassVar[str] = "`docflow gateway`, the bridge of imports"
 
     upload_limit: Annotated[int, Whole(1, 100_000, unit=1_000_000)] = Field(
         500_000_000,

@@ -47,7 +47,7 @@ _DONE: Final = "done"
 _CURES: Final = MappingProxyType(
     {
         TABLE_CHANGED: "or, if the type was changed, retry with its newest version (`docflow retry "
-        "ID --set type_digest=DIGEST`, see `docflow types list --json`)"
+        "ID --set type_digest=DIGEST`, see `docflow type list --json`)"
     }
 )
 """What a message can do beside what its failures say."""

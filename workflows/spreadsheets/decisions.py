@@ -468,10 +468,10 @@ def next_steps(
     if review is not None:
         return reviews.next_steps(uuid)
     word = "columns" if state is SpreadsheetState.COLUMN_MAPPING else "values"
-    command = "docflow spreadsheets"
+    command = "docflow upload"
     return (
         NextStep(does=f"see and decide its {word}", command=f"{command} {word} {uuid}"),
-        NextStep(does="confirm them and continue", command=f"{command} confirm-{word} {uuid}"),
+        NextStep(does="confirm them and continue", command=f"{command} confirm {uuid} {word}"),
     )
 
 

@@ -440,7 +440,7 @@ def awaited(review: ReviewCounts) -> str:
 
 def next_steps(uuid: str) -> tuple[NextStep, ...]:
     """Commands that answer it."""
-    confirm = f"docflow spreadsheets confirm-values {uuid}"
+    confirm = f"docflow upload confirm {uuid} values"
     return (NextStep(does="confirm the rows as they are and continue", command=confirm),)
 
 

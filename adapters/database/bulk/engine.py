@@ -238,7 +238,7 @@ def parsed(table: Table, column: str, values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _widened(kind: Any, values: Sequence[Any]) -> Sequence[Any]:
-    """Values as a column of a wider kind has them since `docflow types apply` changed it."""
+    """Values as a column of a wider kind has them since `docflow type apply` changed it."""
     if isinstance(kind, Text):
         return [None if value is None else _text_of(value) for value in values]
     if isinstance(kind, DateTime):

@@ -1,4 +1,4 @@
-"""`docflow submit imports --dry-run`: what would happen, and that nothing does."""
+"""`docflow import submit --dry-run`: what would happen, and that nothing does."""
 
 import asyncio
 import errno
@@ -53,7 +53,7 @@ def rows_of(url: str) -> dict[str, int]:
 
 def submit(url: str, *arguments: str) -> Result:
     context = CliContext({"DATABASE_URL": url})
-    return run_docflow("submit", "imports", *arguments, context=context)
+    return run_docflow("import", "submit", *arguments, context=context)
 
 
 def table_in(folder: Path, name: str, *rows: str) -> Path:
@@ -63,7 +63,7 @@ def table_in(folder: Path, name: str, *rows: str) -> Path:
 
 
 def dry(url: str, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
-    done = submit(url, *arguments, "--project", "P1", "--dry-run", "--json")
+    done = submit(url, *arguments, "--project", "P1", "--dry-run", "-o", "json")
     assert done.exit_code == code, done.output
     return json.loads(done.stdout)
 
@@ -139,8 +139,8 @@ def test_a_temporary_folder_without_room_is_named(
 def test_a_pooler_that_keeps_no_session_is_refused(url: str, tmp_path: Path) -> None:
     context = CliContext({"DATABASE_URL": url, "DOCFLOW_DATABASE_STATEMENTS": "0"})
     file = table_in(tmp_path, "e.csv", "E-1,Crane")
-    words = ("imports", str(file), "--type", "equipment", "--project", "P1", "--dry-run")
-    done = run_docflow("submit", *words, context=context)
+    words = ("submit", str(file), "--type", "equipment", "--project", "P1", "--dry-run")
+    done = run_docflow("import", *words, context=context)
     assert (done.exit_code, "is behind a pooler" in done.stderr) == (1, True), done.output
 
 

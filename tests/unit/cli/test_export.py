@@ -1,4 +1,4 @@
-"""`docflow types export`: into a file, to standard output, and onto a disk without room."""
+"""`docflow type export`: into a file, to standard output, and onto a disk without room."""
 
 import asyncio
 import logging
@@ -52,12 +52,12 @@ def full_disk() -> Iterator[None]:
 def test_rows_go_into_a_file(context: CliContext, tmp_path: Path) -> None:
     out = str(tmp_path / "rows.csv")
     done = run_docflow(
-        "types", "export", "equipment", "--project", "P1", "--out", out, context=context
+        "type", "export", "equipment", "--project", "P1", "--out", out, context=context
     )
     assert (done.exit_code, done.stderr) == (0, f"{ROWS:,} rows\n"), done.output
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == ROWS + 1
     again = run_docflow(
-        "types", "export", "equipment", "--project", "P1", "--out", out, context=context
+        "type", "export", "equipment", "--project", "P1", "--out", out, context=context
     )
     assert (again.exit_code, "add --force" in again.stderr) == (2, True)
 
@@ -68,7 +68,7 @@ def test_a_disk_without_room_is_one_line_and_nothing_is_left_behind(
     out = str(tmp_path / "rows.csv")
     with full_disk(), caplog.at_level(logging.WARNING):
         done = run_docflow(
-            "types", "export", "equipment", "--project", "P1", "--out", out, context=context
+            "type", "export", "equipment", "--project", "P1", "--out", out, context=context
         )
     assert (done.exit_code, done.stderr) == (5, f"docflow: cannot write {out}: File too large\n")
     assert list(tmp_path.iterdir()) == []

@@ -81,12 +81,7 @@ def test_one_command_does_not_load_the_others() -> None:
     )
 
 
-def test_a_command_that_reads_tables_needs_the_database_alone() -> None:
-    modules = imported("spreadsheets", "list", DATABASE_URL=fresh_url())
-    assert found(modules, (*NEVER, *ENGINE)) == []
-
-
-@pytest.mark.parametrize("command", ["list", "retry batch/7/1", "schedule list"])
+@pytest.mark.parametrize("command", ["list", "retry batch/7/1", "schedule list", "upload list"])
 def test_a_command_that_asks_a_gateway_needs_nothing_else(command: str) -> None:
     gateway = {"DOCFLOW_ADDRESS": "http://127.0.0.1:1", "DOCFLOW_TOKEN": "x"}
     modules = imported(*command.split(), fails=True, **gateway)

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from workers.imports.drafts import MESSAGE_CLASSES, build_message, new_task_id
 from workers.imports.messages import read_message, upload_name
-from workers.imports.runs import to_wire
-from workers.imports.submit_command import MESSAGE_CLASSES, build_message, new_task_id
 from workers.shared.cli.errors import UsageError
 from workers.shared.services.bodies import RefusedMessage
 from workflows.imports.messages import IMPORT_MESSAGE, DocumentType, Key
@@ -43,7 +42,7 @@ CASES: dict[DocumentType, tuple[Path | None, dict[str, Any], dict[str, Any]]] = 
     DocumentType.SCHEDULE_EXTRACTION: (
         FILE,
         {"primavera_project_id": "PLANT"},
-        {**TABLE, "primavera_project_id": "PLANT", "extraction_id": "T1"},
+        {**TABLE, "primavera_project_id": "PLANT"},
     ),
     DocumentType.SCHEDULE_PROJECT_EXTRACTION: (FILE, {}, TABLE),
     DocumentType.SCHEDULE_UPLOAD: (
@@ -83,7 +82,8 @@ def test_every_document_type_has_a_contract_and_a_case() -> None:
 @pytest.mark.parametrize("document_type", DocumentType)
 def test_what_is_given_is_what_is_sent(document_type: DocumentType) -> None:
     file, options, expected = CASES[document_type]
-    body = to_wire(build_message(document_type, "P1", "T1", file, options))
+    message = build_message(document_type, "P1", "T1", file, options)
+    body = message.model_dump_json(exclude_unset=True)
     assert json.loads(body) == {
         "document_type": document_type,
         "project_id": "P1",

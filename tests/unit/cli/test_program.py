@@ -36,7 +36,7 @@ def docflow(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 def test_every_command_is_there() -> None:
     assert {" ".join(path) for path in COMMANDS} >= {
-        *("submit imports", "status", "list", "show", "report"),
+        *("import submit", "status", "list", "show", "report"),
         *("retry", "skip", "fail", "cancel"),
         *("message list", "message retry", "dead-letter redrive", "login"),
         *("db upgrade", "db current", "stack service-bus"),
@@ -156,13 +156,13 @@ def test_the_schema_is_upgraded_once(tmp_path: Path, empty_url: str) -> None:
         assert done.exit_code == 0, done.output
         return done.output
 
-    behind = docflow("spreadsheets", "list", **settings)
+    behind = docflow("type", "list", **settings)
     assert behind.returncode == 1 and "docflow db upgrade" in behind.stderr
     first = shown("db", "upgrade")
     assert first.startswith("the schema is at ") and "was empty" in first
     assert "already" in shown("db", "upgrade")
     assert shown("db", "current").strip() in first
-    assert "no spreadsheets" in shown("spreadsheets", "list")
+    assert "equipment" in shown("type", "list")
 
 
 async def test_the_emulator_runs_by_itself_until_it_is_stopped() -> None:

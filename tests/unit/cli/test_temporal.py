@@ -151,7 +151,7 @@ async def test_an_answer_that_no_worker_takes_is_not_waited_for(
 
 
 async def test_workers_are_counted(client: Client, runs: ImportRuns) -> None:
-    assert await runs.workers() == 0
+    assert await runs.pollers(TASK_QUEUE) == 0
     script = ScriptedImport()
     message = import_message()
     async with Worker(
@@ -162,7 +162,7 @@ async def test_workers_are_counted(client: Client, runs: ImportRuns) -> None:
         max_cached_workflows=0,
     ):
         await (await start(client, message, TASK_QUEUE)).result()
-        assert await runs.workers() == 1
+        assert await runs.pollers(TASK_QUEUE) == 1
 
 
 @activity.defn

@@ -55,7 +55,7 @@ async def test_an_import_reminds_then_escalates_then_is_cancelled(
         assert "Last name" in notice.reason and notice.about["open"] == notice.reason
         assert notice.gives_up_at is not None and notice.waiting_since is not None
         assert notice.gives_up_at - notice.waiting_since == timedelta(days=90)
-        assert [step.command.split()[2] for step in notice.steps] == ["columns", "confirm-columns"]
+        assert [step.command.split()[2] for step in notice.steps] == ["columns", "confirm"]
         assert len({notice.id for notice in script.notices}) == 4
         # Whoever does something has the whole time again.
         await send_update(

@@ -135,17 +135,16 @@ def docflow(
       docflow setup
       docflow status
       docflow login http://localhost:8000
-      docflow submit imports equipment.xlsx --type equipment --project P1
-      docflow spreadsheets submit people.xlsx --type MEMBERSHIP --organisation 1 --context 3
+      docflow import submit equipment.xlsx --type equipment --project P1
+      docflow upload submit people.xlsx --type MEMBERSHIP --context 3
       docflow batch start 7 1
       docflow job submit hello_world --param n=3
 
-    login, context, run, list, show, report, retry, skip, fail, cancel, batch, job, stac, message,
-    dead-letter, schedule, token and audit ask the gateway that you have logged in to. The other
-    commands read settings from the environment: DATABASE_URL,
-    AZURE_SERVICE_BUS_CONNECTION_STRING, AZURE_SERVICE_BUS_QUEUE_NAME,
+    setup, status, clean, gateway, type, db, worker and bridge read settings from the environment:
+    DATABASE_URL, AZURE_SERVICE_BUS_CONNECTION_STRING, AZURE_SERVICE_BUS_QUEUE_NAME,
     AZURE_STORAGE_CONNECTION_STRING (or DOCFLOW_BLOB_FOLDER), AZURE_STORAGE_CONTAINER_NAME,
-    TEMPORAL_ADDRESS, TEMPORAL_UI_ADDRESS.
+    TEMPORAL_ADDRESS, TEMPORAL_UI_ADDRESS. The other commands ask the gateway that you have logged
+    in to.
     """
     # Commands report in one line what is wrong; the client's own warnings are for processes that
     # configure logging.

@@ -1,26 +1,23 @@
 """`docflow run wait` and `docflow run watch`: runs as they go on."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.shared.cli.errors import ExitCode
 from workers.shared.cli.output import console, moment, state_text, text
-from workers.shared.cli.remote import Output, OutputOption, gateway, show_one
+from workers.shared.cli.progress import progress
+from workers.shared.cli.remote import Item, Output, OutputOption, gateway, show_list
+from workers.shared.cli.runs import show_run, words
+from workers.shared.text import one_line
 
 if TYPE_CHECKING:
-    from docflow.client.models import RunRecord
+    from docflow.client.models import RunDetail, RunRecord
+    from docflow.client.synchronous import Connection
 
 app = typer.Typer(rich_markup_mode=None)
-_ROWS = {
-    "run": "id",
-    "state": "state",
-    "reason": "reason",
-    "answers": "answers",
-    "changed": "changed_at",
-    "page in Temporal": "temporal",
-}
 _ENDED_BADLY = ("failed", "cancelled")
 
 
@@ -44,12 +41,53 @@ def wait(
       docflow run wait ID --timeout 600 -o json
     """
     with gateway(context) as connection:
-        run = connection.wait(id, timeout)
-        show_one(run.model_dump(mode="json"), output, _ROWS, name="id")
+        follow(connection, [id], output, timeout)
+
+
+def follow(
+    connection: "Connection", ids: Sequence[str], output: Output, timeout: float | None = None
+) -> None:
+    """Wait until runs have ended or need a person, and show each.
+
+    Raises:
+        typer.Exit: One of them has not ended well.
+        TooLate: One of them is still going on after `timeout`.
+    """
+    ended: list[Item] = []
+    code = ExitCode.DONE
+    for id in ids:
+        run = _waited(connection, id, timeout)
+        # A run that waits for an answer says more than one that failed.
+        code = max(code, _exit_code(run))
+        ended.append(run.model_dump(mode="json"))
+        if output is Output.TABLE or len(ids) == 1:
+            show_run(ended[-1], output)
+    if len(ids) > 1 and output is not Output.TABLE:
+        show_list(ended, output, {}, name="id", nothing="")
+    if code is not ExitCode.DONE:
+        raise typer.Exit(code)
+
+
+def _waited(connection: "Connection", id: str, timeout: float | None) -> "RunDetail":
+    with progress(id) as shown:
+
+        def seen(run: "RunDetail") -> None:
+            said = (run.own_state, words(run.counts), run.reason)
+            shown(said=": ".join(filter(None, said)))
+
+        try:
+            return connection.wait(id, timeout, seen)
+        except KeyboardInterrupt:
+            typer.echo(one_line(f"{id} goes on: `docflow show {id}`"), err=True)
+            raise
+
+
+def _exit_code(run: "RunDetail") -> ExitCode:
     if run.needs_attention:
-        raise typer.Exit(ExitCode.PARKED)
-    if run.state in _ENDED_BADLY:
-        raise typer.Exit(ExitCode.FAILED)
+        return ExitCode.PARKED
+    # State of another run, to which this one has left the work.
+    is_undone = run.details.get("earlier") not in (None, "completed")
+    return ExitCode.FAILED if run.state in _ENDED_BADLY or is_undone else ExitCode.DONE
 
 
 @app.command()

@@ -121,7 +121,7 @@ def list_runs(
     with gateway(context) as connection:
         found = listed(connection, "/api/v1/runs", limit, **wanted)
     filtered = any(value is not None for value in wanted.values())
-    nothing = "no such runs" if filtered else "no runs yet; `docflow submit --help` starts one"
+    nothing = "no such runs" if filtered else "no runs yet; `docflow --help` shows what starts one"
     show_list(found, output, _COLUMNS, name="id", nothing=nothing)
     if len(found) == limit and output is Output.TABLE:
         typer.echo(f"the newest {limit}; --limit shows more", err=True)
@@ -139,6 +139,11 @@ def show(context: typer.Context, id: IdArgument, output: OutputOption = Output.T
     """
     with gateway(context) as connection:
         found = ask(connection, "GET", RUN, id)
+    show_run(found, output)
+
+
+def show_run(found: Item, output: Output) -> None:
+    """Show a run with all that its pipeline knows of it."""
     own = {name: _of_details(name) for name in _own_facts(found)}
     show_one(found, output, {**_ROWS, **own, **_LAST}, name="id")
     problems = found["details"].get("problems")

@@ -98,22 +98,9 @@ def acting_user(environment: Mapping[str, str]) -> str:
         return f"uid {uid}"
 
 
-def local_identity(
-    environment: Mapping[str, str],
-    user: str | None = None,
-    organisations: Sequence[int] = (),
-    email: str | None = None,
-) -> Identity:
-    """Return who acts at a machine of docflow: whoever has its settings may do everything.
-
-    Args:
-        environment: Of the process.
-        user: For whom it acts; None: for the user whom it belongs to.
-        organisations: For which.
-        email: Mail address of the user.
-    """
-    name = user or acting_user(environment)
-    return Identity(name, tuple(organisations), frozenset({ADMIN}), email=email, by="command")
+def local_identity(environment: Mapping[str, str]) -> Identity:
+    """Return who acts at a machine of docflow: whoever has its settings may do everything."""
+    return Identity(acting_user(environment), (), frozenset({ADMIN}), by="command")
 
 
 def require_role(who: Identity, role: str, organisation: int | None) -> None:

@@ -199,6 +199,8 @@ class RunService:
         elif view is not None and view.status == TERMINATED and found.is_open:
             ended = {"state": RunState.CANCELLED, "own_state": TERMINATED}
             found = found.model_copy(update=ended)
+        elif view is not None and not view.closed and _is_outdated(found, view):
+            found = _going_on(found)
         return RunDetails(found, view, answers, "report" in found.links)
 
     async def row(self, who: Identity, id: str) -> RunRecord:
@@ -411,6 +413,20 @@ def _needing_attention(row: RunRecord) -> RunRecord:
     """A run that waits as Temporal knows; not every pipeline can say so in its row."""
     state = RunState.NEEDS_ATTENTION if row.is_open else row.state
     return row.model_copy(update={"needs_attention": True, "state": state})
+
+
+def _is_outdated(row: RunRecord, view: RunView) -> bool:
+    """Whether a row is of an earlier run of the id, or of before an answer to an open run."""
+    if row.is_open:
+        return row.state is RunState.NEEDS_ATTENTION and not view.needs_attention
+    return row.id == row.answers_at and row.changed_at < view.started_at
+
+
+def _going_on(row: RunRecord) -> RunRecord:
+    state = RunState.RUNNING
+    now = {"state": state, "own_state": state.value, "needs_attention": False, "reason": None}
+    again = {} if row.is_open else {"counts": {}, "ended_at": None}
+    return row.model_copy(update={**now, **again})
 
 
 def _refuse_unused(run: Run, request: AnswerRequest) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -177,6 +177,9 @@ class RunView:
     closed: bool
     parked: bool
     """It waits for a person."""
+    needs_attention: bool
+    """It is open, and waits for a person in whatever state its pipeline calls so."""
+    started_at: datetime
     link: str | None
     """Its page in the Temporal UI."""
     waits_for: str | None = None
@@ -238,6 +241,9 @@ class TemporalRuns:
             status=status.name.lower(),
             closed=status is not WorkflowExecutionStatus.RUNNING,
             parked=state == PARKED,
+            needs_attention=status is WorkflowExecutionStatus.RUNNING
+            and bool(found.typed_search_attributes.get(attributes.NEEDS_ATTENTION)),
+            started_at=found.start_time,
             link=self.link(found.id, found.run_id),
             waits_for=awaited if state == WAITING else None,
         )

@@ -355,7 +355,7 @@ class AddressSettings(Settings):
     """Where people find docflow and Temporal."""
 
     title: ClassVar[str] = "Addresses"
-    used_by: ClassVar[str] = "workers, `docflow gateway`, `docflow spreadsheets`"
+    used_by: ClassVar[str] = "workers, `docflow gateway`"
 
     public_url: Annotated[str | None, AfterValidator(web_address), Setting(kind="URL")] = Field(
         None,

@@ -62,7 +62,7 @@ class TargetSettings(Settings):
     """Where rows of declared types may go beside docflow's own tables."""
 
     title: ClassVar[str] = "Targets of declared types"
-    used_by: ClassVar[str] = "workers of imports and spreadsheets, `docflow types`, dry runs"
+    used_by: ClassVar[str] = "workers of imports and spreadsheets, `docflow type`, dry runs"
 
     databases: Annotated[
         Mapping[str, str], BeforeValidator(_databases), Setting(secret=True, kind="JSON")
