@@ -224,7 +224,7 @@ def _pattern(pipeline: Pipeline) -> re.Pattern[str]:
 
 def is_list(path: Path, package: str) -> bool:
     """Whether an import is one of the catalogue, or of a package that exports its own modules."""
-    if path.as_posix() == "workers/catalogue.py":
+    if path.as_posix() in ("workers/catalogue.py", "workers/commands.py"):
         return package.startswith("workers.")
     return path.stem == "__init__" and package.startswith(".".join(path.parent.parts) + ".")
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from workers.batches.labels import remark
 from workers.shared.cli.errors import UsageError, stop
 from workers.shared.cli.output import console, table, text
 from workers.shared.cli.remote import (
@@ -33,7 +32,6 @@ from workflows.batches.names import FEWEST_AT_ONCE, LARGEST_ID, MOST_AT_ONCE, Lo
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Batches of cases: start, finish, cancel and look at them.",
 )
 CaseArgument = Annotated[
     int, typer.Argument(metavar="CASE", min=1, max=LARGEST_ID, help="Number of the case.")
@@ -369,7 +367,7 @@ def documents(
         "state": "state",
         "file": "filename",
         "changed": "updated_at",
-        "what to know": lambda one: remark(SimpleNamespace(**one)),
+        "what to know": _remark,
     }
     nothing = f"no {state.value + ' ' if state else ''}documents of batch {batch} of case {case}"
     show_list(found, output, columns, name="document_id", nothing=nothing)
@@ -496,3 +494,9 @@ def concurrency(
         typer.echo(f"case {case} has none of its own: DOCFLOW_BATCH_CONCURRENCY counts")
     else:
         typer.echo(f"max_processing_daemons of case {case} is {found['most']:,}")
+
+
+def _remark(document: Item) -> object:
+    from workers.batches.labels import remark
+
+    return remark(SimpleNamespace(**document))

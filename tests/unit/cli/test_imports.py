@@ -70,7 +70,32 @@ def found(modules: set[str], unwanted: tuple[str, ...]) -> list[str]:
 
 def test_help_loads_nothing_that_works() -> None:
     modules = imported("--help")
-    assert found(modules, (*CLOUDS, *ENGINE, *WEB, *FILES, *DATABASE, *SCHEMA, "rich")) == []
+    heavy = (*CLOUDS, *ENGINE, *WEB, *FILES, *DATABASE, *SCHEMA, "rich", "workers.catalogue")
+    assert found(modules, heavy) == []
+
+
+def test_a_name_is_completed_by_the_tree_alone() -> None:
+    typed = {"_TYPER_COMPLETE_ARGS": "docflow sch", "_DOCFLOW_COMPLETE": "complete_zsh"}
+    code = """
+import sys
+sys.argv = ["docflow"]
+from workers.shared.cli.app import app
+try:
+    app(prog_name="docflow")
+finally:
+    loaded = sys.modules.keys() & {"workers.catalogue", "workers.shared.cli.schedules"}
+    print(sorted(loaded), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=typed,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert '"schedule":"List, pause and trigger schedules."' in done.stdout
+    assert done.stderr == "[]\n"
 
 
 def test_one_command_does_not_load_the_others() -> None:

@@ -1,43 +1,22 @@
 """The command tree; each command is loaded when it is asked for."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from functools import cached_property
-from importlib.metadata import distribution, version
+from importlib.metadata import EntryPoint, distribution, version
 from importlib.util import find_spec
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
+
+from workers.commands import TREE
 
 EXTENSIONS: Final = "docflow.commands"
 """Entry points that bring commands of their own: objects of class `typer.Typer`."""
-
-_COMMANDS: Final[Mapping[str, str]] = {
-    "setup": "workers.shared.cli.setup:app",
-    "status": "workers.shared.cli.status:app",
-    **dict.fromkeys(("list", "show", "report"), "workers.shared.cli.runs:app"),
-    **dict.fromkeys(("retry", "skip", "fail", "cancel"), "workers.shared.cli.answers:app"),
-    "clean": "workers.shared.cli.retention:app",
-    "gateway": "workers.shared.cli.gateway:app",
-    "login": "workers.shared.cli.contexts:login_app",
-    "audit": "workers.shared.cli.tokens:audit_app",
-}
-"""Command to the entry point of the typer app that has it; those of pipelines come after it."""
-_GROUPS: Final[Mapping[str, str]] = {
-    "submit": "workers.shared.cli.submit:submit_commands",
-    "run": "workers.shared.cli.following:run_commands",
-    "context": "workers.shared.cli.contexts:app",
-    "token": "workers.shared.cli.tokens:app",
-    "message": "workers.shared.cli.messages:app",
-    "dead-letter": "workers.shared.cli.dead_letters:app",
-    "db": "workers.shared.cli.database:app",
-    "worker": "workers.shared.cli.processes:worker_commands",
-    "bridge": "workers.shared.cli.processes:bridge_commands",
-    "schedule": "workers.shared.cli.schedules:app",
-}
-"""Group of commands to the entry point of its typer app, or of a function that makes it."""
 
 
 class Commands(MutableMapping[str, Any]):
@@ -61,29 +40,29 @@ class Commands(MutableMapping[str, Any]):
         del self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*_COMMANDS, *self._of_pipelines, *_GROUPS, *self._of_extensions))
+        return iter((*TREE, *self._of_extensions, *self._of_programs))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    def listed(self, name: str) -> str:
+        """The sentence that lists a command; one of docflow's own is not loaded for it."""
+        return TREE[name].help if name in TREE else self[name].get_short_help_str(limit=80)
+
     def _load(self, name: str) -> Any:
-        if name in _COMMANDS:
-            return _built(_COMMANDS[name])[name]
-        if name in _GROUPS:
-            return _built(_GROUPS[name], name)[name]
-        if name in self._of_pipelines:
-            return _built(self._of_pipelines[name], name)[name]
-        return self._of_extensions[name]
+        if name in TREE:
+            entry, help, group = TREE[name]
+            return _built(entry, *((name, help) if group else ()))[name]
+        if name in self._of_extensions:
+            return self._of_extensions[name]
+        return _built(self._of_programs[name], name)[name]
 
-    @cached_property
-    def _of_pipelines(self) -> Mapping[str, str]:
-        from workers import catalogue
-
-        return {
-            name: entry
-            for pipeline in catalogue.PIPELINES
-            for name, entry in pipeline.commands.items()
-        }
+    @property
+    def _of_programs(self) -> Mapping[str, str]:
+        """Groups of the pipelines that a program has added to the catalogue."""
+        catalogue = sys.modules.get("workers.catalogue")
+        pipelines = () if catalogue is None else catalogue.PIPELINES
+        return {name: entry for pipeline in pipelines for name, entry in pipeline.commands.items()}
 
     @cached_property
     def _of_extensions(self) -> Mapping[str, Any]:
@@ -96,13 +75,14 @@ class Commands(MutableMapping[str, Any]):
         return found
 
 
-def _built(entry: str, name: str | None = None) -> Mapping[str, Any]:
+def _built(entry: str, name: str | None = None, help: str | None = None) -> Mapping[str, Any]:
     """The commands of the typer app at an entry point, as one group where it is given a name."""
-    from workers.shared.register import load
-
-    loaded: typer.Typer | Callable[[], typer.Typer] = load(entry)
+    loaded: typer.Typer | Callable[[], typer.Typer] = EntryPoint("", entry, "").load()
+    made = loaded if isinstance(loaded, typer.Typer) else loaded()
+    if help is not None:
+        made.info.help = help
     holder = typer.Typer(rich_markup_mode=None)
-    holder.add_typer(loaded if isinstance(loaded, typer.Typer) else loaded(), name=name)
+    holder.add_typer(made, name=name)
     return get_group(holder).commands
 
 
@@ -111,7 +91,36 @@ class CommandTree(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = Commands()
+        self._tree = self.commands = Commands()
+        self._lists = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands, in their order."""
+        return list(self._tree)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command; while commands are listed, its name and sentence alone."""
+        if self._lists:
+            return TyperCommand(cmd_name, help=self._tree.listed(cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without loading them."""
+        with self._listing():
+            super().format_commands(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands that begin so, without loading them, or the options of the tree."""
+        with self._listing():
+            return super().shell_complete(ctx, incomplete)
+
+    @contextmanager
+    def _listing(self) -> Generator[None]:
+        self._lists = True
+        try:
+            yield
+        finally:
+            self._lists = False
 
 
 def _print_version(wanted: bool) -> None:
@@ -158,7 +167,6 @@ def build_app() -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=docflow,
     )

@@ -13,7 +13,8 @@ from workers.shared.cli.remote import Column, Output, OutputOption, ask, show_li
 
 login_app = typer.Typer(rich_markup_mode=None)
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Choose the gateway that commands ask."
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the context.")]
 

@@ -6,7 +6,8 @@ from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import run
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The database that rows and results go to."
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 

@@ -22,7 +22,6 @@ from workers.shared.text import one_line
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Look at dead letters, redrive or remove them.",
 )
 _PATH = "/api/v1/dead-letters"
 PipelineArgument = Annotated[str, typer.Argument(metavar="PIPELINE", help="Name of the pipeline.")]

@@ -144,7 +144,6 @@ def run_commands() -> typer.Typer:
     made = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode=None,
-        help="Runs of all pipelines: list, show, follow and answer them.",
     )
     for each in (runs.app, app, answers.app):
         made.add_typer(each)

@@ -23,7 +23,8 @@ from workers.shared.cli.remote import (
 from workers.shared.text import one_line
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Look at rejected messages and answer them."
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 _PATH = "/api/v1/rejected-messages"
 NumberArgument = Annotated[

@@ -41,7 +41,8 @@ Drain = Annotated[bool, typer.Option("--drain", help="Stop when the queue stays 
 def worker_commands() -> typer.Typer:
     """`docflow worker`: one command per pipeline, and one for all."""
     app = typer.Typer(
-        no_args_is_help=True, rich_markup_mode=None, help="Run workers until SIGTERM or Ctrl-C."
+        no_args_is_help=True,
+        rich_markup_mode=None,
     )
     for pipeline in catalogue.PIPELINES:
         has_bridge = any(bridge.with_worker for bridge in pipeline.bridges)
@@ -56,7 +57,6 @@ def bridge_commands() -> typer.Typer:
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode=None,
-        help="Run what turns messages into runs.",
         # One command alone would take the place of the group.
         callback=lambda: None,
     )

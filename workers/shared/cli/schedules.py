@@ -18,7 +18,8 @@ from workers.shared.cli.remote import (
 )
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List, pause and trigger schedules."
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 _PATH = "/api/v1/schedules"
 _COLUMNS = {

@@ -19,7 +19,8 @@ from workers.shared.cli.remote import (
 )
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Make, list and revoke tokens of programs."
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 audit_app = typer.Typer(rich_markup_mode=None)
 _PATH = "/api/v1/tokens"
