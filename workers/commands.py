@@ -26,7 +26,7 @@ _CLI: Final = "workers.shared.cli"
 TREE: Final[Mapping[str, Listed]] = MappingProxyType(
     {
         "setup": Listed(
-            f"{_CLI}.setup:app", "Make what docflow needs of Temporal, the database, Azure and AWS."
+            f"{_CLI}.setup:app", "Make what docflow needs of Temporal, database, Azure and AWS."
         ),
         "status": Listed(
             f"{_CLI}.status:app", "Show what is up, what cannot be used, and what waits for you."

@@ -19,11 +19,13 @@ from tests.support.batches.scripted import PLAN
 from workers import catalogue
 from workers.batches.register import BATCHES
 from workers.batches.resources import BatchResources
+from workers.commands import TREE
 from workers.imports.register import IMPORTS
 from workers.imports.resources import ImportResources
 from workers.imports.settings import RunSettings
 from workers.jobs.register import JOBS
 from workers.jobs.resources import JobsOpened
+from workers.shared.cli.app import Commands
 from workers.shared.register import Bridge, Pipeline, activities_of, load, recognise
 from workers.shared.resources import Resources
 from workers.spreadsheets.register import SPREADSHEETS
@@ -118,7 +120,6 @@ def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
     [
         ("contracts", "workflows.missing"),
         ("activities_package", "activities.missing"),
-        ("submit", "workers.shared.cli.missing:app"),
         ("commands", {"missing": "workers.shared.cli.missing:app"}),
         ("checks", "workers.shared.cli.status:missing"),
         ("replay_cases", "tests.replay.missing"),
@@ -139,7 +140,7 @@ def _load_all(pipeline: Pipeline) -> None:
     """
     for module in (pipeline.contracts, pipeline.activities_package):
         importlib.import_module(module)
-    once = (pipeline.submit, pipeline.checks)
+    once = (pipeline.checks, pipeline.documents)
     senders = [each.resubmission and each.resubmission.sender for each in pipeline.bridges]
     receivers = [bridge.run for bridge in pipeline.bridges]
     for entry in (*once, *pipeline.commands.values(), *senders, *receivers):
@@ -211,6 +212,14 @@ def test_a_workflow_id_is_recognised(
 )
 def test_any_other_id_is_of_no_pipeline(workflow_id: str) -> None:
     assert recognise(catalogue.PIPELINES, workflow_id) is None
+
+
+def test_every_command_of_the_tree_is_there_under_its_name() -> None:
+    commands = Commands()
+    for name in TREE:
+        assert commands[name].name == name
+        # A longer sentence is cut where commands are listed.
+        assert len(TREE[name].help) <= 62, name
 
 
 def test_no_two_pipelines_share_a_name() -> None:

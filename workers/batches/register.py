@@ -329,5 +329,4 @@ BATCHES = Pipeline(
         "batch-failed-messages": "workers.batches.errands:failed_messages",
     },
     gateway="workers.batches.pages:open_part",
-    commands={"batch": "workers.batches.commands:app"},
 )

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from workers.imports.rehearsal import Rehearsal
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Imports of documents, without a person."
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 _COUNTS: Final = ("created", "updated", "unchanged", "rejected", "deleted", "flagged")
 _Work = Sequence[tuple[ImportMessage, Path | None]]

@@ -215,9 +215,5 @@ IMPORTS = Pipeline(
     naming="a task id, project/task or import/project/task of an import",
     corrects=("retry",),
     changes=("retry",),
-    commands={
-        "import": "workers.imports.commands:app",
-        "type": "workers.imports.type_commands:app",
-    },
     checks="workers.imports.bridge:checks",
 )

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Declare types of tables, put them in force, and write their rows into files.",
 )
 
 app.add_typer(type_export.app)

@@ -46,7 +46,6 @@ _SHORT: Final = 12
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Jobs: start, follow and restart them, and see their tasks and webhooks.",
 )
 
 

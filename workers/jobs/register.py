@@ -228,7 +228,6 @@ JOBS = Pipeline(
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.jobs.setup:worker_requirements",
     gateway="workers.jobs.pages:open_part",
-    commands={"job": "workers.jobs.commands:app", "stac": "workers.jobs.stac_commands:app"},
     errands=QUEUE_ERRANDS,
     bridges=(
         Bridge(

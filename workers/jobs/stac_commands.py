@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="What is catalogued: STAC items and collections.",
 )
 _COLLECTION: Final = "/api/stac/collections/{}"
 _ITEM: Final = f"{_COLLECTION}/items/{{}}"

@@ -357,9 +357,8 @@ class Pipeline(RunGroup):
     schedule_prefixes: Sequence[str] = ()
     """What the ids of those begin with: one that is declared no longer is deleted."""
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
-    submit: str | None = None
-    """Entry point of the typer app with its command in `docflow submit`; None: it has none."""
+    """Command group of `docflow` to the entry point `module:attribute` of its typer app, of a
+    pipeline that a program adds to the catalogue; `workers/commands.py` lists docflow's own."""
     documents: str | None = None
     """Entry point of a function that yields `DocumentRuns` by the name of a type, from a `Context`:
     for documents that messages of another pipeline bring. None: it takes none."""

@@ -30,7 +30,6 @@ from workflows.spreadsheets.mappings import Outcome, SpreadsheetState
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Uploads of spreadsheets: their columns and values are confirmed by a person.",
 )
 
 

@@ -177,7 +177,6 @@ SPREADSHEETS = Pipeline(
     audience=Audience.ORGANISATION,
     naming="the UUID of a spreadsheet",
     documents="workers.spreadsheets.messages:documents",
-    commands={"upload": "workers.spreadsheets.commands:app"},
     gateway="workers.spreadsheets.part:open_part",
     gateway_settings="workers.spreadsheets.settings:SpreadsheetSettings",
 )

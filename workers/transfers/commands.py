@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Transfers: send events, look at them, assign, reroute, resend, redrive; receipts.",
 )
 TransferArgument = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the transfer, or its first 8 characters.")

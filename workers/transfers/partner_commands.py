@@ -28,9 +28,8 @@ from workers.transfers.partner_key_commands import app as keys_app
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Partners: endpoints of transfers, with their keys and limits.",
 )
-app.add_typer(keys_app, name="key")
+app.add_typer(keys_app, name="key", help="Keys of a partner: of its server, and OpenPGP.")
 
 _PATH: Final = "/api/v1/partners"
 _ONE: Final = "/api/v1/partners/{}"

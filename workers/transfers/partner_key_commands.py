@@ -23,7 +23,6 @@ from workers.shared.text import one_line
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Keys of a partner: of its server, and OpenPGP.",
 )
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the partner.")]

@@ -473,13 +473,6 @@ TRANSFERS = Pipeline(
     workflow_slots=4,
     activity_bytes=8 << 20,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
-    commands={
-        "transfer": "workers.transfers.commands:app",
-        "partner": "workers.transfers.partner_commands:app",
-        "route": "workers.transfers.route_commands:app",
-        "watch": "workers.transfers.watch_commands:app",
-        "expected": "workers.transfers.watch_commands:expected",
-    },
     naming="transfer/ID, transfer/ID/job, or the first 8 characters of ID or more",
     corrects=("retry",),
     gateway="workers.transfers.pages:open_part",

@@ -25,7 +25,6 @@ from workers.shared.text import one_line
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Routes: rules that say which queue takes an event.",
 )
 
 QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]

@@ -23,12 +23,10 @@ from workers.shared.cli.remote import (
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Watches: folders of partners that are listed by the clock.",
 )
 expected = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Expected files: how many have to come by when.",
 )
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As the file of watches has it.")]
 

@@ -98,11 +98,6 @@ def acting_user(environment: Mapping[str, str]) -> str:
         return f"uid {uid}"
 
 
-def local_identity(environment: Mapping[str, str]) -> Identity:
-    """Return who acts at a machine of docflow: whoever has its settings may do everything."""
-    return Identity(acting_user(environment), (), frozenset({ADMIN}), by="command")
-
-
 def require_role(who: Identity, role: str, organisation: int | None) -> None:
     """Refuse callers who lack a role in an organisation.
 

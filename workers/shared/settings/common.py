@@ -252,7 +252,7 @@ class ServiceBusSettings(Settings):
     """The Service Bus namespace, and how its queues are received from."""
 
     title: ClassVar[str] = "Service Bus"
-    used_by: ClassVar[str] = "bridges of Service Bus queues, `docflow submit`, workers"
+    used_by: ClassVar[str] = "bridges of Service Bus queues, workers"
     queue_setting: ClassVar[str] = ""
     """Names the queue of a group that stands on this one."""
 
