@@ -18,7 +18,7 @@ from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from adapters.database.runs import SqlRuns
-from tests.gateway.test_commands import OPERATOR, Terminal
+from tests.gateway.test_commands import ADMIN, Terminal
 from tests.support.gateway import TOKENS, served, token
 from workers.shared.gateway.app import create_app
 from workers.shared.gateway.http.auth import Tokens
@@ -112,9 +112,9 @@ async def transfers(
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def olga(transfers: TransferGateway) -> AsyncIterator[Terminal]:
-    """An operator at a terminal."""
+    """An operator at a terminal, who may change partners as well."""
     async with served(transfers.app) as address:
-        yield Terminal(address, OPERATOR)
+        yield Terminal(address, ADMIN)
 
 
 @asynccontextmanager

@@ -98,36 +98,36 @@ async def test_watches_and_expected_files_are_shown(transfers: TransferGateway) 
 
 
 async def test_a_partner_that_was_changed_meanwhile_is_kept(transfers: TransferGateway) -> None:
-    async with transfers.api() as olga:
+    async with transfers.api("admin") as alma:
         record = {"name": "share", "kind": "folder", "container": "/mnt/a"}
-        made = await olga.post("/api/v1/partners", json={"record": record})
+        made = await alma.post("/api/v1/partners", json={"record": record})
         at, seen = made.headers["location"], {"if-match": made.headers["etag"]}
         assert (made.status_code, at) == (201, "/api/v1/partners/share")
         moved = {"record": {**record, "container": "/mnt/b"}}
-        changed = await olga.put(at, json=moved, headers=seen)
+        changed = await alma.put(at, json=moved, headers=seen)
         assert (changed.status_code, changed.json()["where"]) == (200, "/mnt/b"), changed.text
         for late in (
-            await olga.put(at, json=moved, headers=seen),
-            await olga.delete(at, headers=seen),
+            await alma.put(at, json=moved, headers=seen),
+            await alma.delete(at, headers=seen),
         ):
             assert late.status_code == 412 and "changed meanwhile" in late.json()["detail"]
         other_record = {"record": {**record, "name": "other"}}
-        other = await olga.put(at, json=other_record)
+        other = await alma.put(at, json=other_record)
         assert other.status_code == 422 and "the record is of other" in other.json()["detail"]
-        assert (await olga.put("/api/v1/partners/other", json=other_record)).status_code == 404
-        found = await olga.get(at)
+        assert (await alma.put("/api/v1/partners/other", json=other_record)).status_code == 404
+        found = await alma.get(at)
         assert found.headers["etag"] == changed.headers["etag"]
 
 
 async def test_a_secret_in_the_place_of_a_reference_is_refused(transfers: TransferGateway) -> None:
-    async with transfers.api() as olga:
+    async with transfers.api("admin") as alma:
         record = {"name": "share", "kind": "folder", "container": "/mnt/a"}
-        await olga.post("/api/v1/partners", json={"record": record})
+        await alma.post("/api/v1/partners", json={"record": record})
         # No worker runs: it is refused before one is asked.
         for key in ({"private": "planted"}, {"private": "env:OURS", "passphrase": "planted"}, {}):
             body = {"fingerprint": "AB" * 20, **key}
-            refused = await olga.post("/api/v1/partners/share/keys", json=body)
+            refused = await alma.post("/api/v1/partners/share/keys", json=body)
             assert refused.status_code == 422 and "planted" not in refused.text, refused.text
-    async with transfers.api("mapper") as ida:
-        answer = await ida.post("/api/v1/partners", json={"record": record})
+    async with transfers.api("operator") as olga:
+        answer = await olga.post("/api/v1/partners", json={"record": record})
         assert answer.status_code == 403

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, distribution, version
 from importlib.util import find_spec
 from typing import Annotated, Any, Final
@@ -55,6 +56,9 @@ class Commands(MutableMapping[str, Any]):
             return _built(entry, *((name, help) if group else ()))[name]
         if name in self._of_extensions:
             return self._of_extensions[name]
+        # Loaded last: the registers of all pipelines take longer than most commands.
+        import_module("workers.catalogue")
+
         return _built(self._of_programs[name], name)[name]
 
     @property

@@ -82,13 +82,16 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         listOutages getStatus
         listRoutes addRoute getRoute changeRoute removeRoute testRoutes rerouteEvents
         enableRoute disableRoute listRouteChanges
-        listPartners getPartner testPartner addPartner replacePartner removePartner
-        enablePartner disablePartner getHostKey acceptHostKey
-        listPartnerKeys addPartnerKey removePartnerKey
+        listPartners getPartner testPartner removePartner enablePartner disablePartner
+        getHostKey listPartnerKeys removePartnerKey
         listWatches getWatch listExpectedFiles getExpectedFiles
     """,
     Least(ADMIN): """
         listAudit listTokens getToken makeToken revokeToken
+    """,
+    # They say where the secrets of a partner are sent, and to whom.
+    Least(ADMIN, of_all=True): """
+        addPartner replacePartner addPartnerKey acceptHostKey
     """,
 }
 """Every operation of the API by what it needs; docs/reference/access.md shows it.

@@ -425,7 +425,7 @@ def _is_outdated(row: RunRecord, view: RunView) -> bool:
 def _going_on(row: RunRecord) -> RunRecord:
     state = RunState.RUNNING
     now = {"state": state, "own_state": state.value, "needs_attention": False, "reason": None}
-    again = {} if row.is_open else {"counts": {}, "ended_at": None}
+    again: dict[str, Any] = {} if row.is_open else {"counts": {}, "ended_at": None}
     return row.model_copy(update={**now, **again})
 
 
