@@ -18,7 +18,7 @@ from activities.transfers.partner_store import SqlPartnerStore
 from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from adapters.database.runs import SqlRuns
-from tests.gateway.test_commands import ADMIN, Terminal
+from tests.gateway.test_commands import Terminal
 from tests.support.gateway import TOKENS, served, token
 from workers.shared.gateway.app import create_app
 from workers.shared.gateway.http.auth import Tokens
@@ -114,7 +114,7 @@ async def transfers(
 async def olga(transfers: TransferGateway) -> AsyncIterator[Terminal]:
     """An operator at a terminal, who may change partners as well."""
     async with served(transfers.app) as address:
-        yield Terminal(address, ADMIN)
+        yield Terminal(address, token("olga", 1, "admin"))
 
 
 @asynccontextmanager
