@@ -424,9 +424,15 @@ def _is_outdated(row: RunRecord, view: RunView) -> bool:
 
 def _going_on(row: RunRecord) -> RunRecord:
     state = RunState.RUNNING
-    now = {"state": state, "own_state": state.value, "needs_attention": False, "reason": None}
-    again = {} if row.is_open else {"counts": {}, "ended_at": None}
-    return row.model_copy(update={**now, **again})
+    now: dict[str, Any] = {
+        "state": state,
+        "own_state": state.value,
+        "needs_attention": False,
+        "reason": None,
+    }
+    if not row.is_open:
+        now |= {"counts": {}, "ended_at": None}
+    return row.model_copy(update=now)
 
 
 def _refuse_unused(run: Run, request: AnswerRequest) -> None:
