@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from workflows.imports.runs import Counts
     from workflows.shared.contracts import Problem
 
 
@@ -179,15 +178,6 @@ def problems_table(problems: "Sequence[Problem]", count: int) -> "Table":
             *(text(cell) for cell in (line, problem.column, problem.value, problem.reason))
         )
     return made
-
-
-def counts_text(counts: "Counts") -> str:
-    """What happened to the rows; the four that every import has, the others when not 0."""
-    always = ("created", "updated", "unchanged", "rejected")
-    named = {name: getattr(counts, name) for name in type(counts).model_fields}
-    return ", ".join(
-        f"{number:,} {name}" for name, number in named.items() if number or name in always
-    )
 
 
 def moment(value: datetime | None) -> str | None:
