@@ -134,7 +134,7 @@ async def test_commands_wait_for_runs_and_watch_them(stack: Stack, address: str)
     id = await parked(stack, project_id="P6")
     waiting = await run_docflow_in_thread("run", "wait", id, context=CliContext(olga.environment))
     assert waiting.exit_code == 4
-    assert "retry, skip, fail" in waiting.stdout, waiting.stdout
+    assert "retry | skip | fail" in waiting.stdout, waiting.stdout
     watching = asyncio.ensure_future(olga.says("run", "watch", id, "-o", "json"))
     async with stack.browser(OPERATOR) as browser:
         await browser.post(f"/api/v1/runs/{id}/skip", json={"reason": "a test"})

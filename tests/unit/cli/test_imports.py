@@ -106,7 +106,13 @@ def test_one_command_does_not_load_the_others() -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["list", "retry batch/7/1", "schedule list", "upload list"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("list", "retry batch/7/1", "schedule list", "upload list"),
+        "import submit samples/equipment.csv --type equipment --project P1",
+    ],
+)
 def test_a_command_that_asks_a_gateway_needs_nothing_else(command: str) -> None:
     gateway = {"DOCFLOW_ADDRESS": "http://127.0.0.1:1", "DOCFLOW_TOKEN": "x"}
     modules = imported(*command.split(), fails=True, **gateway)
