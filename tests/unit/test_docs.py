@@ -17,6 +17,7 @@ from activities.spreadsheets.sheet_types import SheetTypes
 from activities.spreadsheets.types.people import people_sheet
 from adapters.files import limits
 from adapters.types.files import read_own_type
+from tests import command_pages
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 from workers.batches.settings import read_timings
 from workers.shared.cli.app import app
@@ -315,3 +316,8 @@ async def test_the_example_of_an_import_type_imports(setup: SpreadsheetSetup) ->
     prepared = await setup.prepare(table(*rows), import_type="VOLUNTEER")
     assert (await prepared.process()).counts == RowCounts(created=1, error=1)
     assert await setup.select("event_participants", "team") == [("Water",)]
+
+
+def test_the_reference_has_the_help_of_every_command() -> None:
+    written = {file.name: file.read_text() for file in command_pages.FOLDER.iterdir()}
+    assert written == command_pages.pages(), "run `python -m tests.command_pages`"
