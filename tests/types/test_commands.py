@@ -89,10 +89,10 @@ def test_every_type_of_docflow_is_listed_and_shown(tmp_path: Path) -> None:
         ("equipment", "name: equipment"),
     ):
         assert run_docflow("type", "show", name, context=context).output.startswith(door)
-    for name, table in (("events", "events"), ("RESULT", "race_results")):
-        done = run_docflow("type", "export", name, "--project", "P1", context=context)
-        assert f"read them from the table {table} of docflow's database" in done.output
-        assert done.exit_code == 1
+    for name, scope in (("events", "organisation_id"), ("RESULT", "race_id")):
+        done = run_docflow("type", "export", name, context=context)
+        assert f"name one with --scope {scope}=ID" in done.output
+        assert done.exit_code == 2
 
 
 @pytest.mark.parametrize(

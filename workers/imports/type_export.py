@@ -120,6 +120,7 @@ def export(
       docflow type export equipment --project P1 --format xlsx --out rows.xlsx
       docflow type export equipment --all --out equipment.csv
       docflow type export mto --project P1 --scope service_id=piping
+      docflow type export MEMBERSHIP --scope membership_period_id=3 --out members.xlsx
     """
     chosen = format or _format_of(out)
     given = {**({} if project is None else {"project_id": project})}
@@ -144,6 +145,25 @@ def _within(spec: "TableSpec", given: Mapping[str, str]) -> dict[str, str]:
     if more := sorted(given.keys() - {"project_id", *spec.scope}):
         raise UsageError(f"rows of this type have no {more[0]}")
     return {name: scope_value(given[name]) for name in spec.scope if name in given}
+
+
+def _owner(declared: "DeclaredType", given: Mapping[str, str], *, every: bool) -> int | None:
+    """Id of what rows about people or clubs belong to; None: they are those of all.
+
+    Raises:
+        UsageError: It is missing, no number, or not what such rows belong to.
+    """
+    (scope,) = declared.scope or ("",)
+    if not scope:
+        raise UsageError(f"there are no files of type {declared.name}")
+    if more := sorted(given.keys() - {scope}):
+        raise UsageError(f"rows of this type have no {more[0]}")
+    if every:
+        return None
+    value = given.get(scope, "")
+    if not (value.isascii() and value.isdigit()):
+        raise UsageError(f"name one with --scope {scope}=ID, or write all of them with --all")
+    return int(value)
 
 
 _SCOPES: Final = 10
@@ -220,15 +240,9 @@ async def _export(
     from activities.imports.views import SqlImportedRows
     from activities.shared.failures import WorkerThread, from_thread
     from adapters.types.files import builtin_types, own_types
+    from adapters.types.own_rows import SqlOwnRows
 
     declared = await type_named(cli, name)
-    if name in own_types() and name not in builtin_types():
-        raise CommandError(
-            f"rows of {name} belong to organisations, and this command writes rows of projects; "
-            f"read them from the table {declared.table_name} of docflow's database"
-        )
-    spec = spec_of(declared)
-    scope = _within(spec, given)
     if declared.target is not None and declared.target.file is not None:
         raise CommandError(
             f"rows of {name} go into files of the blob store, one for each import; docflow does "
@@ -247,12 +261,19 @@ async def _export(
             open_targets(cli, database) as targets,
             WorkerThread() as thread,
         ):
-            stored = SqlImportedRows(database, targets)
-            if not every:
-                await _refuse_several(stored, spec, scope)
-            kept = await stored.kept(spec, scope)
-            fields = _titled(spec, kept, with_scope=every)
-            async with aclosing(stored.read(spec, scope, kept, with_scope=every)) as pages:
+            if name in own_types() and name not in builtin_types():
+                own = SqlOwnRows(database, declared, _owner(declared, given, every=every))
+                fields, reading = await own.fields(with_scope=every), own.read(with_scope=every)
+            else:
+                spec = spec_of(declared)
+                scope = _within(spec, given)
+                stored = SqlImportedRows(database, targets)
+                if not every:
+                    await _refuse_several(stored, spec, scope)
+                kept = await stored.kept(spec, scope)
+                fields = _titled(spec, kept, with_scope=every)
+                reading = stored.read(spec, scope, kept, with_scope=every)
+            async with aclosing(reading) as pages:
                 rows = _readable(fields, from_thread(pages, stopped))
                 try:
                     count = await thread.run(lambda: _write(format, fields, rows, target))
