@@ -21,16 +21,22 @@ from stack.temporal import temporal_server
 from workers.shared.gateway.http.auth import mint_token
 from workers.shared.settings.gateway import TokenSettings
 
-TABLES: Final = ("--version", "list", "db current")
+TABLES: Final = ("--version", "db current")
 """Commands that ask the database, or nothing."""
-TEMPORAL: Final = ("schedule reconcile", "list --state parked", "status")
+TEMPORAL: Final = ("schedule reconcile", "status")
 """Commands that ask Temporal, most of them the database as well."""
-GATEWAY: Final = ("--help", "message list", "schedule list", "context list")
-"""Commands that ask a gateway, or nothing."""
+GATEWAY: Final = (
+    *("run list", "message list", "schedule list", "context list"),
+    *("upload list", "batch list", "job list", "transfer list", "partner list"),
+)
+"""Commands that ask a gateway."""
+COMPLETION: Final = "(completion)"
+HELP: Final = ("--help", "run list --help", "upload --help", "worker --help", COMPLETION)
+"""Help, and the completion of a name in a shell; they ask nothing."""
 TARGETS: Final = {
     **dict.fromkeys(TABLES, 0.5),
-    **dict.fromkeys(GATEWAY[1:], 0.45),
-    "--help": 0.2,
+    **dict.fromkeys(GATEWAY, 0.45),
+    **dict.fromkeys(HELP, 0.2),
 }
 """CPU seconds of a command."""
 KEY: Final = "a key of the benchmark, 32 bytes long"
@@ -38,6 +44,10 @@ KEY: Final = "a key of the benchmark, 32 bytes long"
 
 def cpu_seconds(command: str, environment: Mapping[str, str]) -> float:
     """CPU of one `docflow COMMAND`, from its first instruction to its end."""
+    if command == COMPLETION:
+        typed = {"COMP_WORDS": "docflow sch", "COMP_CWORD": "1"}
+        environment = {**environment, **typed, "_DOCFLOW_COMPLETE": "complete_bash"}
+        command = ""
     arguments = [sys.executable, "-m", "workers.shared.cli", *command.split()]
     with open(os.devnull, "wb") as nothing:
         actions = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), number) for number in (1, 2)]
@@ -92,7 +102,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("commands", nargs="*", metavar="COMMAND", help="[several that read]")
     parser.add_argument("--rounds", type=int, default=5, help="figures are medians [5]")
     options = parser.parse_args(arguments)
-    asyncio.run(run(options.commands or (*TABLES, *TEMPORAL, *GATEWAY), options.rounds))
+    asyncio.run(run(options.commands or (*TABLES, *TEMPORAL, *GATEWAY, *HELP), options.rounds))
 
 
 if __name__ == "__main__":
