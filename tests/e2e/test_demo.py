@@ -16,14 +16,14 @@ import pytest
 import rasterio
 from rasterio.errors import NotGeoreferencedWarning
 
+from activities.jobs.catalogue import Catalogue
+from activities.jobs.ports import CatalogueQuery
 from activities.jobs.store import SqlJobStore
 from adapters.database.engine import open_database
 from stack.children import free_port
 from stack.clamd import PLANTED_NAME
 from stack.demo.transfers.site import missing_parts
 from stack.postgres import postgres_at, postgres_part
-from tests.support.cli import run_docflow_in_thread
-from workers.shared.cli.context import CliContext
 from workflows.jobs.records import JobStatus
 
 ROOT = Path(__file__).parents[2]
@@ -60,15 +60,15 @@ async def _scene_is_processed(folder: Path, output: str) -> None:
     port, password = free_port(), (folder / "postgres.key").read_text()
     async with postgres_part(folder, port, password).ready():
         url = postgres_at(port, password)
+        item = json.loads(_linked(output, "STAC item").read_text())
+        search = CatalogueQuery(
+            bbox=tuple(item["bbox"]), datetime="2024-06-21T00:00:00Z/2024-06-22T00:00:00Z"
+        )
         async with open_database(url) as database:
             [job] = await SqlJobStore(database).jobs(limit=2)
+            found = await Catalogue(database).search(search)
         assert (job.job_type, job.status) == ("process_raster", JobStatus.COMPLETED)
-        item = json.loads(_linked(output, "STAC item").read_text())
-        place = ",".join(map(str, item["bbox"]))
-        search = ("stac", "search", "--bbox", place, "--datetime", "2024-06-21", "--json")
-        done = await run_docflow_in_thread(*search, context=CliContext({"DATABASE_URL": url}))
-    assert done.exit_code == 0, done.output
-    assert [each["id"] for each in json.loads(done.stdout)["features"]] == [item["id"]]
+    assert [each["id"] for each in found.items] == [item["id"]]
     opening = pytest.warns(NotGeoreferencedWarning)
     with opening, rasterio.open(_linked(output, "preview")) as preview:
         pixels = preview.read()
