@@ -254,7 +254,7 @@ async def _put(
         return Counts()
     beside = 0
     if (hook := hook_of(batch.table)) is not None:
-        batch, changed = await hook.before(connection, batch)
+        batch, changed = await hook.before(connection, batch, False)
         if changed:
             _, beside = await bulk.merge(connection, changed, stamp)
     with writing_typed():

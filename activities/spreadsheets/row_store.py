@@ -131,7 +131,7 @@ async def _hooked(
     for project in sorted(set(batch.column("project_id"))):
         turn = bulk.turn_name(incoming.table.name, project)
         await bulk.acquire_advisory_lock(connection, turn)
-    batch, changed = await hook.before(connection, batch)
+    batch, changed = await hook.before(connection, batch, True)
     beside = Incoming(incoming.table, changed.columns, changed.rows, changed.origin, changed.keys())
     return replace(incoming, columns=batch.columns, rows=batch.rows), beside
 

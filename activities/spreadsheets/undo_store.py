@@ -105,7 +105,7 @@ class _Found:
 
 
 async def take_back(
-    connection: AsyncConnection, images: Sequence[TableImages], now: Mapping[str, Table]
+    connection: AsyncConnection, images: Sequence[TableImages], now: Mapping[str, Table], run: str
 ) -> TakenBack:
     """Take back every row of a chunk that can be.
 
@@ -113,8 +113,9 @@ async def take_back(
         connection: In a transaction.
         images: What the chunk has done, in the order in which it came about.
         now: Tables that may have changed since their version, as they are now.
+        run: The import, as rows have it if their table says who wrote them.
     """
-    found = [await _look(connection, each, target_table(each.table, now)) for each in images]
+    found = [await _look(connection, each, target_table(each.table, now), run) for each in images]
     conflicts = [conflict for each in found for conflict in each.conflicts]
     blocked = {line for line, *_ in conflicts}
     while held := await _held(connection, found, blocked):
@@ -169,7 +170,7 @@ def _left_rows(images: Images, conflicts: Sequence[Conflict]) -> Images:
     return [each for each in left if not each.is_empty]
 
 
-async def _look(connection: AsyncConnection, images: TableImages, table: Table) -> _Found:
+async def _look(connection: AsyncConnection, images: TableImages, table: Table, run: str) -> _Found:
     names = sorted({images.columns[n] for image in images.updated for n in image.columns})
     current: dict[Identity, dict[str, Any]] = {}
     if images.updated:
@@ -182,7 +183,7 @@ async def _look(connection: AsyncConnection, images: TableImages, table: Table) 
         reason = _why_not(found, image)
         if reason is not None:
             found.conflicts.append((image.line, images.table, image.id, reason))
-    await _look_at_created(connection, found)
+    await _look_at_created(connection, found, run)
     await _look_at_removed(connection, found)
     return found
 
@@ -202,7 +203,7 @@ def _parsed(table: Table, columns: Sequence[str], values: Sequence[Any]) -> list
     ]
 
 
-async def _look_at_created(connection: AsyncConnection, found: _Found) -> None:
+async def _look_at_created(connection: AsyncConnection, found: _Found, run: str) -> None:
     """Find created records that are as the import left them; one that is gone is fine."""
     images, table = found.images, found.table
     if not images.created:
@@ -220,8 +221,9 @@ async def _look_at_created(connection: AsyncConnection, found: _Found) -> None:
     blank = [name for name in table.c.keys() if name not in others]  # noqa: SIM118
     expected = dict.fromkeys(blank) | ({} if is_stamped(table) else defaults_of(table, others))
     if is_stamped(table):
-        # A later version of the type may have columns that this one does not know.
-        expected["version"] = 1
+        # A later version of the type may have columns that this one does not know. A later chunk of
+        # this import may have changed the row, and was taken back before.
+        expected["source_task"] = run
     created: dict[Identity, int] = {}
     wanted = list(map(parts_of, ids))
     for _, *row in await bulk.rows(connection, table, wanted, (*images.columns, *expected)):
@@ -487,7 +489,8 @@ async def _next_chunk(
         done = await take_back_there(targets, declared, step, images)
     else:
         await bulk.expect_lookups(connection)
-        done = await take_back(connection, [renamed(each, names) for each in images], now)
+        present = [renamed(each, names) for each in images]
+        done = await take_back(connection, present, now, row.workflow_id)
     left = _left_rows(images, done.conflicts)
     change: dict[str, Any] = {"undone": not left, "attempt": attempt}
     if left:

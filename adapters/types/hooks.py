@@ -26,15 +26,16 @@ class RowHook:
 
     Attributes:
         together: Column; rows with one value of it are written together.
-        before: Takes a batch before it is written. Returns the batch to write, and the stored rows
-            that change with it: their keys and new values, with the lines that change them.
+        before: Takes a batch before it is written, and whether a blank keeps what is stored.
+            Returns the batch to write, and the stored rows that change with it: their keys and new
+            values, with the lines that change them.
         absent: Acts on the rows that a staged file lacks, in the place of their removal. Takes the
             id of the load, the values of the scope, and the day of the import; returns how many
             rows it has changed.
     """
 
     together: str
-    before: Callable[[AsyncConnection, RowBatch], Awaitable[tuple[RowBatch, RowBatch]]]
+    before: Callable[[AsyncConnection, RowBatch, bool], Awaitable[tuple[RowBatch, RowBatch]]]
     absent: Callable[[AsyncConnection, int, Mapping[str, Any], date, Stamp], Awaitable[int]]
 
 
@@ -52,9 +53,10 @@ def _by_table() -> Mapping[Table, RowHook]:
 
 
 async def _end_before_next(
-    connection: AsyncConnection, batch: RowBatch
+    connection: AsyncConnection, batch: RowBatch, blank_keeps: bool
 ) -> tuple[RowBatch, RowBatch]:
-    return without_overlaps(batch, await _stored_assignments(connection, batch))
+    stored = await _stored_assignments(connection, batch)
+    return without_overlaps(batch, stored, blank_keeps=blank_keeps)
 
 
 async def _stored_assignments(connection: AsyncConnection, batch: RowBatch) -> Assignments:
@@ -71,8 +73,15 @@ async def _stored_assignments(connection: AsyncConnection, batch: RowBatch) -> A
     return Assignments({(row[0], row[1], row[2]): row[3] for row in rows})
 
 
-def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, RowBatch]:
+def without_overlaps(
+    batch: RowBatch, stored: Assignments, *, blank_keeps: bool = False
+) -> tuple[RowBatch, RowBatch]:
     """End each assignment before the next.
+
+    Args:
+        batch: The assignments that come in.
+        stored: What is stored about their people.
+        blank_keeps: A blank last day keeps the stored one.
 
     Returns:
         The batch with the last days it may have, and the stored rows that are not in the batch
@@ -82,7 +91,9 @@ def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, Ro
     if "valid_to" in batch.columns:
         ends: list[date | None] = batch.column("valid_to")
     else:
-        ends = [stored.ends.get(key) for key in keys]
+        ends, blank_keeps = [None] * len(keys), True
+    if blank_keeps:
+        ends = [stored.ends.get(k) if e is None else e for k, e in zip(keys, ends, strict=True)]
     bounded, closed = end_before_next(keys, ends, stored)
     by_person = {key[:2]: place for place, key in reversed([*enumerate(keys)])}
     by_term = {key: place for place, key in enumerate(keys)}

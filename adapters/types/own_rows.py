@@ -1,6 +1,6 @@
 """Rows of docflow's own types about people and clubs, as an upload takes them again."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Select, Table, select
@@ -33,12 +33,13 @@ class SqlOwnRows:
         self._table = metadata.tables[declared.table_name]
         self._within = () if owner is None else (self._table.c[self._scope] == owner,)
         self._declared = declared
+        self._known_lists: Mapping[str, Sequence[int]] | None = None
 
     async def fields(self, *, with_scope: bool) -> Sequence[FieldSpec]:
         """The columns of a file, in their order."""
         scope = (FieldSpec(self._scope, ColumnKind.INTEGER),) if with_scope else ()
         own = (field_spec(name, each) for name, each, _ in self._columns())
-        lists = (FieldSpec(f"{_LISTS}{key}", ColumnKind.TEXT) for _, key in await self._lists())
+        lists = (FieldSpec(f"{_LISTS}{key}", ColumnKind.TEXT) for key in await self._lists())
         return (*scope, *own, *lists)
 
     async def read(self, *, with_scope: bool) -> AsyncGenerator[Sequence[tuple[Any, ...]]]:
@@ -49,7 +50,7 @@ class SqlOwnRows:
         """
         scope = (self._table.c[self._scope],) if with_scope else ()
         own = (_value(each, column) for _, each, column in self._columns())
-        lists = (_choice(self._table, id) for id, _ in await self._lists())
+        lists = (_choice(self._table, ids) for ids in (await self._lists()).values())
         query: Select[Any] = select(*scope, *own, *lists).where(*self._within)
         if self._is_about_people:
             people = metadata.tables[people_types()[_PERSON].table_name]
@@ -73,10 +74,19 @@ class SqlOwnRows:
             for name, field in each.fields.items()
         ]
 
-    async def _lists(self) -> Sequence[tuple[int, str]]:
-        """Id and key of the custom lists of the organisations whose rows are read."""
+    async def _lists(self) -> Mapping[str, Sequence[int]]:
+        """Ids of the custom lists of the organisations whose rows are read, by key.
+
+        They are looked up once: fields and rows have the same.
+        """
+        if self._known_lists is None:
+            self._known_lists = await self._read_lists()
+        return self._known_lists
+
+    async def _read_lists(self) -> Mapping[str, Sequence[int]]:
+        lists_by_key: dict[str, list[int]] = {}
         if not (isinstance(self._declared, PeopleType) and self._declared.custom_lists):
-            return ()
+            return lists_by_key
         people = metadata.tables[people_types()[_PERSON].table_name]
         lists = metadata.tables["custom_lists"]
         theirs = (
@@ -86,8 +96,9 @@ class SqlOwnRows:
         )
         query = select(lists.c.id, lists.c.key).where(lists.c.organisation_id.in_(theirs))
         async with self._database.reading() as connection:
-            found = await connection.execute(query.order_by(lists.c.key, lists.c.id))
-            return [(row[0], row[1]) for row in found]
+            for row in await connection.execute(query.order_by(lists.c.key, lists.c.id)):
+                lists_by_key.setdefault(row[1], []).append(row[0])
+        return lists_by_key
 
 
 def _column_of(name: str, field: DeclaredField) -> str:
@@ -106,11 +117,11 @@ def _value(field: DeclaredField, column: Column[Any]) -> ColumnElement[Any]:
     )
 
 
-def _choice(table: Table, list_id: int) -> ColumnElement[Any]:
+def _choice(table: Table, list_ids: Sequence[int]) -> ColumnElement[Any]:
     values, items = (metadata.tables[each] for each in ("custom_list_values", "custom_list_items"))
     return (
         select(items.c.name)
         .join_from(items, values, values.c.custom_list_item_id == items.c.id)
-        .where(values.c.participant_id == table.c.id, values.c.custom_list_id == list_id)
+        .where(values.c.participant_id == table.c.id, values.c.custom_list_id.in_(list_ids))
         .scalar_subquery()
     )

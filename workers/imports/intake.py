@@ -1,8 +1,7 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
-import json
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from temporalio.client import Client
@@ -104,8 +103,18 @@ class ImportIntake:
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
 
-    async def start(self, raw: bytes, message_id: str | None) -> Settle | Abandon:
+    async def start(
+        self,
+        raw: bytes,
+        message_id: str | None,
+        permit: Callable[[ImportMessage], None] = lambda message: None,
+    ) -> Settle | Abandon:
         """As `accept`, for a caller who is told at once.
+
+        Args:
+            raw: The body as it came.
+            message_id: As the sender set it.
+            permit: Refuses a message that its sender may not send, as it was read.
 
         Raises:
             RefusedMessage: The message can never be accepted.
@@ -116,6 +125,7 @@ class ImportIntake:
             logger.warning("message %r: its type cannot be looked up: %s", message_id, error)
             return Abandon(f"its type cannot be looked up: {error}")
         message = read_message(raw, {**types, **self._others})
+        permit(message)
         if (refused := foreign_blob(message, self._prefixes)) is not None:
             raise RefusedMessage(INVALID_MESSAGE, refused)
         return await self._start(message, message_id, types)
@@ -137,17 +147,11 @@ class ImportIntake:
         origin = Origin(queue=self._queue, message_id=message_id, digest=digest_of(message))
         message = _with_version(message, types)
         try:
-            async for workflow_id, is_started in self._tries(message, origin):
-                if is_started:
-                    return Settle(workflow_id)
-                earlier = await earlier_run(self._client, workflow_id)
-                if earlier.terminated:
-                    continue
-                earlier.refuse_other(origin.digest)
-                logger.info(
-                    "message %r: %s was started before by the same message", message_id, workflow_id
-                )
-                return Settle(workflow_id, duplicate=True)
+            if isinstance(message, DeclaredMessage) and message.document_type in self._others:
+                others = self._others[message.document_type]
+                id, is_new = await others.start(_sent(message, origin))
+                return Settle(id, duplicate=not is_new)
+            return await self._begin(message, origin)
         except RPCError as error:
             verdict = given_back(error)
             logger.warning("message %r: not started: %s", message_id, error)
@@ -155,24 +159,24 @@ class ImportIntake:
         except PortError as error:
             logger.warning("message %r: its document cannot be looked at: %s", message_id, error)
             return Abandon(f"its document cannot be looked at: {error}")
-        return Abandon("its run was started and terminated again at the same moment")
 
-    async def _tries(
-        self, message: ImportMessage, origin: Origin
-    ) -> AsyncGenerator[tuple[str, bool]]:
-        """Start the run of a message, and another one after each that was terminated.
-
-        Yields:
-            Workflow id, and whether the run of this id was started now.
-        """
-        if isinstance(message, DeclaredMessage) and message.document_type in self._others:
-            others, document = self._others[message.document_type], _sent(message, origin.digest)
-            for id in others.ids(document):
-                yield id, await others.start(id, document)
-            return
+    async def _begin(self, message: ImportMessage, origin: Origin) -> Settle | Abandon:
+        workflow_id = message.workflow_id
+        if await self._is_started(message, origin, WorkflowIDReusePolicy.REJECT_DUPLICATE):
+            return Settle(workflow_id)
+        earlier = await earlier_run(self._client, workflow_id)
+        if not earlier.terminated:
+            earlier.refuse_other(origin.digest)
+            logger.info(
+                "message %r: %s was started before by the same message",
+                origin.message_id,
+                workflow_id,
+            )
+            return Settle(workflow_id, duplicate=True)
         again = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
-        for reuse in (WorkflowIDReusePolicy.REJECT_DUPLICATE, again):
-            yield message.workflow_id, await self._is_started(message, origin, reuse)
+        if await self._is_started(message, origin, again):
+            return Settle(workflow_id)
+        return Abandon(f"{workflow_id} was started by another message at the same moment")
 
     async def _is_started(
         self, message: ImportMessage, origin: Origin, reuse: WorkflowIDReusePolicy
@@ -213,7 +217,7 @@ _OF_ANY_DOCUMENT: Final = {
 }
 
 
-def _sent(message: DeclaredMessage, digest: str) -> MessagedDocument:
+def _sent(message: DeclaredMessage, origin: Origin) -> MessagedDocument:
     """A document for another pipeline.
 
     Raises:
@@ -227,13 +231,15 @@ def _sent(message: DeclaredMessage, digest: str) -> MessagedDocument:
         )
     return MessagedDocument(
         type=message.document_type,
-        key=json.dumps([message.project_id, message.task_id]),
-        digest=digest,
+        project=message.project_id,
+        task=message.task_id,
+        origin=origin,
         blob_name=message.blob_name,
         filename=message.document_name,
         scope=message.scope,
         sheet=message.sheet,
         encoding=message.encoding,
+        unknown_fields=message.unknown_fields,
     )
 
 

@@ -5,7 +5,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from adapters.ports.blobs import Blobs
 from adapters.types.store import SqlDeclaredTypes
@@ -14,6 +14,7 @@ from workers.imports.messages import upload_name
 from workers.imports.service import file_fields
 from workers.shared.services.bodies import KEY_REUSED, RefusedMessage, Settle
 from workers.shared.services.errors import (
+    Forbidden,
     InvalidRequest,
     ServiceUnavailable,
     WrongState,
@@ -25,6 +26,7 @@ from workers.shared.services.identity import (
     require_operator,
     require_role,
 )
+from workflows.imports.messages import DeclaredMessage, ImportMessage, workflow_id
 from workflows.shared.declared_types import ORGANISATION
 
 WAY_IN: Final = "http"
@@ -92,19 +94,23 @@ class DocumentSubmission:
         given = dict(message)
         kind, digest = (given.get(each) for each in ("document_type", "type_digest"))
         require_import(who, None, await self._types.written_by(f"{kind}", digest and f"{digest}"))
-        if (organisation := _organisation(given)) is not None:
-            require_role(who, MAPPER, organisation)
         part = _named(key) if key is not None else secrets.token_hex(_KEY // 2)
         given.setdefault("task_id", f"{given.get('document_type', 'document')}-{part}")
         stored = None
         if document is not None:
             stored = await self._stored(given, document, part)
         try:
-            return await self._start(given, key)
-        except (InvalidRequest, WrongState):
+            done = await self._start(who, given, key)
+        except (InvalidRequest, WrongState, Forbidden):
             if stored is not None:
                 await self._blobs.delete(stored)
             raise
+        if stored is not None and done.workflow_id != workflow_id(
+            f"{given['project_id']}", f"{given['task_id']}"
+        ):
+            # A run of another pipeline has its own copy, which goes with it.
+            await self._blobs.delete(stored)
+        return done
 
     async def _stored(self, given: dict[str, Any], document: SentDocument, part: str) -> str | None:
         """Store a document and name it in the message; the blob, unless it was there."""
@@ -122,9 +128,13 @@ class DocumentSubmission:
             return None
         return name
 
-    async def _start(self, given: Mapping[str, Any], key: str | None) -> Submitted:
+    async def _start(self, who: Identity, given: Mapping[str, Any], key: str | None) -> Submitted:
+        def permit(message: ImportMessage) -> None:
+            if isinstance(message, DeclaredMessage) and ORGANISATION in message.scope:
+                require_role(who, MAPPER, _number(message.scope[ORGANISATION]))
+
         try:
-            verdict = await self._intake.start(json.dumps(given).encode(), key)
+            verdict = await self._intake.start(json.dumps(given).encode(), key, permit)
         except RefusedMessage as refused:
             error = WrongState if refused.reason == KEY_REUSED else InvalidRequest
             raise error(refused.description) from refused
@@ -133,12 +143,15 @@ class DocumentSubmission:
         return Submitted(verdict.workflow_id, not verdict.duplicate)
 
 
-def _organisation(given: Mapping[str, Any]) -> int | None:
-    """Whose rows a message brings; None: it does not say."""
-    scope = given.get("scope")
-    named = cast("dict[str, Any]", scope).get(ORGANISATION) if isinstance(scope, dict) else None
-    text = str(named)
-    return int(text) if text.isascii() and text.isdigit() else None
+def _number(organisation: str) -> int:
+    """The organisation whose rows a message brings.
+
+    Raises:
+        InvalidRequest: It is no number.
+    """
+    if not (organisation.isascii() and organisation.isdigit()):
+        raise InvalidRequest(f"scope.{ORGANISATION}: give the number of the organisation")
+    return int(organisation)
 
 
 def _named(key: str) -> str:

@@ -147,21 +147,28 @@ def _within(spec: "TableSpec", given: Mapping[str, str]) -> dict[str, str]:
     return {name: scope_value(given[name]) for name in spec.scope if name in given}
 
 
+_LARGEST_ID: Final = 2**53
+
+
 def _owner(declared: "DeclaredType", given: Mapping[str, str], *, every: bool) -> int | None:
     """Id of what rows about people or clubs belong to; None: they are those of all.
 
     Raises:
         UsageError: It is missing, no number, or not what such rows belong to.
     """
-    (scope,) = declared.scope or ("",)
-    if not scope:
-        raise UsageError(f"there are no files of type {declared.name}")
+    from workflows.shared.declared_types import PeopleType
+
+    (scope,) = declared.scope
+    if isinstance(declared, PeopleType) and declared.hook is None:
+        raise UsageError(
+            f"no files are of type {declared.name}: the other types about people have its fields"
+        )
     if more := sorted(given.keys() - {scope}):
         raise UsageError(f"rows of this type have no {more[0]}")
     if every:
         return None
     value = given.get(scope, "")
-    if not (value.isascii() and value.isdigit()):
+    if not (value.isascii() and value.isdigit() and int(value) <= _LARGEST_ID):
         raise UsageError(f"name one with --scope {scope}=ID, or write all of them with --all")
     return int(value)
 

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from workers.shared.health import Health
-from workflows.shared.contracts import Contract
+from workflows.shared.contracts import Contract, Origin
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errands import ERRAND, ERRAND_PREFIX
 from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER
@@ -219,30 +219,31 @@ class MessagedDocument:
     """A document that a message has brought, whatever pipeline takes it."""
 
     type: str
-    key: str
-    """Names the work: the same for every message about it."""
-    digest: str
-    """Of the message."""
+    project: str
+    task: str
+    """Names the work within the project: the same for every message about it."""
+    origin: Origin
     blob_name: str
     filename: str
     scope: Mapping[str, str]
     """What its rows belong to."""
     sheet: str | None = None
     encoding: str | None = None
+    unknown_fields: Sequence[str] = ()
+    """Fields of the message that docflow does not use."""
 
 
 class DocumentRuns(Protocol):
     """Starts runs for documents whose types another pipeline than that of the message has."""
 
-    def ids(self, document: MessagedDocument) -> Iterable[str]:
-        """Workflow ids of a document: the next one counts after a run that was terminated."""
-        ...
+    async def start(self, document: MessagedDocument) -> tuple[str, bool]:
+        """Start a run, or find the one that the same message has started.
 
-    async def start(self, workflow_id: str, document: MessagedDocument) -> bool:
-        """Start a run; False: there is one of this id.
+        Returns:
+            Its workflow id, and whether it was started now.
 
         Raises:
-            RefusedMessage: It can never be started.
+            RefusedMessage: It can never be started, or another message has started it.
             PortError: The document cannot be looked at.
             RPCError: Temporal does not take it.
         """

@@ -3,12 +3,15 @@
 Each becomes an upload that goes through by itself and asks a person about what is not clear.
 """
 
+import json
 import secrets
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
+
+from temporalio.client import Client
 
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.views import SqlSpreadsheetViews
@@ -16,10 +19,17 @@ from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from adapters.types.files import club_types, people_types
 from workers.shared.register import Context, MessagedDocument
-from workers.shared.services.bodies import INVALID_MESSAGE, RefusedMessage
+from workers.shared.services.bodies import (
+    INVALID_MESSAGE,
+    KEY_REUSED,
+    RefusedMessage,
+    printable,
+)
+from workers.shared.services.intake import earlier_run
 from workers.spreadsheets.resources import spreadsheet_resources
 from workers.spreadsheets.runs import SpreadsheetRuns
 from workers.spreadsheets.settings import SpreadsheetSettings
+from workers.spreadsheets.uploads import is_terminated
 from workflows.shared.contracts import MEMO
 from workflows.shared.declared_types import ORGANISATION, DeclaredType
 from workflows.spreadsheets.mappings import Layout
@@ -27,8 +37,8 @@ from workflows.spreadsheets.runs import SpreadsheetInput, workflow_id
 
 _TASKS: Final = uuid.UUID("0b8a6b1d-7d0e-4c55-9a3e-5d0f5a1f6c27")
 """Namespace of import uuids that stand for the work of a message."""
-_RUNS: Final = 20
-"""Runs of one message, each after one that was terminated."""
+_LONGEST: Final = 200
+_DETAILS: Final = 10_000
 _SENDER: Final = "message"
 """Stands in the place of the person who uploads a file."""
 _TYPES: Final[Mapping[str, DeclaredType]] = MappingProxyType(
@@ -44,7 +54,7 @@ def documents(context: Context) -> Mapping[str, "MessagedUploads"]:
     """
     resources = context.resources
     uploads = MessagedUploads(
-        SpreadsheetRuns(context.client),
+        context.client,
         SqlSpreadsheetViews(resources.database),
         spreadsheet_resources(resources.database).store,
         resources.blobs,
@@ -58,34 +68,51 @@ class MessagedUploads:
 
     def __init__(
         self,
-        runs: SpreadsheetRuns,
+        client: Client,
         views: SqlSpreadsheetViews,
         store: SqlSpreadsheetStore,
         blobs: Blobs,
         settings: SpreadsheetSettings,
     ) -> None:
-        self._runs = runs
+        self._client = client
+        self._runs = SpreadsheetRuns(client)
         self._views = views
         self._store = store
         self._blobs = blobs
         self._settings = settings
 
-    def ids(self, document: MessagedDocument) -> Iterator[str]:
-        """See `DocumentRuns.ids`."""
-        found = _TASKS
-        for _ in range(_RUNS):
-            found = uuid.uuid5(found, document.key)
-            yield workflow_id(str(found))
+    async def start(self, document: MessagedDocument) -> tuple[str, bool]:
+        """Start a run, or find it; see `DocumentRuns.start`.
 
-    async def start(self, id: str, document: MessagedDocument) -> bool:
-        """Start a run; see `DocumentRuns.start`.
-
-        It reads a copy: the file of the sender is not removed with the import. The note of the copy
-        is written before it, as for any upload.
+        The row of an import says what became of it, also when Temporal has forgotten its run.
         """
-        named = id.rpartition("/")[2]
         (owner,) = _TYPES[document.type].scope
         numbers = _numbers(document, {ORGANISATION, owner})
+        found = _TASKS
+        while True:
+            found = uuid.uuid5(found, json.dumps([document.project, document.task]))
+            run = workflow_id(str(found))
+            row = await self._views.get(str(found), (numbers[ORGANISATION],))
+            if row is not None and await is_terminated(row, self._runs, self._store):
+                continue
+            if row is not None:
+                _refuse_other(run, row.fingerprint, document)
+                return run, False
+            if await self._started(str(found), document, numbers, owner):
+                return run, True
+            # Its row is not there yet, or belongs to the organisation that another message names.
+            earlier = await earlier_run(self._client, run)
+            if not earlier.terminated:
+                earlier.refuse_other(document.origin.digest)
+                return run, False
+
+    async def _started(
+        self, named: str, document: MessagedDocument, numbers: Mapping[str, int], owner: str
+    ) -> bool:
+        """Start a run that reads a copy: the file of the sender is not removed with the import.
+
+        The note of the copy is written before it, as for any upload.
+        """
         copy = f"spreadsheets/{named}/{secrets.token_hex(16)}"
         await self._views.note_upload(named, copy, _SENDER, datetime.now(UTC))
         try:
@@ -97,7 +124,7 @@ class MessagedUploads:
                 f"blob_name: there is no {document.blob_name}; store the document before you send "
                 "its message",
             ) from error
-        public = self._settings.public_url
+        public, digest = self._settings.public_url, document.origin.digest
         order = SpreadsheetInput(
             uuid=named,
             organisation_id=numbers[ORGANISATION],
@@ -106,17 +133,43 @@ class MessagedUploads:
             type_digest=_TYPES[document.type].digest,
             source=source,
             filename=document.filename,
-            by=_SENDER,
+            by=f"{_SENDER} {document.project}/{document.task}"[:_LONGEST],
             auto_start=True,
             layout=Layout(sheet=document.sheet, encoding=document.encoding),
             patience=self._settings.patience,
+            fingerprint=digest,
             link=f"{public}/imports/{named}" if public else None,
             notices=True,
         )
-        is_new = await self._runs.start_once(order, {MEMO: document.digest})
-        if not is_new:
+        memo = {MEMO: digest, "fingerprint": digest}
+        if not await self._runs.start_once(order, memo, _details(document)):
             await self._blobs.delete(copy)
-        return is_new
+            return False
+        # The import can be seen while no worker is there, and the purge leaves the copy alone.
+        await self._store.open(order, workflow_id(named), datetime.now(UTC))
+        return True
+
+
+def _refuse_other(run: str, digest: str | None, document: MessagedDocument) -> None:
+    if digest not in (None, document.origin.digest):
+        raise RefusedMessage(
+            KEY_REUSED,
+            f"{run} was started by a message with other content: this message was not used; send "
+            "it again with a task that was not used before",
+        )
+
+
+def _details(document: MessagedDocument) -> str:
+    lines = [
+        f"Task {document.task} of project {document.project}",
+        f"Blob {printable(document.blob_name)}",
+        f"Queue {document.origin.queue}",
+    ]
+    if document.origin.message_id is not None:
+        lines.append(f"Message id {printable(document.origin.message_id)[:128]}")
+    if document.unknown_fields:
+        lines.append(f"Fields that are not used: {', '.join(document.unknown_fields)}")
+    return "; ".join(lines)[:_DETAILS]
 
 
 def _numbers(document: MessagedDocument, wanted: set[str]) -> dict[str, int]:

@@ -110,12 +110,15 @@ class SpreadsheetRuns:
                 memo = await found.memo()
                 raise StartedBefore(str(memo.get("fingerprint")))
 
-    async def start_once(self, order: SpreadsheetInput, memo: Mapping[str, str]) -> bool:
+    async def start_once(
+        self, order: SpreadsheetInput, memo: Mapping[str, str], details: str | None = None
+    ) -> bool:
         """Start an import; False: there is a run of it already.
 
         Args:
             order: Its input.
             memo: What its run keeps beside the file name.
+            details: What people are shown of it in Temporal.
 
         Raises:
             RPCError: Temporal does not take it; whether it was started is not known.
@@ -137,6 +140,7 @@ class SpreadsheetRuns:
                 static_summary=short(
                     f"Spreadsheet {order.filename} as {order.import_type.replace('_', ' ').lower()}"
                 ),
+                static_details=details,
                 rpc_timeout=RPC_TIMEOUT,
             )
         except WorkflowAlreadyStartedError:

@@ -146,17 +146,12 @@ class SpreadsheetUploads:
     async def _uuid_of(self, key: str, organisation: int) -> str:
         """The import that a key stands for: another one after each whose run was terminated."""
         uuid = str(uuids.uuid5(_KEYS, key))
-        while await self._is_terminated(uuid, organisation):
+        while await self._is_terminated(await self._views.get(uuid, (organisation,))):
             uuid = str(uuids.uuid5(_KEYS, uuid))
         return uuid
 
-    async def _is_terminated(self, uuid: str, organisation: int) -> bool:
-        row = await self._views.get(uuid, (organisation,))
-        if row is None or row.state in FINAL:
-            return row is not None and row.state is SpreadsheetState.TERMINATED
-        run = workflow_id(uuid)
-        end = await self._runs.ends.end(run)
-        return end is not None and await self._store.terminate(run, reason_of(run, end))
+    async def _is_terminated(self, row: SpreadsheetRow | None) -> bool:
+        return row is not None and await is_terminated(row, self._runs, self._store)
 
     def organisation(self, who: Identity, wanted: int | None, naming: Naming = Naming.SNAKE) -> int:
         """The organisation of an upload: the one that is named, or the first where they may upload.
@@ -255,6 +250,17 @@ class SpreadsheetUploads:
             await self._blobs.delete(name)
         except PortError as error:
             logger.warning("a refused upload is left to the purge: %s", error)
+
+
+async def is_terminated(
+    row: SpreadsheetRow, runs: SpreadsheetRuns, store: SqlSpreadsheetStore
+) -> bool:
+    """Whether the run of an import was terminated; its row is closed then."""
+    if row.state in FINAL:
+        return row.state is SpreadsheetState.TERMINATED
+    run = workflow_id(row.uuid)
+    end = await runs.ends.end(run)
+    return end is not None and await store.terminate(run, reason_of(run, end))
 
 
 def _scope(kind: SheetType, fields: UploadFields) -> dict[str, str]:

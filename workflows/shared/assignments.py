@@ -50,9 +50,11 @@ def end_before_next(
         The last days that they may have, and the new last days of stored assignments that are
         not among them.
     """
-    starts = stored.starts(terms)
-    bounded = [_bounded(term, end, starts) for term, end in zip(terms, ends, strict=True)]
     new = set(terms)
+    others = Assignments({term: end for term, end in stored.ends.items() if term not in new})
+    given = zip(terms, ends, strict=True)
+    starts = others.starts([term for term, end in given if end is None or end >= term[2]])
+    bounded = [_bounded(term, end, starts) for term, end in zip(terms, ends, strict=True)]
     closed: dict[Term, date] = {}
     for term, end in stored.ends.items():
         bound = _bounded(term, end, starts)
