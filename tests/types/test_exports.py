@@ -116,6 +116,21 @@ async def test_an_export_of_people_is_uploaded_again_without_a_change(
     names = ("EVENT_CATEGORY_NAME", "ID_COUNTRY", "CUSTOM_LIST_SHIRT", "TEAM", "BIB")
     assert [row[name] for name in names] == ["Seniors", "France", "M", "'=Blue", ""]
     assert await uploaded("EVENT_PARTICIPANT", out.read_bytes(), 1) == RowCounts(skipped=1)
+
+    assert await uploaded("races", b"name,starts_at\n10 km,2026-05-01 09:00\n", 1) == made
+    periods = b"name,starts_on,ends_on\n2026,2026-01-01,2026-12-31\n"
+    assert await uploaded("membership_periods", periods) == made
+    assert await uploaded("membership_types", b"name\nSeniors\n") == made
+    who = "Ada,Byron,1990-12-10"
+    for kind, scope, headers, cells in (
+        ("RESULT", "race_id", "Time,Rank,Category", "1:02:03.4,2,Seniors"),
+        ("MEMBERSHIP", "membership_period_id", "Membership type,Fee", "Seniors,12.50"),
+    ):
+        rows_of = f"First name,Last name,Birthdate,{headers}\n{who},{cells}\n"
+        assert await uploaded(kind, rows_of.encode(), 1) == made
+        options = (kind, "--scope", f"{scope}=1", "--out", str(out), "--force")
+        assert (await exported(installation, *options)).exit_code == 0
+        assert await uploaded(kind, out.read_bytes(), 1) == RowCounts(skipped=1), out.read_text()
     done = await exported(installation, "events", "--all", "--out", str(tmp_path / "events.csv"))
     assert (tmp_path / "events.csv").read_text(encoding="utf-8-sig").splitlines()[1:] == [
         "1,Run,2026-05-01"
