@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -60,7 +61,11 @@ class Temporal:
             raise RPCError("not found", RPCStatusCode.NOT_FOUND, b"")
         attributes = TypedSearchAttributes([])
         return SimpleNamespace(
-            status=None, id=self._id, run_id="r", typed_search_attributes=attributes
+            status=None,
+            id=self._id,
+            run_id="r",
+            start_time=datetime.now(UTC),
+            typed_search_attributes=attributes,
         )
 
 
