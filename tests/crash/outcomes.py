@@ -55,7 +55,9 @@ async def assert_nothing_left(system: System) -> None:
     depth = await system.queue.depth(10)
     assert (depth.waiting, depth.dead_letters) == (0, 0)
     async with system.resources.database.reading() as connection:
-        for table in (import_progress, import_rejects, *STAGED.values()):
+        # Another test of this process may have tables of declared types, in a schema of their own.
+        staged = (each for each in STAGED.values() if each.schema is None)
+        for table in (import_progress, import_rejects, *staged):
             left = (await connection.execute(select(func.count()).select_from(table))).scalar_one()
             assert left == 0, f"{left} rows left in {table.name}"
 
