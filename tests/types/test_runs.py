@@ -291,6 +291,7 @@ async def test_messages_about_people_and_clubs_are_uploads_that_ask(site: Site) 
         ({"scope": {"organisation_id": 1, "event_id": 1, "day": "1"}}, "scope.day: rows of races"),
         ({"date_order": "dmy"}, "date_order: files of type races are read as uploads are"),
         ({"scope": {"organisation_id": 1, "event_id": 1}}, "blob_name: there is no uploads/none"),
+        ({"scope": {"organisation_id": 1, "event_id": 1}, "sheet": "x" * 150}, "sheet: "),
     ],
 )
 async def test_a_message_about_clubs_says_what_it_lacks(

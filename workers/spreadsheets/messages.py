@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
+from pydantic import ValidationError
 from temporalio.client import Client
 
 from activities.spreadsheets.store import SqlSpreadsheetStore
@@ -23,6 +24,7 @@ from workers.shared.services.bodies import (
     INVALID_MESSAGE,
     KEY_REUSED,
     RefusedMessage,
+    invalid,
     printable,
 )
 from workers.shared.services.intake import earlier_run
@@ -30,7 +32,7 @@ from workers.spreadsheets.resources import spreadsheet_resources
 from workers.spreadsheets.runs import SpreadsheetRuns
 from workers.spreadsheets.settings import SpreadsheetSettings
 from workers.spreadsheets.uploads import is_terminated
-from workflows.shared.contracts import MEMO
+from workflows.shared.contracts import MEMO, BlobRef
 from workflows.shared.declared_types import ORGANISATION, DeclaredType
 from workflows.spreadsheets.mappings import Layout
 from workflows.spreadsheets.runs import SpreadsheetInput, workflow_id
@@ -114,6 +116,7 @@ class MessagedUploads:
         The note of the copy is written before it, as for any upload.
         """
         copy = f"spreadsheets/{named}/{secrets.token_hex(16)}"
+        order = self._order(named, document, numbers, owner, copy)
         await self._views.note_upload(named, copy, _SENDER, datetime.now(UTC))
         try:
             source = await self._blobs.copy(document.blob_name, copy)
@@ -124,23 +127,7 @@ class MessagedUploads:
                 f"blob_name: there is no {document.blob_name}; store the document before you send "
                 "its message",
             ) from error
-        public, digest = self._settings.public_url, document.origin.digest
-        order = SpreadsheetInput(
-            uuid=named,
-            organisation_id=numbers[ORGANISATION],
-            import_type=document.type,
-            context_id=None if owner == ORGANISATION else numbers[owner],
-            type_digest=_TYPES[document.type].digest,
-            source=source,
-            filename=document.filename,
-            by=f"{_SENDER} {document.project}/{document.task}"[:_LONGEST],
-            auto_start=True,
-            layout=Layout(sheet=document.sheet, encoding=document.encoding),
-            patience=self._settings.patience,
-            fingerprint=digest,
-            link=f"{public}/imports/{named}" if public else None,
-            notices=True,
-        )
+        order, digest = order.model_copy(update={"source": source}), document.origin.digest
         memo = {MEMO: digest, "fingerprint": digest}
         if not await self._runs.start_once(order, memo, _details(document)):
             await self._blobs.delete(copy)
@@ -148,6 +135,40 @@ class MessagedUploads:
         # The import can be seen while no worker is there, and the purge leaves the copy alone.
         await self._store.open(order, workflow_id(named), datetime.now(UTC))
         return True
+
+    def _order(
+        self,
+        named: str,
+        document: MessagedDocument,
+        numbers: Mapping[str, int],
+        owner: str,
+        copy: str,
+    ) -> SpreadsheetInput:
+        """The input of a run.
+
+        Raises:
+            RefusedMessage: A field of the message is longer than an upload can have.
+        """
+        public, digest = self._settings.public_url, document.origin.digest
+        try:
+            return SpreadsheetInput(
+                uuid=named,
+                organisation_id=numbers[ORGANISATION],
+                import_type=document.type,
+                context_id=None if owner == ORGANISATION else numbers[owner],
+                type_digest=_TYPES[document.type].digest,
+                source=BlobRef(name=copy, size=0),
+                filename=document.filename,
+                by=f"{_SENDER} {document.project}/{document.task}"[:_LONGEST],
+                auto_start=True,
+                layout=Layout(sheet=document.sheet, encoding=document.encoding),
+                patience=self._settings.patience,
+                fingerprint=digest,
+                link=f"{public}/imports/{named}" if public else None,
+                notices=True,
+            )
+        except ValidationError as error:
+            raise invalid(error, within=0) from error
 
 
 def _refuse_other(run: str, digest: str | None, document: MessagedDocument) -> None:
